@@ -1,0 +1,175 @@
+"""The data that travels between rooms: no behaviour beyond validation.
+
+Vectors are checked where they enter, because one NaN or zero vector quietly tops or poisons every
+query that meets it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import InvalidInputError
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.intp]
+
+
+def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
+    """Floating-point array, float32 and float64 kept, everything else made float64."""
+    try:
+        array = np.asarray(values)
+        if array.dtype == object or array.dtype.kind not in "fiub":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name}: expected {what} of numbers, got {type(values).__name__}") from error
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    return array
+
+
+def check_vector(values: npt.ArrayLike, *, name: str = "embedding", dim: int | None = None) -> FloatArray:
+    """One usable vector, ``(d,)`` float: finite, not all zero, of ``dim`` entries where that is given."""
+    vector = _as_floats(values, name, "a vector")
+    if vector.ndim != 1 or vector.size == 0:
+        raise InvalidInputError(f"{name} must be a vector of at least one number, got shape {vector.shape}")
+    if dim is not None and vector.size != dim:
+        raise InvalidInputError(f"{name} has {vector.size} dimensions where {dim} are expected")
+    if not np.isfinite(vector).all():
+        raise InvalidInputError(f"{name} contains NaN or infinity: encode the text again or drop it")
+    if not vector.any():
+        raise InvalidInputError(f"{name} is all zeros and has no direction: encode the text again or drop it")
+    return vector
+
+
+def check_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | None = None) -> FloatArray:
+    """Usable row vectors, ``(n, d)`` float with n ≥ 1, each row checked as :func:`check_vector` does."""
+    matrix = _as_floats(values, name, "a matrix")
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise InvalidInputError(f"{name} must be a matrix of at least one row, got shape {matrix.shape}")
+    if dim is not None and matrix.shape[1] != dim:
+        raise InvalidInputError(f"{name} have {matrix.shape[1]} dimensions where {dim} are expected")
+    # A row's sum of squares is finite and positive unless the row is unusable or at the edges of the
+    # floating-point range; only then are its entries looked at one by one.
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", matrix, matrix)
+    doubtful = np.flatnonzero(~(np.isfinite(squares) & (squares > 0)))
+    for row in doubtful:
+        check_vector(matrix[row], name=f"{name} row {row}")
+    return matrix
+
+
+@dataclass(slots=True)
+class Chunk:
+    """A passage: its id, its text, its vector, and whatever else is known about it."""
+
+    id: str
+    text: str
+    embedding: FloatArray
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not self.id:
+            raise InvalidInputError(f"Chunk ID cannot be empty: expected a non-empty string, got {self.id!r}")
+        if not isinstance(self.text, str) or not self.text.strip():
+            raise InvalidInputError(f"Chunk text cannot be empty: chunk {self.id!r} has none")
+        if self.embedding is None:
+            raise InvalidInputError(f"Chunk must have valid embedding: chunk {self.id!r} has None")
+        self.embedding = check_vector(self.embedding, name=f"embedding of chunk {self.id!r}")
+
+
+class Hit(NamedTuple):
+    """A chunk id with its score; higher is better."""
+
+    chunk_id: str
+    score: float
+
+
+@dataclass(slots=True)
+class RetrievalResult:
+    """What a query returned, in order, with what explains it.
+
+    ``scores`` are as many as ``chunks`` and never rise. ``metadata`` holds the configuration and the
+    explanation: σ and where it came from, gain, coverage, what each pick stands for, timings.
+    """
+
+    query: str
+    chunks: list[Chunk]
+    scores: list[float]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.chunks) != len(self.scores):
+            raise InvalidInputError(f"{len(self.chunks)} chunks with {len(self.scores)} scores: need one each")
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    @property
+    def top_chunk(self) -> Chunk | None:
+        """The first chunk, or None where nothing was found."""
+        return self.chunks[0] if self.chunks else None
+
+
+@dataclass(slots=True)
+class Dataset:
+    """Chunks, queries and which chunks answer which query.
+
+    ``ground_truth`` maps a query id to the ids of its relevant chunks. ``query_ids`` are the ids of
+    ``queries`` in order; where they are not given, the queries name themselves.
+    """
+
+    name: str
+    chunks: list[Chunk]
+    queries: list[str]
+    ground_truth: dict[str, list[str]]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    query_ids: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InvalidInputError("a data set needs a name")
+        if not self.query_ids:
+            self.query_ids = list(self.queries)
+        if len(self.query_ids) != len(self.queries):
+            raise InvalidInputError(
+                f"data set {self.name!r}: {len(self.query_ids)} query ids for {len(self.queries)} queries"
+            )
+        if repeated := _repeated(self.query_ids):
+            raise InvalidInputError(f"data set {self.name!r}: query id {repeated!r} occurs twice")
+        ids = [chunk.id for chunk in self.chunks]
+        if repeated := _repeated(ids):
+            raise InvalidInputError(f"data set {self.name!r}: chunk id {repeated!r} occurs twice")
+        if unknown := set(self.ground_truth) - set(self.query_ids):
+            raise InvalidInputError(f"data set {self.name!r}: ground truth for unknown query {min(unknown)!r}")
+        known = set(ids)
+        for query_id, relevant in self.ground_truth.items():
+            if missing := set(relevant) - known:
+                raise InvalidInputError(
+                    f"data set {self.name!r}: query {query_id!r} refers to unknown chunk {min(missing)!r}"
+                )
+        check_same_dimension(self.chunks)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+def check_same_dimension(chunks: Sequence[Chunk]) -> None:
+    """All chunks carry vectors of one length, or the first that differs is named."""
+    for chunk in chunks:
+        if chunk.embedding.size != chunks[0].embedding.size:
+            raise InvalidInputError(
+                f"chunk {chunk.id!r} has {chunk.embedding.size} dimensions where chunk {chunks[0].id!r} "
+                f"has {chunks[0].embedding.size}: encode all chunks with one model"
+            )
+
+
+def _repeated(ids: Sequence[str]) -> str | None:
+    seen: set[str] = set()
+    for id_ in ids:
+        if id_ in seen:
+            return id_
+        seen.add(id_)
+    return None

@@ -1,0 +1,62 @@
+"""The numerics that the specification names: Gaussian kernel, log-sum-exp, cosine.
+
+``cosine_distance`` here is the specification's ``1 - cos`` in [0, 2]. Selection works on the paper's
+*scaled* cosine ``(1 - cos) / 2`` in [0, 1]; see :mod:`dartboard.selection.kernels`.
+"""
+
+import math
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.types import FloatArray, check_vector
+
+
+def log_gaussian_kernel(a: npt.ArrayLike, b: npt.ArrayLike, sigma: float, eps: float = 1e-10) -> float:
+    """``-log σ - ½ log 2π - ‖a-b‖² / 2σ²``; ``eps`` is the smallest σ that is used."""
+    if not math.isfinite(sigma) or sigma < 0:
+        raise ConfigError(f"sigma must be a finite number >= 0, got {sigma}")
+    left, right = _pair(a, b)
+    spread = max(sigma, eps)
+    # Divided before squaring: at σ = 1e-10 the square of a difference may leave the range on its own.
+    scaled = np.linalg.norm((left - right) / spread)
+    return float(-math.log(spread) - 0.5 * math.log(2 * math.pi) - 0.5 * scaled**2)
+
+
+@overload
+def logsumexp_stable(log_values: npt.ArrayLike, axis: None = None) -> float: ...
+@overload
+def logsumexp_stable(log_values: npt.ArrayLike, axis: int) -> FloatArray: ...
+def logsumexp_stable(log_values: npt.ArrayLike, axis: int | None = None) -> float | FloatArray:
+    """``log Σ exp(x)`` without overflow. ``-inf`` stands for probability 0, so an empty sum is ``-inf``."""
+    values = np.asarray(log_values, dtype=np.float64)
+    peak = np.max(values, axis=axis, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        total = np.log(np.sum(np.exp(values - shift), axis=axis, keepdims=True)) + shift
+    return float(total.item()) if axis is None else np.squeeze(total, axis=axis)
+
+
+def cosine_similarity(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Cosine of the angle between two vectors, in [-1, 1]."""
+    left, right = (check_vector(v, name=name).astype(np.float64) for v, name in ((a, "a"), (b, "b")))
+    if left.shape != right.shape:
+        raise InvalidInputError(f"vectors of different dimensions: {left.size} and {right.size}")
+    left, right = (v / np.abs(v).max() for v in (left, right))
+    return float(np.clip(left @ right / (np.linalg.norm(left) * np.linalg.norm(right)), -1.0, 1.0))
+
+
+def cosine_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """``1 - cosine_similarity``, in [0, 2]: 0 same direction, 2 opposite."""
+    return 1.0 - cosine_similarity(a, b)
+
+
+def _pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    left, right = (np.asarray(v, dtype=np.float64) for v in (a, b))
+    if left.shape != right.shape:
+        raise InvalidInputError(f"vectors of different dimensions: {left.shape} and {right.shape}")
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        raise InvalidInputError("vectors must be finite: found NaN or infinity")
+    return left, right
