@@ -1,0 +1,172 @@
+"""The one thing the rest of dartboard asks of an embedding model.
+
+:class:`EmbeddingModel` is the specification's interface: ``encode`` and ``embedding_dim`` are enough.
+Callers go through ``encode_query``, ``encode_queries`` and ``encode_documents``, which say what the
+texts are for and check what comes back, whatever the model underneath knows of tasks.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from dartboard.embeddings.checks import Vectors, check_texts, check_vectors
+from dartboard.embeddings.descriptions import ModelDescription, TaskType
+from dartboard.errors import ConfigError, InvalidInputError
+
+Progress = Callable[[int], None]
+
+_PROBE = "The quick brown fox jumps over the lazy dog."
+
+
+class EmbeddingModel(ABC):
+    """Texts in, ``(n, d)`` float32 vectors out."""
+
+    @abstractmethod
+    def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> Vectors:
+        """One row a text, in order; a lone string is a list of one."""
+
+    @property
+    @abstractmethod
+    def embedding_dim(self) -> int:
+        """The length of every vector."""
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return type(self).__qualname__
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """An id that changes when the vectors would: the key of caches and of index manifests.
+
+        A model that does not say what its weights are is known by what it makes of one sentence:
+        sixteen entries of that vector, rounded so coarsely that another processor rounds the same.
+        """
+        vector = self.encode_documents([_PROBE])[0].astype(np.float64)
+        coarse = np.round(vector[:16] / np.sqrt(np.mean(vector**2)), 1) + 0.0
+        digest = hashlib.sha256(coarse.tobytes()).hexdigest()[:16]
+        return f"{type(self).__module__}.{type(self).__qualname__}:{self.embedding_dim}:{digest}"
+
+    @property
+    def sigma(self) -> float | None:
+        """The σ known to suit this model on the scaled cosine distance, or None."""
+        return None
+
+    def encode_task(
+        self,
+        texts: str | Sequence[str],
+        task: TaskType,
+        *,
+        batch_size: int = 32,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """Checked ``(n, d)`` vectors for a task; ``progress`` hears how many texts are finished so far.
+
+        This base knows no tasks and encodes all texts alike.
+        """
+        listed = check_texts(texts)
+        check_batch_size(batch_size)
+        raw = self.encode(listed, batch_size) if listed else np.empty((0, self.embedding_dim))
+        vectors = check_vectors(raw, count=len(listed), dim=self.embedding_dim, model_name=self.name)
+        if progress:
+            progress(len(listed))
+        return vectors
+
+    def encode_query(self, text: str, *, task: TaskType = TaskType.RETRIEVAL_QUERY) -> Vectors:
+        """The vector of one question, ``(d,)``."""
+        if not isinstance(text, str):
+            raise InvalidInputError(f"a query is one string, got {type(text).__name__}: see encode_queries")
+        (vector,) = self.encode_queries([text], task=task)
+        return vector
+
+    def encode_queries(
+        self,
+        texts: Sequence[str],
+        *,
+        task: TaskType = TaskType.RETRIEVAL_QUERY,
+        batch_size: int = 32,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """The vectors of many questions, ``(n, d)``."""
+        return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
+
+    def encode_documents(
+        self, texts: Sequence[str], *, batch_size: int = 32, progress: Progress | None = None
+    ) -> Vectors:
+        """The vectors of passages, ``(n, d)``."""
+        return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size, progress=progress)
+
+
+class BatchModel(EmbeddingModel):
+    """A model that knows tasks and is fed batch by batch; subclasses encode one batch."""
+
+    @property
+    @abstractmethod
+    def description(self) -> ModelDescription:
+        """How the model wants its texts, and what it gives."""
+
+    @abstractmethod
+    def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
+        """``(len(texts), d)``: one batch of checked texts as the caller gave them, without prefixes."""
+
+    @property
+    def name(self) -> str:
+        """The name in the description."""
+        return self.description.name
+
+    @property
+    def embedding_dim(self) -> int:
+        """The dimension in the description."""
+        return self.description.dim
+
+    @property
+    def sigma(self) -> float | None:
+        """The σ in the description."""
+        return self.description.sigma
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        batch_size: int = 32,
+        *,
+        task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """As :meth:`encode_task`; texts are passages unless ``task`` says otherwise."""
+        return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
+
+    def encode_task(
+        self,
+        texts: str | Sequence[str],
+        task: TaskType,
+        *,
+        batch_size: int = 32,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """Batches are made of texts of like length, so that little is padding; rows keep the given order."""
+        listed = check_texts(texts)
+        check_batch_size(batch_size)
+        vectors = np.empty((len(listed), self.embedding_dim), dtype=np.float32)
+        done = 0
+        for rows in batches_by_length(listed, batch_size):
+            raw = self._encode_batch([listed[row] for row in rows], TaskType(task))
+            vectors[rows] = check_vectors(raw, count=len(rows), dim=self.embedding_dim, model_name=self.name)
+            done += len(rows)
+            if progress:
+                progress(done)
+        return vectors
+
+
+def batches_by_length(texts: Sequence[str], batch_size: int) -> list[list[int]]:
+    """The indices of the texts in batches, longest texts first: running out of memory shows at once."""
+    order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
+def check_batch_size(batch_size: int) -> None:
+    """A batch holds at least one text."""
+    if batch_size < 1:
+        raise ConfigError(f"batch_size must be >= 1, got {batch_size}")

