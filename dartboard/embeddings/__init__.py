@@ -9,15 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dartboard.embeddings.base import BatchModel, EmbeddingModel
+    from dartboard.embeddings.cache import CachedModel
+    from dartboard.embeddings.cross_encoder import CrossEncoder
     from dartboard.embeddings.default import default_model
     from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
+    from dartboard.embeddings.gemini import GeminiModel
+    from dartboard.embeddings.late_interaction import LateInteraction
     from dartboard.embeddings.onnx import OnnxModel
+    from dartboard.embeddings.openai import OpenAIModel
+    from dartboard.embeddings.pairs import PairScorer
+    from dartboard.embeddings.remote import Patience
+    from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
 
 _HOMES = {
     "BatchModel": "base",
+    "CachedModel": "cache",
+    "CrossEncoder": "cross_encoder",
     "EmbeddingModel": "base",
+    "GeminiModel": "gemini",
+    "LateInteraction": "late_interaction",
     "ModelDescription": "descriptions",
     "OnnxModel": "onnx",
+    "OpenAIModel": "openai",
+    "PairScorer": "pairs",
+    "Patience": "remote",
+    "SentenceTransformerModel": "sentence_transformers",
     "TaskType": "descriptions",
     "default_model": "default",
     "known_description": "descriptions",
@@ -25,9 +41,17 @@ _HOMES = {
 
 __all__ = [
     "BatchModel",
+    "CachedModel",
+    "CrossEncoder",
     "EmbeddingModel",
+    "GeminiModel",
+    "LateInteraction",
     "ModelDescription",
     "OnnxModel",
+    "OpenAIModel",
+    "PairScorer",
+    "Patience",
+    "SentenceTransformerModel",
     "TaskType",
     "default_model",
     "known_description",

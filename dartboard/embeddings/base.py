@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dartboard.embeddings.checks import Vectors, check_texts, check_vectors
+from dartboard.embeddings.checks import check_texts, check_vectors
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
+from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, InvalidInputError
 
 Progress = Callable[[int], None]
@@ -79,7 +80,7 @@ class EmbeddingModel(ABC):
         """The vector of one question, ``(d,)``."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a query is one string, got {type(text).__name__}: see encode_queries")
-        (vector,) = self.encode_queries([text], task=task)
+        vector: Vectors = self.encode_queries([text], task=task)[0]
         return vector
 
     def encode_queries(
@@ -100,8 +101,34 @@ class EmbeddingModel(ABC):
         return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size, progress=progress)
 
 
-class BatchModel(EmbeddingModel):
-    """A model that knows tasks and is fed batch by batch; subclasses encode one batch."""
+class TaskModel(EmbeddingModel):
+    """A model that knows tasks: subclasses write ``encode_task``, and ``encode`` is a view of it."""
+
+    @abstractmethod
+    def encode_task(
+        self,
+        texts: str | Sequence[str],
+        task: TaskType,
+        *,
+        batch_size: int = 32,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """Checked ``(n, d)`` vectors for a task; ``progress`` hears how many texts are finished so far."""
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        batch_size: int = 32,
+        *,
+        task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """As :meth:`encode_task`; texts are passages unless ``task`` says otherwise."""
+        return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
+
+
+class BatchModel(TaskModel):
+    """A model that is fed batch by batch; subclasses encode one batch."""
 
     @property
     @abstractmethod
@@ -126,17 +153,6 @@ class BatchModel(EmbeddingModel):
     def sigma(self) -> float | None:
         """The σ in the description."""
         return self.description.sigma
-
-    def encode(
-        self,
-        texts: str | Sequence[str],
-        batch_size: int = 32,
-        *,
-        task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
-        progress: Progress | None = None,
-    ) -> Vectors:
-        """As :meth:`encode_task`; texts are passages unless ``task`` says otherwise."""
-        return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
     def encode_task(
         self,

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import InvalidInputError, ModelError
 from dartboard.types import check_matrix
-
-Vectors = npt.NDArray[np.float32]
 
 
 def check_texts(texts: str | Sequence[str]) -> list[str]:

