@@ -1,0 +1,33 @@
+"""Arrays in, picks out. This room knows no text, no model and no store.
+
+:func:`select` is the door; the methods (:class:`Dartboard`, :class:`MMR`, …) are values that all select
+from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
+"""
+
+from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
+from dartboard.selection.batch import select_many
+from dartboard.selection.dartboard import Dartboard
+from dartboard.selection.door import METHODS, Method, select
+from dartboard.selection.limits import Limits
+from dartboard.selection.pool import Pool, from_distances, from_embeddings, from_log_probs, log_softmax
+from dartboard.selection.result import Selection
+
+__all__ = [
+    "METHODS",
+    "MMR",
+    "Dartboard",
+    "Exhaustive",
+    "Limits",
+    "Method",
+    "NearDuplicateFilter",
+    "Pool",
+    "Random",
+    "Selection",
+    "TopK",
+    "from_distances",
+    "from_embeddings",
+    "from_log_probs",
+    "log_softmax",
+    "select",
+    "select_many",
+]

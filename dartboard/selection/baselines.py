@@ -1,0 +1,168 @@
+"""What Dartboard is measured against, behind the same signature."""
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dartboard.errors import ConfigError
+from dartboard.selection.explain import explain_picks
+from dartboard.selection.limits import Gate, Limits
+from dartboard.selection.pool import Pool
+from dartboard.selection.result import Selection
+from dartboard.types import FloatArray, IntArray
+
+_MOST_SETS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The most relevant candidates, whatever they repeat: nearest neighbours."""
+
+    name = "top_k"
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query."""
+        pool = limits.apply(pool)
+        return explain_picks(pool, limits, _walk_order(pool, limits, pool.by_relevance()), method=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """Candidates in random order: what chance covers."""
+
+    seed: int = 0
+    name = "random"
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query."""
+        pool = limits.apply(pool)
+        order = np.random.default_rng(self.seed).permutation(len(pool))
+        return explain_picks(pool, limits, _walk_order(pool, limits, order), method=self.name, seed=self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class NearDuplicateFilter:
+    """Nearest neighbours, skipping what is within ``threshold`` cosine of a pick; skipped ones come last."""
+
+    threshold: float = 0.9
+    name = "near_duplicate_filter"
+
+    def __post_init__(self) -> None:
+        if not -1.0 <= self.threshold <= 1.0:
+            raise ConfigError(f"threshold is a similarity in [-1, 1], got {self.threshold!r}")
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query."""
+        pool = limits.apply(pool)
+        kept: list[int] = []
+        skipped: list[int] = []
+        closest = np.full(int(pool.row_of.max()) + 1, -np.inf)
+        enough = len(pool) if limits.token_budget or limits.max_per_source else limits.k or len(pool)
+        for candidate in pool.by_relevance():
+            row = pool.row_of[candidate]
+            if closest[row] >= self.threshold:
+                skipped.append(int(candidate))
+                continue
+            kept.append(int(candidate))
+            if len(kept) >= enough:
+                break
+            np.maximum(closest, pool.kernel.similarities(int(row)), out=closest)
+        order = np.array(kept + skipped, dtype=np.intp)
+        return explain_picks(
+            pool, limits, _walk_order(pool, limits, order), method=self.name, threshold=self.threshold
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MMR:
+    """Maximal marginal relevance (Carbonell & Goldstein, 1998), penalised against every pick so far.
+
+    ``score(c) = relevance_weight · sim(q, c) - (1 - relevance_weight) · max_{g∈G} sim(c, g)``:
+    1 is plain nearest neighbours, 0 is novelty alone. Other libraries call the same number λ, or its
+    complement diversity.
+    """
+
+    relevance_weight: float = 0.7
+    name = "mmr"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.relevance_weight <= 1.0:
+            raise ConfigError(f"relevance_weight must be in [0, 1], got {self.relevance_weight!r}")
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query."""
+        pool = limits.apply(pool)
+        gate = Gate(pool, limits)
+        picks: list[int] = []
+        closest = np.full(int(pool.row_of.max()) + 1, -np.inf)
+        most = len(pool) if limits.k is None else min(limits.k, len(pool))
+        forced = pool.find(limits.must_include)
+        while len(picks) < most and gate.open_candidates().any():
+            candidate = forced[len(picks)] if len(picks) < len(forced) else self._best(pool, gate, closest)
+            gate.admit(candidate)
+            picks.append(candidate)
+            np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
+        return explain_picks(pool, limits, picks, method=self.name, relevance_weight=self.relevance_weight)
+
+    def _best(self, pool: Pool, gate: Gate, closest: FloatArray) -> int:
+        weight = self.relevance_weight
+        penalty = np.where(closest > -np.inf, closest, 0.0)[pool.row_of]
+        scores = weight * pool.similarity - (1.0 - weight) * penalty
+        return int(np.argmax(np.where(gate.open_candidates(), scores, -np.inf)))
+
+
+@dataclass(frozen=True, slots=True)
+class Exhaustive:
+    """The set with the largest objective, by trying all of them: an oracle for small pools."""
+
+    name = "exhaustive"
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query; sets of ``k`` candidates, within a budget all that fit."""
+        pool = limits.apply(pool)
+        most = len(pool) if limits.k is None else min(limits.k, len(pool))
+        sizes = [most] if limits.token_budget is None else list(range(1, most + 1))
+        if (sets := sum(math.comb(len(pool), size) for size in sizes)) > _MOST_SETS:
+            raise ConfigError(
+                f"{sets:,} sets of {len(pool)} candidates are too many to try: at most {_MOST_SETS:,}. "
+                "Lower k, or use Dartboard"
+            )
+        with np.errstate(under="ignore"):
+            log_values = pool.log_weights + pool.kernel.rows(pool.row_of)
+            values = np.exp(log_values - log_values.max())
+        forced = set(pool.find(limits.must_include))
+        best: tuple[float, tuple[int, ...]] = (-1.0, ())
+        for size in sizes:
+            for chosen in combinations(range(len(pool)), size):
+                if forced <= set(chosen) and _allowed(pool, limits, chosen):
+                    objective = float(values[list(chosen)].max(axis=0).sum())
+                    if objective > best[0]:
+                        best = (objective, chosen)
+        picks = sorted(best[1], key=lambda c: (-pool.relevance[c], pool.positions[c]))
+        return explain_picks(pool, limits, picks, method=self.name)
+
+
+def _walk_order(pool: Pool, limits: Limits, order: IntArray) -> list[int]:
+    """Picks along an order, must-includes first, as far as the limits go."""
+    gate = Gate(pool, limits)
+    most = len(pool) if limits.k is None else min(limits.k, len(pool))
+    forced = pool.find(limits.must_include)
+    picks: list[int] = []
+    for candidate in [*forced, *(int(c) for c in order)]:
+        if len(picks) >= most:
+            break
+        if gate.open_candidates()[candidate]:
+            gate.admit(candidate)
+            picks.append(candidate)
+    return picks
+
+
+def _allowed(pool: Pool, limits: Limits, chosen: tuple[int, ...]) -> bool:
+    gate = Gate(pool, limits)
+    for candidate in chosen:
+        if not gate.open_candidates()[candidate]:
+            return False
+        gate.admit(candidate)
+    return True

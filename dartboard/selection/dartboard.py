@@ -1,0 +1,107 @@
+"""Dartboard: the set of guesses that most probably lands on what the query means (arXiv 2407.12101).
+
+The first pick is the most probable target; each further pick is the candidate with the largest gain
+(:mod:`dartboard.selection.greedy`). Under a token budget the first pick, too, is chosen by gain, and the
+better of two walks is kept, one by gain and one by gain per token: together they reach at least
+½(1 - 1/e) of the best set within the budget (Leskovec et al., 2007).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dartboard.selection.explain import explain
+from dartboard.selection.greedy import State, Uncertain, Walk, log_sum_rows
+from dartboard.selection.limits import Gate, Limits
+from dartboard.selection.pool import Pool
+from dartboard.selection.result import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Dartboard:
+    """Greedy selection by gain. σ belongs to the pool."""
+
+    name = "dartboard"
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query."""
+        pool = limits.apply(pool)
+        for make_state in pool.kernel.states(pool.log_weights):
+            try:
+                trail = _best_trail(pool, limits, make_state())
+            except Uncertain:
+                continue
+            walk = trail.walk
+            log_gains = np.full(len(trail.picks), -np.inf)
+            log_gains[: len(walk.gains)] = walk.state.log(np.array(walk.gains))
+            return explain(pool, limits, trail.picks, walk, log_gains, method=self.name)
+        raise AssertionError("the last state walks on logarithms and is never uncertain")
+
+
+class _Trail:
+    """A walk over rows told as picks of candidates, within limits."""
+
+    def __init__(self, pool: Pool, limits: Limits, state: State, *, per_cost: bool = False) -> None:
+        self.picks: list[int] = []
+        self._pool, self._limits, self._per_cost = pool, limits, per_cost
+        self._gate = Gate(pool, limits)
+        self._leaders = self._gate.leaders()
+        self._most = len(pool) if limits.k is None else min(limits.k, len(pool))
+        self.walk = Walk(state, pool.relevance[self._leaders])
+        for candidate in pool.find(limits.must_include):
+            self._pick(candidate, None)
+        if not self.picks and limits.token_budget is None:
+            self._pick(int(self._leaders[pool.relevance[self._leaders].argmax()]), None)
+        while len(self.picks) < self._most and self._step():
+            pass
+        if limits.min_gain_share == 0.0 and limits.token_budget is None:
+            self._fill()
+
+    def log_objective(self) -> float:
+        gains = self.walk.state.log(np.array([self.walk.gains]))
+        return float(log_sum_rows(gains)[0]) if self.picks else -np.inf
+
+    def _pick(self, candidate: int, gain: float | None) -> None:
+        self.walk.add(int(self._pool.row_of[candidate]), gain)
+        self._gate.admit(candidate)
+        self.picks.append(candidate)
+
+    def _step(self) -> bool:
+        closed, costs = None, None
+        if self._gate.selective:
+            self._leaders = self._gate.leaders()
+            closed = self._leaders < 0
+            costs = self._gate.costs(self._leaders) if self._per_cost else None
+        best = self.walk.best(closed, costs)
+        if best is None:
+            return False
+        row, gain = best
+        share = self._limits.min_gain_share
+        if share and self.picks and gain < self.walk.state.share(self.walk.gains[0], share):
+            return False
+        self._pick(int(self._leaders[row]), gain)
+        return True
+
+    def _fill(self) -> None:
+        """Nothing adds anything any more, but k is asked for: the most relevant of what is left, gaining 0."""
+        if len(self.picks) == self._most:
+            return
+        for candidate in self._pool.by_relevance():
+            if len(self.picks) == self._most:
+                return
+            if self._gate.open_candidates()[candidate]:
+                self._gate.admit(int(candidate))
+                self.picks.append(int(candidate))
+
+
+def _best_trail(pool: Pool, limits: Limits, state: State) -> _Trail:
+    if limits.token_budget is None:
+        return _Trail(pool, limits, state)
+    by_price = _Trail(pool, limits, state, per_cost=True)
+    reached = by_price.log_objective()
+    state.restart()
+    by_gain = _Trail(pool, limits, state)
+    if by_gain.log_objective() > reached:
+        return by_gain
+    state.restart()
+    return _Trail(pool, limits, state, per_cost=True)

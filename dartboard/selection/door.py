@@ -1,0 +1,74 @@
+"""One line for people with arrays."""
+
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError
+from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
+from dartboard.selection.dartboard import Dartboard
+from dartboard.selection.limits import Limits
+from dartboard.selection.pool import Auto, Pool, from_embeddings, log_softmax
+from dartboard.selection.result import Selection
+
+
+class Method(Protocol):
+    """A way to select."""
+
+    name: str
+
+    def select(self, pool: Pool, limits: Limits) -> Selection:
+        """The picks of one query."""
+
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (Dartboard, MMR, TopK, NearDuplicateFilter, Random, Exhaustive)
+}
+
+
+def method_of(method: str | Method) -> Method:
+    """A method by name with its defaults, or the method itself."""
+    if not isinstance(method, str):
+        return method
+    if method not in METHODS:
+        raise ConfigError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    return METHODS[method]()
+
+
+def select(
+    embeddings: npt.ArrayLike,
+    query: npt.ArrayLike,
+    k: int | None = None,
+    *,
+    method: str | Method = "dartboard",
+    sigma: float | Auto = "auto",
+    distance: str = "scaled_cosine",
+    scores: npt.ArrayLike | None = None,
+    temperature: float | Auto = "auto",
+    targets: npt.ArrayLike | None = None,
+    **limits: Any,
+) -> Selection:
+    """Select from candidates ``embeddings``, ``(n, d)``, what together says most about ``query``, ``(d,)``.
+
+    ``k`` is 5 unless a ``token_budget`` stands in for it. ``sigma`` is the spread of a query around what
+    it means; ``"auto"`` takes it from the candidates. ``scores``, one a candidate from any retriever,
+    replace distance on the query's side as ``softmax(scores / temperature)``. ``targets`` is a vocabulary
+    to cover instead of the candidates. All other keywords are :class:`Limits`: ``token_budget`` with
+    ``costs``, ``min_gain_share``, ``max_per_source`` with ``sources``, ``must_include``, ``exclude``,
+    ``min_similarity``.
+
+    >>> import numpy as np
+    >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
+    array([1, 2])
+    """
+    if k is None and limits.get("token_budget") is None:
+        k = 5
+    pool = from_embeddings(
+        query,
+        embeddings,
+        sigma=sigma,
+        distance=distance,
+        log_weights=None if scores is None else log_softmax(scores, temperature),
+        targets=targets,
+    )
+    return method_of(method).select(pool, Limits(k=k, **limits))

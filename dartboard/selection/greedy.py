@@ -1,0 +1,301 @@
+"""Lazy greedy maximisation of Dartboard's objective, exact at any σ.
+
+With target weights ``w_t = P(t|q)`` and kernel ``K[c,t]``, the objective of a set G is
+``f(G) = Σ_t w_t max_{g∈G} K[g,t]`` and the gain of one more candidate is
+
+    gain(c) = Σ_t w_t · max(0, K[c,t] - m_t),        m_t = max_{g∈G} K[g,t].
+
+Two things make it fast and right:
+
+* **Lazy evaluation.** f is submodular: a gain never grows while G grows, so an old gain is an upper
+  bound of today's, and only the few candidates whose bound could still win are evaluated.
+* **Gains, not totals.** Totals lose every gain below 1e-16 of the total. Gains stay right down to the
+  range of the number format, and where even that ends the same walk is made on logarithms:
+  ``log gain(c) = logsumexp_{t: P > M} (q_t + P[c,t] + log1p(-exp(M_t - P[c,t])))``.
+
+A walk on plain numbers proves each of its picks: it stops with ``Uncertain`` where a gain leaves the
+number format, or where the lead over the runner-up is within rounding. The caller then walks again one
+precision up; on logarithms, gains closer than ``TIE`` are a tie, which the caller's preference decides.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.types import FloatArray, IntArray
+
+TIE = 1e-9
+"""Gains that differ by less than this share of the larger one are the same gain."""
+
+_SMALLEST_BLOCK, _LARGEST_BLOCK = 8, 64
+_ALL_AT_ONCE = 160
+_LOWEST = -float(np.finfo(np.float32).max)
+
+
+class Uncertain(Exception):  # noqa: N818 - a signal within this room, never a user's error
+    """This walk's precision cannot prove its next pick."""
+
+
+class State(Protocol):
+    """What a walk needs to know of the objective; gains may be plain numbers or logarithms."""
+
+    zero: float
+    """The gain of a row that adds nothing."""
+
+    def alone(self) -> FloatArray:
+        """``(n,)`` the objective of each row by itself: a bound of its gain ever after."""
+
+    def gains(self, rows: IntArray | slice) -> FloatArray:
+        """``(len(rows),)`` gains, given what has been absorbed."""
+
+    def absorb(self, row: int) -> None:
+        """Count ``row`` among the picks."""
+
+    def level(self, gain: float, row: int) -> float:
+        """The smallest gain that cannot be told from ``gain``, which ``row`` has.
+
+        Raises ``Uncertain`` where ``gain`` itself is not to be trusted.
+        """
+
+    def settle(self, rows: IntArray, preference: FloatArray) -> int:
+        """The winner among rows whose gains are level."""
+
+    def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
+        """Gains divided by costs, in the form in which this state keeps gains."""
+
+    def share(self, gain: float, share: float) -> float:
+        """A positive share of a gain."""
+
+    def log(self, gains: FloatArray) -> FloatArray:
+        """Natural logarithms of gains."""
+
+    def kernel(self, rows: IntArray) -> FloatArray:
+        """``(len(rows), T)`` kernel values of rows, as plain numbers."""
+
+    def ceiling(self) -> tuple[FloatArray, float]:
+        """``(T,)`` the best kernel value of each target, and the log of the objective of all rows together."""
+
+    def restart(self) -> None:
+        """Forget what has been absorbed."""
+
+
+class LinearState:
+    """Gains as plain numbers, in the dtype of the kernel.
+
+    ``rounding`` bounds the error of a gain as a share of what its row covers alone.
+    """
+
+    zero = 0.0
+
+    def __init__(self, log_weights: FloatArray, kernel: FloatArray, rounding: float) -> None:
+        self._log_scale = float(log_weights.max())
+        self._weights = np.exp(log_weights - self._log_scale).astype(kernel.dtype)
+        self._kernel = kernel
+        self._covered = np.zeros_like(self._weights)
+        self._alone: FloatArray = kernel @ self._weights
+        self._rounding = rounding
+        self._smallest = float(np.finfo(kernel.dtype).tiny) * 1e8
+        self._buffer = np.empty((_LARGEST_BLOCK, kernel.shape[1]), dtype=kernel.dtype)
+
+    def alone(self) -> FloatArray:
+        return self._alone.copy()
+
+    def gains(self, rows: IntArray | slice) -> FloatArray:
+        if isinstance(rows, slice):
+            block = np.subtract(self._kernel[rows], self._covered)
+        else:
+            block = self._kernel.take(rows, axis=0, out=self._buffer[: len(rows)], mode="clip")
+            block -= self._covered
+        np.maximum(block, 0.0, out=block)
+        gains: FloatArray = block @ self._weights
+        return gains
+
+    def absorb(self, row: int) -> None:
+        np.maximum(self._covered, self._kernel[row], out=self._covered)
+
+    def level(self, gain: float, row: int) -> float:
+        floor = gain - self._rounding * float(self._alone[row])
+        if floor < self._smallest:
+            raise Uncertain
+        return floor
+
+    def settle(self, rows: IntArray, preference: FloatArray) -> int:
+        raise Uncertain
+
+    def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
+        return gains / costs
+
+    def share(self, gain: float, share: float) -> float:
+        return gain * share
+
+    def log(self, gains: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.log(np.asarray(gains, dtype=np.float64)) + self._log_scale
+
+    def kernel(self, rows: IntArray) -> FloatArray:
+        return self._kernel[rows]
+
+    def ceiling(self) -> tuple[FloatArray, float]:
+        best = self._kernel.max(axis=0)
+        return best, float(self.log(best @ self._weights))
+
+    def restart(self) -> None:
+        self._covered[:] = 0.0
+
+
+class LogState:
+    """The same gains as logarithms: never underflows, slower by the logarithms it takes."""
+
+    zero = -np.inf
+
+    def __init__(self, log_weights: FloatArray, log_kernel: FloatArray) -> None:
+        self._log_weights = log_weights
+        self._log_kernel = log_kernel
+        self._covered = np.full(len(log_weights), -np.inf)
+
+    def alone(self) -> FloatArray:
+        return log_sum_rows(self._log_kernel + self._log_weights)
+
+    def gains(self, rows: IntArray | slice) -> FloatArray:
+        block = self._log_kernel[rows]
+        better = block > self._covered
+        fall = np.subtract(self._covered, block, out=np.full_like(block, -1.0), where=better)
+        with np.errstate(under="ignore"):
+            rise = self._log_weights + np.log(-np.expm1(fall))
+        return log_sum_rows(np.where(better, block + rise, -np.inf))
+
+    def absorb(self, row: int) -> None:
+        np.maximum(self._covered, self._log_kernel[row], out=self._covered)
+
+    def level(self, gain: float, row: int) -> float:
+        return gain - max(TIE, 1e-15 * abs(gain))
+
+    def settle(self, rows: IntArray, preference: FloatArray) -> int:
+        return int(rows[np.argmax(preference[rows])])
+
+    def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
+        return gains - np.log(costs)
+
+    def share(self, gain: float, share: float) -> float:
+        return gain + float(np.log(share))
+
+    def log(self, gains: FloatArray) -> FloatArray:
+        return gains
+
+    def kernel(self, rows: IntArray) -> FloatArray:
+        with np.errstate(under="ignore"):
+            return np.exp(self._log_kernel[rows])
+
+    def ceiling(self) -> tuple[FloatArray, float]:
+        best = self._log_kernel.max(axis=0)
+        with np.errstate(under="ignore"):
+            return np.exp(best), float(log_sum_rows((best + self._log_weights)[None])[0])
+
+    def restart(self) -> None:
+        self._covered[:] = -np.inf
+
+
+class Walk:
+    """A greedy walk over the rows of a state, with a bound of what every row could still add.
+
+    ``preference`` orders rows whose gains tie: larger first, then the lower row. ``picks`` and ``gains``
+    are what was added so far, gains in the state's own form.
+    """
+
+    def __init__(self, state: State, preference: FloatArray) -> None:
+        self.state = state
+        self.bounds = state.alone()
+        self.picks: list[int] = []
+        self.gains: list[float] = []
+        self._preference = preference
+        self._block = _SMALLEST_BLOCK
+
+    def add(self, row: int, gain: float | None = None) -> None:
+        """Count ``row`` among the picks; its gain is worked out where it is not known."""
+        self.picks.append(row)
+        self.gains.append(float(self.state.gains(np.array([row]))[0]) if gain is None else gain)
+        self.state.absorb(row)
+        self.bounds[row] = -np.inf
+
+    def best(
+        self, closed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
+    ) -> tuple[int, float] | None:
+        """The open row that adds most (per cost) and what it adds; None where none adds anything."""
+        search = self._search_all if len(self.bounds) <= _ALL_AT_ONCE else self._search_lazily
+        keys, best, level = search(closed, costs)
+        if best < 0:
+            return None
+        rivals = (keys >= level).nonzero()[0]
+        if len(rivals) > 1:
+            best = self.state.settle(rivals, self._preference)
+        return best, float(self.bounds[best])
+
+    def refresh(self, count: int) -> None:
+        """Make the ``count`` largest bounds exact."""
+        rows = _largest(self.bounds, count)
+        for start in range(0, len(rows), _LARGEST_BLOCK):
+            block = rows[start : start + _LARGEST_BLOCK]
+            self.bounds[block] = self.state.gains(block)
+
+    def _search_all(
+        self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
+    ) -> tuple[FloatArray, int, float]:
+        """Keys of all rows, the best row (-1: none) and the level of its rivals: so few rows are quicker so."""
+        self.bounds = keys = self.state.gains(slice(None))
+        if costs is not None:
+            keys = self.state.per_cost(keys, costs)
+        if closed is not None:
+            keys = np.where(closed, -np.inf, keys)
+        best = int(keys.argmax())
+        if keys[best] == -np.inf:
+            return keys, -1, -np.inf
+        return keys, best, self._level(best, costs)
+
+    def _search_lazily(
+        self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
+    ) -> tuple[FloatArray, int, float]:
+        """The same, evaluating no more rows than could win."""
+        keys = self.bounds.copy() if costs is None else self.state.per_cost(self.bounds, costs)
+        if closed is not None:
+            keys[closed] = -np.inf
+        waiting = keys.copy()
+        rows = _largest(keys, self._block)
+        rows = rows[keys[rows] > -np.inf]
+        best, best_key, level, evaluated = -1, -np.inf, _LOWEST, 0
+        while len(rows):
+            fresh = self.bounds[rows] = self.state.gains(rows)
+            if costs is not None:
+                fresh = self.state.per_cost(fresh, costs[rows])
+            keys[rows] = fresh
+            waiting[rows] = -np.inf
+            evaluated += len(rows)
+            leader = fresh.argmax()
+            if fresh[leader] > best_key:
+                best, best_key = int(rows[leader]), fresh[leader]
+                level = self._level(best, costs)
+            rows = (waiting >= level).nonzero()[0]
+            if len(rows) > _LARGEST_BLOCK:
+                rows = rows[_largest(waiting[rows], _LARGEST_BLOCK)]
+        self._block = min(max(evaluated // 2, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        return keys, best, level
+
+    def _level(self, row: int, costs: FloatArray | None) -> float:
+        level = self.state.level(float(self.bounds[row]), row)
+        return level if costs is None else float(self.state.per_cost(np.float64(level), costs[row]))
+
+
+def log_sum_rows(values: FloatArray) -> FloatArray:
+    """``log Σ_t exp(values[c,t])`` for each row; a row of ``-inf`` gives ``-inf``."""
+    peak = values.max(axis=1)
+    shift = np.where(np.isfinite(peak), peak, 0.0)
+    with np.errstate(under="ignore", divide="ignore"):
+        total: FloatArray = np.log(np.exp(values - shift[:, None]).sum(axis=1)) + shift
+    return total
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
+    """Positions of the ``count`` largest values, in no order."""
+    if count >= len(values):
+        return np.arange(len(values))
+    return values.argpartition(len(values) - count)[len(values) - count :]

@@ -1,0 +1,89 @@
+"""Distances, and the Gaussian kernel that turns them into log-probabilities.
+
+The paper's distance is the *scaled cosine* ``d = (1 - cos) / 2`` in [0, 1]; the specification's is
+Euclidean. On unit vectors ``d = ‖a-b‖² / 4``: two different kernels, which no choice of σ makes equal.
+The kernel is ``exp(-d² / 2σ²)``. Its constant ``-log σ - ½ log 2π`` is the same for every pair, scales
+every gain alike and is left out.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from dartboard.errors import ConfigError
+from dartboard.types import FloatArray
+
+Distance = Literal["scaled_cosine", "euclidean"]
+DISTANCES: tuple[Distance, ...] = ("scaled_cosine", "euclidean")
+
+
+def check_distance(distance: str) -> Distance:
+    """The name of a known distance, or an error that lists them."""
+    for known in DISTANCES:
+        if distance == known:
+            return known
+    raise ConfigError(f"unknown distance {distance!r}: choose one of {', '.join(DISTANCES)}")
+
+
+def check_sigma(sigma: float) -> float:
+    """A finite σ > 0."""
+    if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)) or not math.isfinite(sigma):
+        raise ConfigError(f"sigma must be a finite number > 0 or 'auto', got {sigma!r}")
+    if sigma <= 0:
+        raise ConfigError(f"sigma must be > 0, got {sigma}: the smaller, the closer to plain nearest neighbours")
+    return float(sigma)
+
+
+def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
+    """A copy with rows of length 1, ``(n, d)``, at any magnitude that the dtype can hold."""
+    rows = vectors.astype(vectors.dtype if dtype is None else dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    limits = np.finfo(rows.dtype)
+    lost = ~((norms > limits.tiny**0.5 * 1e3) & (norms < limits.max))
+    if lost.any():
+        rows[lost] /= np.abs(rows[lost]).max(axis=1, keepdims=True)
+        norms[lost] = np.sqrt(np.einsum("ij,ij->i", rows[lost], rows[lost]))
+    rows /= norms[:, None]
+    return rows
+
+
+def distances(left: FloatArray, right: FloatArray, distance: Distance) -> FloatArray:
+    """``(n, m)`` distances between the rows of ``left`` and ``right`` in float64; unit rows for cosine."""
+    left, right = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
+    dot: FloatArray = left @ right.T
+    if distance == "scaled_cosine":
+        np.subtract(0.5, np.multiply(dot, 0.5, out=dot), out=dot)
+        return np.maximum(dot, 0.0, out=dot)
+    squares = np.einsum("ij,ij->i", left, left)[:, None] + np.einsum("ij,ij->i", right, right)[None, :]
+    squares -= 2.0 * dot
+    root: FloatArray = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
+    return root
+
+
+def log_kernel(distance: FloatArray, sigma: float) -> FloatArray:
+    """``-d² / 2σ²``, float64; a distance too large to square gives ``-inf``, which is probability 0."""
+    scaled = np.divide(distance, math.sqrt(2.0) * sigma, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        np.multiply(scaled, scaled, out=scaled)
+    return np.negative(scaled, out=scaled)
+
+
+def fast_kernel(unit: FloatArray, sigma: float) -> FloatArray:
+    """``exp(-d² / 2σ²)`` of unit float32 rows with one another under the scaled cosine, ``(n, n)`` float32.
+
+    With ``y = x / √(√8 σ)`` the exponent is ``-(1/(√8 σ) - y·y')²``: one symmetric matrix product and
+    three passes, made on blocks of rows that stay in the cache.
+    """
+    shift = np.float32(1.0 / (math.sqrt(8.0) * sigma))
+    scaled = unit * np.sqrt(shift)
+    kernel: FloatArray = scaled @ scaled.T
+    rows = max(1, 65536 // len(unit))
+    for start in range(0, len(unit), rows):
+        block = kernel[start : start + rows]
+        block -= shift
+        block *= block
+        np.negative(block, out=block)
+        np.exp(block, out=block)
+    return kernel

@@ -1,0 +1,140 @@
+"""What a selection may contain: how many, how long, from where."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection.pool import Pool
+from dartboard.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits in the positions of the caller's arrays.
+
+    ``k`` and ``token_budget`` (with ``costs``, one a candidate) may stand alone or together. Picks end
+    early once one gains less than ``min_gain_share`` of what the first gained. ``max_per_source`` caps
+    the picks that share an entry of ``sources``. ``must_include`` come first and count towards k and the
+    budget; ``exclude`` and candidates below ``min_similarity`` are left out of the pool altogether.
+    """
+
+    k: int | None = None
+    token_budget: float | None = None
+    costs: Sequence[float] | FloatArray | None = None
+    min_gain_share: float = 0.0
+    max_per_source: int | None = None
+    sources: Sequence[Hashable] | None = None
+    must_include: Sequence[int] = ()
+    exclude: Sequence[int] = ()
+    min_similarity: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.k is None and self.token_budget is None:
+            raise ConfigError("say how much to select: k, token_budget, or both")
+        if self.k is not None and (isinstance(self.k, bool) or int(self.k) != self.k or self.k < 1):
+            raise ConfigError(f"k must be a whole number >= 1, got {self.k!r}")
+        if self.token_budget is not None and not self.token_budget > 0:
+            raise ConfigError(f"token_budget must be > 0, got {self.token_budget!r}")
+        if (self.token_budget is None) != (self.costs is None):
+            raise ConfigError("token_budget and costs go together: a budget needs each candidate's tokens")
+        if not 0.0 <= self.min_gain_share <= 1.0:
+            raise ConfigError(f"min_gain_share must be in [0, 1], got {self.min_gain_share!r}")
+        if self.max_per_source is not None and self.max_per_source < 1:
+            raise ConfigError(f"max_per_source must be >= 1, got {self.max_per_source!r}")
+        if (self.max_per_source is None) != (self.sources is None):
+            raise ConfigError("max_per_source and sources go together: a cap needs each candidate's source")
+        if both := set(self.must_include) & set(self.exclude):
+            raise ConfigError(f"candidate {min(both)} is both in must_include and in exclude")
+        if len(set(self.must_include)) < len(self.must_include):
+            raise ConfigError("must_include names a candidate twice")
+        if self.k is not None and len(self.must_include) > self.k:
+            raise ConfigError(f"must_include has {len(self.must_include)} candidates, more than k = {self.k}")
+
+    def apply(self, pool: Pool) -> Pool:
+        """Check the limits against a pool and leave out what they exclude."""
+        n = len(pool)
+        for name, values in (("costs", self.costs), ("sources", self.sources)):
+            if values is not None and len(values) != n:
+                raise InvalidInputError(f"{name} has {len(values)} entries for {n} candidates: need one each")
+        for name, positions in (("must_include", self.must_include), ("exclude", self.exclude)):
+            for position in positions:
+                if not 0 <= position < n:
+                    raise InvalidInputError(f"{name}: no candidate {position}, positions go from 0 to {n - 1}")
+        if self.costs is not None:
+            costs = np.asarray(self.costs, dtype=np.float64)
+            if not (np.isfinite(costs).all() and (costs > 0).all()):
+                raise InvalidInputError("costs must be finite numbers > 0")
+            if self.must_include and costs[list(self.must_include)].sum() > (self.token_budget or 0):
+                raise ConfigError("must_include alone costs more than token_budget")
+        if self.sources is not None and self.must_include:
+            forced = [self.sources[i] for i in self.must_include]
+            if max(forced.count(source) for source in forced) > (self.max_per_source or 0):
+                raise ConfigError("must_include alone breaks max_per_source")
+        if not self.exclude and self.min_similarity is None:
+            return pool
+        keep = np.ones(n, dtype=bool)
+        keep[list(self.exclude)] = False
+        if self.min_similarity is not None:
+            keep &= pool.similarity >= self.min_similarity
+            keep[list(self.must_include)] = True
+        return pool.restrict(keep)
+
+
+class Gate:
+    """Which candidates may still be picked while a selection grows; candidates are numbered as in the pool."""
+
+    def __init__(self, pool: Pool, limits: Limits) -> None:
+        self._limits = limits
+        self._open = np.ones(len(pool), dtype=bool)
+        self._order, self._starts = pool.by_row()
+        self._row_of = pool.row_of
+        self._costs: FloatArray | None = None
+        self._left = np.inf
+        self._sources: IntArray | None = None
+        if limits.costs is not None and limits.token_budget is not None:
+            self._costs = np.asarray(limits.costs, dtype=np.float64)[pool.positions]
+            self._left = float(limits.token_budget)
+            self._open &= self._costs <= self._left
+        if limits.sources is not None:
+            codes = {source: code for code, source in enumerate(dict.fromkeys(limits.sources))}
+            self._sources = np.array([codes[limits.sources[i]] for i in pool.positions])
+            self._taken = np.zeros(len(codes), dtype=np.intp)
+        self.selective = self._costs is not None or self._sources is not None
+
+    def open_candidates(self) -> npt.NDArray[np.bool_]:
+        """``(n,)`` the candidates that may still be picked."""
+        return self._open
+
+    def leaders(self) -> IntArray:
+        """``(rows,)`` the candidate to pick for each row; -1 where none is left."""
+        if not self.selective:
+            return self._order[self._starts]
+        leaders = np.full(len(self._starts), -1, dtype=np.intp)
+        last_first = self._order[self._open[self._order]][::-1]
+        leaders[self._row_of[last_first]] = last_first
+        return leaders
+
+    def costs(self, candidates: IntArray) -> FloatArray | None:
+        """What candidates cost, where there is a budget."""
+        return None if self._costs is None else self._costs[candidates]
+
+    def row_costs(self) -> FloatArray:
+        """``(rows,)`` what the cheapest candidate of each row costs; only under a budget."""
+        if self._costs is None:
+            raise ConfigError("there is no token_budget")
+        return np.minimum.reduceat(self._costs[self._order], self._starts)
+
+    def admit(self, candidate: int) -> None:
+        """Count a pick against the limits."""
+        self._open[candidate] = False
+        if self._costs is not None:
+            self._left -= float(self._costs[candidate])
+            self._open &= self._costs <= self._left * (1 + 1e-12)
+        if self._sources is not None:
+            source = self._sources[candidate]
+            self._taken[source] += 1
+            if self._taken[source] >= (self._limits.max_per_source or 0):
+                self._open &= self._sources != source

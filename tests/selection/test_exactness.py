@@ -1,0 +1,104 @@
+"""Dartboard's picks and gains against 60-digit arithmetic, at every σ, with copies, in any order."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from dartboard.selection import Dartboard, Limits, from_distances, from_embeddings, from_log_probs, select
+from tests.selection import oracle
+from tests.selection.pools import topical
+
+SIGMAS = [1e-5, 1e-4, 1e-3, 0.003, 0.005, 0.01, 0.03, 0.09, 0.3, 1.0, 10.0]
+
+
+def same_vectors(embeddings, ours, theirs):
+    """Equal picks, where exact copies of a vector are the same pick."""
+    return np.array_equal(embeddings[ours], embeddings[theirs])
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize(("copies", "noise"), [(0, 0.0), (2, 0.0), (2, 1e-4), (2, 0.05)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_embeddings_equal_the_oracle(sigma, copies, noise, dtype):
+    query, embeddings = topical(9, seed=int(1e6 * sigma) % 97, dim=12, copies=copies, noise=noise, dtype=dtype)
+    distances = oracle.scaled_cosine(query, embeddings)
+    picks, gains = oracle.greedy(*distances, sigma, 8)
+    ours = select(embeddings, query, 8, sigma=sigma)
+    assert same_vectors(embeddings, ours.indices, picks)
+    for got, want in zip(ours.log_gains, gains, strict=True):
+        assert got == pytest.approx(float(mpmath.log(want)), rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_distances_and_log_probs_equal_the_oracle(sigma):
+    rng = np.random.default_rng(3)
+    points = rng.random((14, 3))
+    points[5] = points[2]
+    to_query = np.linalg.norm(points - rng.random(3), axis=1)
+    pairwise = np.linalg.norm(points[:, None] - points[None], axis=2)
+    picks, _ = oracle.greedy(to_query, pairwise, sigma, 14)
+    by_distance = Dartboard().select(
+        from_distances(to_query, pairwise, sigma=sigma, distance="euclidean"), Limits(k=14)
+    )
+    by_log_prob = Dartboard().select(
+        from_log_probs(-((to_query / sigma) ** 2) / 2, -((pairwise / sigma) ** 2) / 2), Limits(k=14)
+    )
+    distinct = 13
+    assert by_distance.indices[:distinct].tolist() == picks[:distinct]
+    assert by_log_prob.indices[:distinct].tolist() == picks[:distinct]
+    assert sorted(by_distance.indices) == list(range(14))
+
+
+def test_euclidean_embeddings_equal_their_distances():
+    query, embeddings = topical(40, dim=16, dtype=np.float64)
+    by_vector = select(embeddings * 3, query * 2, 10, sigma=0.7, distance="euclidean")
+    to_query = np.linalg.norm(embeddings * 3 - query * 2, axis=1)
+    pairwise = np.linalg.norm(embeddings[:, None] * 3 - embeddings[None] * 3, axis=2)
+    by_distance = Dartboard().select(
+        from_distances(to_query, pairwise, sigma=0.7, distance="euclidean"), Limits(k=10)
+    )
+    assert by_vector.indices.tolist() == by_distance.indices.tolist()
+    np.testing.assert_allclose(by_vector.gains, by_distance.gains, rtol=1e-9)
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.05, 0.09, 0.2, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_float32_pools_give_the_picks_of_float64(sigma, seed):
+    """Above the size where float32 is used at all, its picks are proved or made again."""
+    query, embeddings = topical(400, seed=seed, copies=1, noise=0.02)
+    fast = select(embeddings, query, 30, sigma=sigma)
+    slow = select(embeddings.astype(np.float64), query, 30, sigma=sigma)
+    assert fast.indices.tolist() == slow.indices.tolist()
+    np.testing.assert_allclose(fast.gains, slow.gains, rtol=1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("n", [40, 300])
+def test_order_of_candidates_changes_nothing(sigma, n):
+    query, embeddings = topical(n, seed=5, copies=1, dim=24)
+    order = np.random.default_rng(1).permutation(len(embeddings))
+    here, there = (select(e, query, 12, sigma=sigma) for e in (embeddings, embeddings[order]))
+    assert same_vectors(embeddings, here.indices, order[there.indices])
+    assert here.log_gains.tolist() == there.log_gains.tolist()
+    assert here.bound == there.bound
+
+
+def test_tiny_sigma_is_nearest_neighbours_without_copies():
+    query, embeddings = topical(30, seed=2, copies=2)
+    nearest = np.argsort(-(embeddings[:30] @ query))
+    assert np.array_equal(embeddings[select(embeddings, query, 30, sigma=1e-5).indices], embeddings[nearest])
+
+
+def test_a_copy_waits_until_nothing_else_gains():
+    query, embeddings = topical(6, seed=8, copies=3)
+    result = select(embeddings, query, 24, sigma=0.05)
+    assert sorted(result.indices % 6)[:6] == [0, 0, 0, 0, 1, 1]
+    assert sorted(result.indices[:6] % 6) == list(range(6))
+    assert (result.gains[6:] == 0).all() and (result.log_gains[6:] == -np.inf).all()
+
+
+def test_all_identical_candidates():
+    result = select(np.ones((7, 4)), np.ones(4), 5)
+    assert result.indices.tolist() == [0, 1, 2, 3, 4]
+    assert result.coverage.tolist() == [1.0] * 5
+    assert result.sigma.source == "fallback"
