@@ -60,15 +60,14 @@ def load_tokenizer(folder: Path) -> "Tokenizer":
         raise ModelError(f"{path} is not a tokenizer file: {error}") from error
 
 
-def describe_folder(folder: Path, graph_dim: Callable[[], int], name: str | None = None) -> ModelDescription:
+def describe_folder(folder: Path, name: str, graph_dim: Callable[[], int]) -> ModelDescription:
     """What the folder's files say; where it has no prompts, what is known of a model of that name."""
-    called = name or folder.resolve().name
-    known = known_description(called)
+    known = known_description(name)
     prompts = _read(folder, "config_sentence_transformers.json").get("prompts") or {}
     if known and not any(prompts.values()):
         prompts = {"query": known.query_prefix, "document": known.document_prefix}
     return ModelDescription(
-        name=called,
+        name=name,
         dim=_read(folder, "config.json").get("hidden_size") or graph_dim(),
         max_tokens=_max_tokens(folder),
         query_prefix=prompts.get("query", ""),

@@ -83,9 +83,7 @@ class OnnxModel(BatchModel):
         the place of what the folder's files say.
         """
         folder = Path(path)
-        weights = find_weights(folder, filename)
-        stated = description or describe_folder(folder, lambda: _graph_dim(weights))
-        return cls(weights, load_tokenizer(folder), stated, threads=threads)
+        return cls._from_files(folder, folder.resolve().name, filename, description, threads)
 
     @classmethod
     def from_hub(
@@ -101,8 +99,20 @@ class OnnxModel(BatchModel):
         from dartboard.embeddings.hub import download
 
         folder = download(repo_id, revision=revision, filename=filename)
+        name = repo_id.rsplit("/", maxsplit=1)[-1]
+        return cls._from_files(folder, name, filename, description, threads)
+
+    @classmethod
+    def _from_files(
+        cls,
+        folder: Path,
+        name: str,
+        filename: str | None,
+        description: ModelDescription | None,
+        threads: int | None,
+    ) -> Self:
         weights = find_weights(folder, filename)
-        stated = description or describe_folder(folder, lambda: _graph_dim(weights), name=repo_id.rsplit("/", maxsplit=1)[-1])
+        stated = description or describe_folder(folder, name, lambda: _graph_dim(weights))
         return cls(weights, load_tokenizer(folder), stated, threads=threads)
 
     @property
