@@ -38,12 +38,13 @@ def _check_text(text: object, index: int) -> None:
 
 def check_vectors(values: npt.ArrayLike, *, count: int, dim: int, model_name: str) -> Vectors:
     """What a model answered, as ``(count, dim)`` float32: finite, no zero rows, of the shape that was due."""
-    array = np.asarray(values)
-    if array.shape != (count, dim):
-        raise ModelError(f"model {model_name!r} answered shape {array.shape} where {(count, dim)} is due")
-    if not count:
-        return np.empty((0, dim), dtype=np.float32)
     try:
-        return check_matrix(array, name="vectors").astype(np.float32, copy=False)
-    except InvalidInputError as error:
+        with np.errstate(over="ignore"):
+            array = np.asarray(values).astype(np.float32, copy=False)
+        if array.shape != (count, dim):
+            raise InvalidInputError(f"shape {array.shape} where {(count, dim)} is due")
+        if count:
+            check_matrix(array, name="vectors")
+    except (TypeError, ValueError) as error:
         raise ModelError(f"model {model_name!r} answered unusable vectors: {error}") from error
+    return array

@@ -57,9 +57,9 @@ class ModelDescription:
 
     def prefix(self, task: TaskType) -> str:
         """The text to put before each text of this task."""
-        if task is TaskType.RETRIEVAL_DOCUMENT:
+        if task == TaskType.RETRIEVAL_DOCUMENT:
             return self.document_prefix
-        if task is TaskType.CODE_RETRIEVAL_QUERY and self.code_query_prefix is not None:
+        if task == TaskType.CODE_RETRIEVAL_QUERY and self.code_query_prefix is not None:
             return self.code_query_prefix
         return self.query_prefix
 

@@ -120,6 +120,9 @@ def test_batch_size_is_positive(model):
         (lambda n: np.ones((n, 4)), "shape"),
         (lambda n: np.ones((n + 1, 3)), "shape"),
         (lambda n: np.ones(3), "shape"),
+        (lambda n: np.full((n, 3), 1e300), "NaN or infinity"),
+        (lambda n: [[1, 2], [3]], "unusable vectors"),
+        (lambda n: [["a", "b", "c"]] * n, "unusable vectors"),
     ],
 )
 def test_unusable_answers_are_the_models_fault(answer, message):

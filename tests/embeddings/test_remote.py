@@ -98,7 +98,7 @@ def test_dimension_is_known_given_or_learnt(openai):
     assert model.embedding_dim == 4 and server.requests[0].json["input"] == ["dimension"]
     server, known = openai(openai_answer, model="text-embedding-3-small")
     assert known.embedding_dim == 1536 and not server.requests
-    with pytest.raises(ModelError, match=r"answered shape \(1, 4\) where \(1, 1536\) is due"):
+    with pytest.raises(ModelError, match=r"shape \(1, 4\) where \(1, 1536\) is due"):
         known.encode("text")
 
 
