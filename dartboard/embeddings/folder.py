@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 WEIGHTS = ("model.onnx", "onnx/model.onnx")
 LAYOUT = "model.onnx or onnx/model.onnx, and tokenizer.json"
 
+_POOLINGS: dict[str, Pooling] = {
+    "mean": "mean",
+    "pooling_mode_mean_tokens": "mean",
+    "cls": "cls",
+    "pooling_mode_cls_token": "cls",
+}
 _UNLIMITED = 1_000_000  # tokenizer files write "no limit" as a very large number
 
 
@@ -91,13 +97,15 @@ def _pooling(folder: Path, known: ModelDescription | None) -> Pooling:
     stated = _read(folder, "1_Pooling/config.json")
     if not stated:
         return known.pooling if known else "mean"
-    modes = {name.removeprefix("pooling_mode_") for name, on in stated.items() if on is True} | {
-        str(stated.get("pooling_mode", ""))
-    }
-    for pooling, spellings in (("cls", {"cls_token", "cls"}), ("mean", {"mean_tokens", "mean"})):
-        if modes & spellings:
-            return pooling  # type: ignore[return-value]
-    raise ModelError(f"{folder / '1_Pooling/config.json'} asks for a pooling other than 'mean' or 'cls'")
+    modes = {name for name, on in stated.items() if name.startswith("pooling_mode_") and on}
+    modes |= {str(stated["pooling_mode"])} if "pooling_mode" in stated else set()
+    found = _POOLINGS.get(modes.pop()) if len(modes) == 1 else None
+    if found is None or stated.get("include_prompt") is False:
+        raise ModelError(
+            f"{folder / '1_Pooling/config.json'} asks for a pooling other than 'mean' or 'cls' over all "
+            "tokens, prompt included: load the model with SentenceTransformerModel"
+        )
+    return found
 
 
 def _normalizes(folder: Path) -> bool:

@@ -66,10 +66,17 @@ def _describe(model: Any, model_name: str) -> ModelDescription:
     modules = [type(module).__name__ for module in model]
     return ModelDescription(
         name=model_name.rstrip("/").rsplit("/", maxsplit=1)[-1],
-        dim=model.get_embedding_dimension(),
+        dim=_dimension(model),
         max_tokens=model.max_seq_length or 512,
         query_prefix=prompts.get("query", ""),
         document_prefix=document_prompt(prompts),
         normalize="Normalize" in modules,
+        pooling="cls" if "cls" in [getattr(module, "pooling_mode", None) for module in model] else "mean",
         sigma=known.sigma if known else None,
     )
+
+
+def _dimension(model: Any) -> int:
+    """Version 6 renamed the method."""
+    ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+    return int(ask())

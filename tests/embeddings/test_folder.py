@@ -72,6 +72,9 @@ def test_filename_chooses_a_variant_and_changes_the_fingerprint(tiny_onnx):
     shutil.copy(folder / "model.onnx", folder / "model_quantized.onnx")
     same = OnnxModel.from_folder(folder, filename="model_quantized.onnx")
     assert same.fingerprint == plain.fingerprint
+    (folder / "model_quantized.onnx_data").write_bytes(b"tensors")
+    beside = OnnxModel.from_folder(folder, filename="model_quantized.onnx")
+    assert beside.fingerprint != plain.fingerprint
     other = ModelDescription(name=folder.name, dim=8, document_prefix="d: ")
     assert OnnxModel.from_folder(folder, description=other).fingerprint != plain.fingerprint
     with pytest.raises(ModelError, match=r"no gone.onnx; it holds \['model.onnx', 'model_quantized.onnx'\]"):
@@ -82,6 +85,12 @@ def test_filename_chooses_a_variant_and_changes_the_fingerprint(tiny_onnx):
     ("name", "content", "message"),
     [
         ("1_Pooling/config.json", '{"pooling_mode_max_tokens": true}', "other than 'mean' or 'cls'"),
+        (
+            "1_Pooling/config.json",
+            '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}',
+            "other",
+        ),
+        ("1_Pooling/config.json", '{"pooling_mode": "mean", "include_prompt": false}', "prompt included"),
         ("modules.json", '[{"type": "models.Dense"}]', "Dense"),
         ("config.json", "{", "not valid JSON"),
         ("config.json", '{"hidden_size": 9}', "makes vectors of 8 dimensions, its description says 9"),
