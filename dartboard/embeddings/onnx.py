@@ -33,6 +33,7 @@ WEIGHTS = WheelFile(
 _STATE_OUTPUTS = ("last_hidden_state", "token_embeddings")
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _MOST_THREADS = 8
+_LINE = "Don't: CASE, Ünïcode, 北京, ½ of it\tand\u200b [MASK] <mask>"
 
 Integers = npt.NDArray[np.int64]
 
@@ -40,7 +41,8 @@ Integers = npt.NDArray[np.int64]
 class OnnxModel(BatchModel):
     """An encoder whose graph gives one state a token; the states are pooled here.
 
-    The same text gives bit-identical vectors whatever it is batched with.
+    The bundled model gives a text bit-identical vectors whatever it is batched with; a model with
+    dynamically quantised activations does not.
     """
 
     def __init__(
@@ -127,12 +129,15 @@ class OnnxModel(BatchModel):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Name and a hash of weights, tokenizer and description."""
-        digest = hashlib.sha256(sha256_of(self._weights).encode())
-        digest.update(self._tokenizer.to_str().encode())
+        """Name and a hash of weights, tokenizer and description.
+
+        The tokenizer counts by its vocabulary and by what it makes of one line, since the text that it
+        serialises to changes between releases of its package.
+        """
         reading = {key: value for key, value in asdict(self._description).items() if key != "sigma"}
-        digest.update(repr(sorted(reading.items())).encode())
-        return f"{self.name}:{digest.hexdigest()[:16]}"
+        parts = [repr(sorted(reading.items())), *(sha256_of(path) for path in _weight_files(self._weights))]
+        parts += [repr(sorted(self._tokenizer.get_vocab().items())), repr(self._tokenizer.encode(_LINE).ids)]
+        return f"{self.name}:{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
 
     def count_tokens(self, texts: str | Sequence[str]) -> list[int]:
         """Tokens of each text before truncation, special tokens included: compare with ``max_tokens``."""
@@ -247,6 +252,12 @@ def _graph_dim(weights: Path) -> int:
     if not isinstance(width, int):
         raise ModelError(f"{weights} leaves its dimension open: put config.json with hidden_size beside it")
     return width
+
+
+def _weight_files(weights: Path) -> list[Path]:
+    """The graph, and the file that large models keep their tensors in."""
+    beside = weights.with_name(f"{weights.name}_data")
+    return [weights, beside] if beside.is_file() else [weights]
 
 
 def _pad_id(tokenizer: "Tokenizer") -> int:

@@ -91,6 +91,11 @@ def test_fingerprint_follows_prefixes_and_not_sigma(model):
     assert np.linalg.norm(variant(normalize=False).encode("hi")) > 1.5
 
 
+def test_fingerprint_is_stable_across_releases(model):
+    """Indexes on disk carry it: change this line only with a format that says so."""
+    assert model.fingerprint == "all-MiniLM-L6-v2:5cd4d48f3097419f"
+
+
 def test_default_model_is_one_object_for_all_threads():
     found = []
     threads = [Thread(target=lambda: found.append(default_model())) for _ in range(8)]
