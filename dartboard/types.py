@@ -44,13 +44,19 @@ def check_vector(values: npt.ArrayLike, *, name: str = "embedding", dim: int | N
     return vector
 
 
-def check_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | None = None) -> FloatArray:
-    """Usable row vectors, ``(n, d)`` float with n ≥ 1, each row checked as :func:`check_vector` does."""
+def as_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | None = None) -> FloatArray:
+    """Row vectors, ``(n, d)`` float with n ≥ 1, their entries unchecked."""
     matrix = _as_floats(values, name, "a matrix")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInputError(f"{name} must be a matrix of at least one row, got shape {matrix.shape}")
     if dim is not None and matrix.shape[1] != dim:
         raise InvalidInputError(f"{name} have {matrix.shape[1]} dimensions where {dim} are expected")
+    return matrix
+
+
+def check_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | None = None) -> FloatArray:
+    """Row vectors as :func:`as_matrix` makes them, each row checked as :func:`check_vector` does."""
+    matrix = as_matrix(values, name=name, dim=dim)
     # A row's sum of squares is finite and positive unless the row is unusable or at the edges of the
     # floating-point range; only then are its entries looked at one by one.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -1,9 +1,9 @@
 """Many queries in one call.
 
 A thousand small selections are a thousand times the same dozen NumPy calls. Queries with equally many
-candidates go through them together, a block at a time that stays in the processor's cache, in float32.
-Each query proves its picks as a single selection does; one that cannot is selected by itself, so that
-the answer is the same either way.
+candidates go through them together, in float32, a block at a time that stays in the processor's cache.
+Each query proves its picks as a single selection does; one that cannot, or has copies among its
+candidates, is selected by itself, so the picks are the same either way.
 """
 
 import os
@@ -15,8 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import InvalidInputError
+from dartboard.selection import bandwidth
+from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.door import select
+from dartboard.selection.explain import HALF
+from dartboard.selection.kernels import check_sigma
+from dartboard.selection.pool import FAST_FROM_SIGMA, Auto, fingerprints, rounding_32
 from dartboard.selection.result import Selection
+from dartboard.types import FloatArray
+
+_BLOCK_ENTRIES = 200_000
+"""Kernel entries that a block may have: two such float32 arrays fit a core's cache."""
+
+_FAST_UP_TO = 512
+"""Larger pools are not small selections any more."""
 
 
 def select_many(
@@ -24,12 +36,136 @@ def select_many(
     queries: npt.ArrayLike,
     k: int | None = None,
     *,
+    sigma: float | Auto = "auto",
     threads: int | None = None,
     **options: Any,
 ) -> list[Selection]:
     """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``."""
     asked = np.asarray(queries)
-    if len(asked) != len(embeddings):
-        raise InvalidInputError(f"{len(embeddings)} pools for {len(asked)} queries: need one each")
+    if asked.ndim != 2 or len(asked) != len(embeddings):
+        raise InvalidInputError(
+            f"{len(embeddings)} pools for queries of shape {asked.shape}: need a matrix with one row a pool"
+        )
+
+    def alone(i: int) -> Selection:
+        return select(embeddings[i], asked[i], k, sigma=sigma, **options)
+
+    def together(block: slice) -> list[Selection]:
+        results = _select_block(embeddings[block], asked[block], k or 5, sigma)
+        return [alone(block.start + i) if result is None else result for i, result in enumerate(results)]
+
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda pair: select(*pair, k, **options), zip(embeddings, asked, strict=True)))
+        if options or not _uniform(embeddings, asked, sigma):
+            return list(pool.map(alone, range(len(asked))))
+        size = max(1, _BLOCK_ENTRIES // embeddings.shape[1] ** 2)
+        blocks = [slice(start, start + size) for start in range(0, len(asked), size)]
+        return [result for results in pool.map(together, blocks) for result in results]
+
+
+def _uniform(embeddings: Any, queries: npt.NDArray[Any], sigma: float | Auto) -> bool:
+    """Whether the pools are one float32 array of small pools that blocks can take."""
+    return (
+        isinstance(embeddings, np.ndarray)
+        and embeddings.ndim == 3
+        and embeddings.dtype == queries.dtype == np.float32
+        and embeddings.shape[2] == queries.shape[1]
+        and bandwidth.SMALLEST_POOL <= embeddings.shape[1] <= _FAST_UP_TO
+        and (sigma == "auto" or check_sigma(sigma) >= FAST_FROM_SIGMA)
+    )
+
+
+def _select_block(
+    embeddings: FloatArray, queries: FloatArray, k: int, sigma: float | Auto
+) -> list[Selection | None]:
+    """Selections of a block ``(b, n, d)`` of queries; None for one that has to be selected by itself."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        vectors = embeddings / np.sqrt(np.einsum("bnd,bnd->bn", embeddings, embeddings))[:, :, None]
+        asked = queries / np.sqrt(np.einsum("bd,bd->b", queries, queries))[:, None]
+        sure = np.isfinite(vectors.sum(axis=(1, 2))) & np.isfinite(asked.sum(axis=1))
+        sure &= ~_has_copies(embeddings)
+        cosine = np.matmul(vectors, asked[:, :, None])[:, :, 0]
+        kernel = np.matmul(vectors, vectors.transpose(0, 2, 1))
+        spreads = [_spread(cosines, sigma) if ok else Sigma(1.0, "") for cosines, ok in zip(kernel, sure, strict=True)]
+        spread = np.array([s.value for s in spreads])
+        sure &= spread >= FAST_FROM_SIGMA
+        relevance = -(((1.0 - cosine) / (np.sqrt(8.0) * spread[:, None])) ** 2)
+        scale = (1.0 / (np.sqrt(8.0) * spread)).astype(np.float32)[:, None, None]
+        kernel -= 1.0
+        kernel *= scale
+        kernel *= kernel
+        np.negative(kernel, out=kernel)
+        np.exp(kernel, out=kernel)
+        walk = _BlockWalk(kernel, relevance, rounding_32(spread), min(k, embeddings.shape[1]))
+        sure &= walk.sure
+    return [walk.selection(i, cosine[i], spreads[i]) if sure[i] else None for i in range(len(embeddings))]
+
+
+class _BlockWalk:
+    """The greedy walk of :mod:`dartboard.selection.greedy` for a block of queries at once."""
+
+    def __init__(self, kernel: FloatArray, relevance: FloatArray, rounding: FloatArray, k: int) -> None:
+        size, n = relevance.shape
+        each = np.arange(size)
+        picks = np.empty((size, k), dtype=np.intp)
+        gains = np.empty((size, k), dtype=np.float32)
+        weights = np.exp(relevance - relevance.max(axis=1, keepdims=True)).astype(np.float32)
+        column = weights[:, :, None]
+        alone = np.matmul(kernel, column)[:, :, 0]
+        slack = rounding.astype(np.float32)
+        rise = np.empty_like(kernel)
+
+        def gains_now() -> FloatArray:
+            np.subtract(kernel, covered[:, None, :], out=rise)
+            np.maximum(rise, 0.0, out=rise)
+            now: FloatArray = np.matmul(rise, column)[:, :, 0]
+            return now
+
+        picks[:, 0] = best = relevance.argmax(axis=1)
+        gains[:, 0] = alone[each, best]
+        lead = relevance[each, best] - 10 * rounding
+        self.sure = (relevance >= lead[:, None]).sum(axis=1) == 1
+        covered = kernel[each, best]
+        for step in range(1, k):
+            now = gains_now()
+            picks[:, step] = best = now.argmax(axis=1)
+            gains[:, step] = now[each, best]
+            level = now[each, best] - slack * alone[each, best]
+            self.sure &= ((now >= level[:, None]).sum(axis=1) == 1) & (level > 1e-30)
+            np.maximum(covered, kernel[each, best], out=covered)
+        total = weights.sum(axis=1, dtype=np.float64)
+        self.picks = picks
+        self.gains = gains.astype(np.float64) / total[:, None]
+        self.coverage = np.minimum(self.gains.cumsum(axis=1), 1.0)
+        chosen = np.take_along_axis(kernel, picks[:, :, None], axis=1)
+        self.owners = np.where(chosen.max(axis=1) >= HALF, chosen.argmax(axis=1), -1)
+        largest = [np.partition(x, n - k, axis=1)[:, n - k :].sum(axis=1) / total for x in (alone, gains_now())]
+        reached = self.coverage[:, -1]
+        self.bound = np.minimum(1.0, reached / np.minimum(1.0, np.minimum(largest[0], reached + largest[1])))
+
+    def selection(self, i: int, cosine: FloatArray, sigma: Sigma) -> Selection:
+        """The result of query ``i`` of the block."""
+        return Selection(
+            indices=self.picks[i],
+            gains=self.gains[i],
+            log_gains=np.log(self.gains[i]),
+            coverage=self.coverage[i],
+            similarity=cosine[self.picks[i]].astype(np.float64),
+            bound=float(self.bound[i]),
+            owners=self.owners[i],
+            targets=np.arange(len(cosine)),
+            sigma=sigma,
+            method="dartboard",
+        )
+
+
+def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:
+    prints = fingerprints(embeddings.reshape(-1, embeddings.shape[2])).reshape(embeddings.shape[:2])
+    prints.sort(axis=1)
+    return (prints[:, 1:] == prints[:, :-1]).any(axis=1)
+
+
+def _spread(cosines: FloatArray, sigma: float | Auto) -> Sigma:
+    if sigma != "auto":
+        return Sigma(float(sigma), "given")
+    sample = cosines[: bandwidth.SAMPLE, : bandwidth.SAMPLE]
+    return bandwidth.from_distances(np.maximum((1.0 - sample) / 2.0, 0.0), "scaled_cosine")

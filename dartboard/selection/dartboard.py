@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dartboard.selection.explain import explain
-from dartboard.selection.greedy import State, Uncertain, Walk, log_sum_rows
+from dartboard.selection.greedy import State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
@@ -25,17 +25,18 @@ class Dartboard:
 
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
-        pool = limits.apply(pool)
+        return self._select(limits.apply(pool), limits)
+
+    def _select(self, pool: Pool, limits: Limits) -> Selection:
         for make_state in pool.kernel.states(pool.log_weights):
             try:
                 trail = _best_trail(pool, limits, make_state())
             except Uncertain:
                 continue
-            walk = trail.walk
-            log_gains = np.full(len(trail.picks), -np.inf)
-            log_gains[: len(walk.gains)] = walk.state.log(np.array(walk.gains))
-            return explain(pool, limits, trail.picks, walk, log_gains, method=self.name)
-        raise AssertionError("the last state walks on logarithms and is never uncertain")
+            return explain(pool, limits, trail.picks, trail.walk, method=self.name)
+        if pool.refine is None:
+            raise AssertionError("a walk on logarithms is never uncertain")
+        return self._select(pool.refine(), limits)
 
 
 class _Trail:
@@ -51,20 +52,28 @@ class _Trail:
         for candidate in pool.find(limits.must_include):
             self._pick(candidate, None)
         if not self.picks and limits.token_budget is None:
-            self._pick(int(self._leaders[pool.relevance[self._leaders].argmax()]), None)
+            self._pick(self._most_relevant(), None)
         while len(self.picks) < self._most and self._step():
             pass
         if limits.min_gain_share == 0.0 and limits.token_budget is None:
             self._fill()
 
-    def log_objective(self) -> float:
-        gains = self.walk.state.log(np.array([self.walk.gains]))
-        return float(log_sum_rows(gains)[0]) if self.picks else -np.inf
+    def covered(self) -> float:
+        """The share of the pool's targets that the picks cover."""
+        return float(self.walk.state.shares(np.array(self.walk.gains)).sum())
 
     def _pick(self, candidate: int, gain: float | None) -> None:
         self.walk.add(int(self._pool.row_of[candidate]), gain)
         self._gate.admit(candidate)
         self.picks.append(candidate)
+
+    def _most_relevant(self) -> int:
+        relevance = self._pool.relevance[self._leaders]
+        first = int(relevance.argmax())
+        level = relevance[first] - self._pool.rounding
+        if self._pool.rounding and np.count_nonzero(relevance >= level) > 1:
+            raise Uncertain
+        return int(self._leaders[first])
 
     def _step(self) -> bool:
         closed, costs = None, None
@@ -98,10 +107,10 @@ def _best_trail(pool: Pool, limits: Limits, state: State) -> _Trail:
     if limits.token_budget is None:
         return _Trail(pool, limits, state)
     by_price = _Trail(pool, limits, state, per_cost=True)
-    reached = by_price.log_objective()
+    reached = by_price.covered()
     state.restart()
     by_gain = _Trail(pool, limits, state)
-    if by_gain.log_objective() > reached:
+    if by_gain.covered() > reached:
         return by_gain
     state.restart()
     return _Trail(pool, limits, state, per_cost=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.selection.greedy import LogState, State, Walk, log_sum_rows
+from dartboard.selection.greedy import LogState, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
@@ -21,84 +21,72 @@ HALF = 0.5
 
 
 def explain(
-    pool: Pool,
-    limits: Limits,
-    picks: list[int],
-    walk: Walk,
-    log_gains: FloatArray,
-    *,
-    method: str,
-    **parameters: Any,
+    pool: Pool, limits: Limits, picks: list[int], walk: Walk, *, method: str, **parameters: Any
 ) -> Selection:
-    """The result of a walk that has just added ``picks``, with the log gains it met."""
+    """The result of a walk; picks beyond its own are copies, which gain nothing."""
+    chosen = np.array(picks, dtype=np.intp)
+    log_gains = np.full(len(picks), -np.inf)
+    log_gains[: len(walk.gains)] = walk.state.log_shares(np.array(walk.gains))
+    return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
+
+
+def explain_picks(pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any) -> Selection:
+    """The result of picks that another method made, measured by Dartboard's objective."""
     chosen = np.array(picks, dtype=np.intp)
     rows = pool.row_of[chosen]
-    own, log_total = _ceiling(pool, walk.state)
+    walk = Walk(pool.kernel.states(pool.log_weights)[0](), pool.relevance)
+    exact = Walk(LogState(pool.log_weights, pool.kernel.rows(rows)), pool.relevance)
+    for place, row in enumerate(rows):
+        exact.add(place)
+        walk.add(int(row))
+    log_gains = np.array(exact.gains) - pool.log_total()
+    return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
+
+
+def _selection(
+    pool: Pool,
+    limits: Limits,
+    chosen: IntArray,
+    log_gains: FloatArray,
+    walk: Walk,
+    method: str,
+    parameters: dict[str, Any],
+) -> Selection:
     with np.errstate(under="ignore"):
-        gains = np.exp(log_gains - log_total)
-    coverage = np.minimum(np.cumsum(gains), 1.0)
+        gains = np.exp(log_gains)
+    coverage = np.minimum(gains.cumsum(), 1.0)
+    owner = owners(walk.state.kernel(pool.row_of[chosen]))
     return Selection(
         indices=pool.positions[chosen],
         gains=gains,
         log_gains=log_gains,
         coverage=coverage,
         similarity=pool.similarity[chosen],
-        stands_for=_stands_for(pool, walk.state, rows, own),
-        bound=_bound(pool, limits, walk, log_gains, log_total),
+        owners=owner[pool.row_of] if pool.targets_are == "rows" else owner,
+        targets=None if pool.targets_are == "vocabulary" else pool.positions,
+        bound=_bound(pool, limits, walk, float(coverage[-1])) if len(chosen) else 0.0,
         sigma=pool.sigma,
         method=method,
         parameters=parameters,
     )
 
 
-def explain_picks(pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any) -> Selection:
-    """The same for picks that another method made, measured by Dartboard's objective."""
-    rows = pool.row_of[np.array(picks, dtype=np.intp)]
-    exact = Walk(LogState(pool.log_weights, pool.kernel.rows(rows)), pool.relevance)
-    walk = Walk(pool.kernel.states(pool.log_weights)[0](), pool.relevance)
-    for place, row in enumerate(rows):
-        exact.add(place)
-        walk.add(int(row))
-    return explain(pool, limits, picks, walk, np.array(exact.gains), method=method, **parameters)
+def owners(kernel: FloatArray) -> IntArray:
+    """For each target, the first pick (a row of ``kernel``) that is its best and a good stand-in; -1: none."""
+    if not len(kernel):
+        return np.full(kernel.shape[1], -1, dtype=np.intp)
+    return np.where(kernel.max(axis=0) >= HALF, kernel.argmax(axis=0), -1)
 
 
-def _ceiling(pool: Pool, state: State) -> tuple[FloatArray | None, float]:
-    """The best kernel value of each target, None where that is 1 for all; and the log of all that can be covered."""
-    if pool.targets_are == "rows":
-        return None, float(log_sum_rows(pool.log_weights[None])[0])
-    return state.ceiling()
-
-
-def _stands_for(pool: Pool, state: State, rows: IntArray, own: FloatArray | None) -> tuple[IntArray, ...]:
-    if not len(rows):
-        return ()
-    kernel = state.kernel(rows)
-    nearest = kernel.argmax(axis=0)
-    good = kernel[nearest, np.arange(kernel.shape[1])] >= (HALF if own is None else HALF * own)
-    owner = np.where(good, nearest, len(rows))
-    if pool.targets_are == "rows":
-        owner = owner[pool.row_of]
-    order = np.argsort(owner, kind="stable")
-    edges = np.searchsorted(owner[order], np.arange(len(rows) + 1))
-    names = np.arange(len(owner)) if pool.targets_are == "vocabulary" else pool.positions
-    named = names[order]
-    return tuple(named[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True))
-
-
-def _bound(pool: Pool, limits: Limits, walk: Walk, log_gains: FloatArray, log_total: float) -> float:
-    if not len(log_gains):
-        return 0.0
-    reached = float(log_sum_rows(log_gains[None])[0])
+def _bound(pool: Pool, limits: Limits, walk: Walk, reached: float) -> float:
     size = len(pool) if limits.k is None else limits.k
-    walk.refresh(2 * size)
     costs = None if limits.token_budget is None else Gate(pool, limits).row_costs()
-    state = walk.state
-    with np.errstate(over="ignore", under="ignore"):
-        alone, still = (
-            _most(np.exp(state.log(np.maximum(values, state.zero)) - reached), size, costs, limits.token_budget)
-            for values in (state.alone(), walk.bounds)
-        )
-        return 1.0 / max(1.0, min(float(np.exp(log_total - reached)), alone, 1.0 + still))
+    walk.refresh(2 * size)
+    alone, still = (
+        _most(walk.state.shares(values), size, costs, limits.token_budget)
+        for values in (walk.state.alone(), walk.bounds)
+    )
+    return min(1.0, reached / min(1.0, alone, reached + still)) if reached else 0.0
 
 
 def _most(shares: FloatArray, size: int, costs: FloatArray | None, budget: float | None) -> float:

@@ -40,9 +40,6 @@ class Uncertain(Exception):  # noqa: N818 - a signal within this room, never a u
 class State(Protocol):
     """What a walk needs to know of the objective; gains may be plain numbers or logarithms."""
 
-    zero: float
-    """The gain of a row that adds nothing."""
-
     def alone(self) -> FloatArray:
         """``(n,)`` the objective of each row by itself: a bound of its gain ever after."""
 
@@ -67,14 +64,14 @@ class State(Protocol):
     def share(self, gain: float, share: float) -> float:
         """A positive share of a gain."""
 
-    def log(self, gains: FloatArray) -> FloatArray:
-        """Natural logarithms of gains."""
+    def shares(self, gains: FloatArray) -> FloatArray:
+        """Gains as plain numbers, as shares of what all rows together cover."""
+
+    def log_shares(self, gains: FloatArray) -> FloatArray:
+        """Natural logarithms of :meth:`shares`, also where those underflow."""
 
     def kernel(self, rows: IntArray) -> FloatArray:
-        """``(len(rows), T)`` kernel values of rows, as plain numbers."""
-
-    def ceiling(self) -> tuple[FloatArray, float]:
-        """``(T,)`` the best kernel value of each target, and the log of the objective of all rows together."""
+        """``(len(rows), T)`` kernel values of rows as shares of the target's best, as plain numbers."""
 
     def restart(self) -> None:
         """Forget what has been absorbed."""
@@ -83,29 +80,31 @@ class State(Protocol):
 class LinearState:
     """Gains as plain numbers, in the dtype of the kernel.
 
-    ``rounding`` bounds the error of a gain as a share of what its row covers alone.
+    ``rounding`` bounds the error of a gain as a share of what its row covers alone. ``peaks`` is the
+    largest kernel value of each target; without it, they are all 1.
     """
 
-    zero = 0.0
-
-    def __init__(self, log_weights: FloatArray, kernel: FloatArray, rounding: float) -> None:
-        self._log_scale = float(log_weights.max())
-        self._weights = np.exp(log_weights - self._log_scale).astype(kernel.dtype)
+    def __init__(
+        self, log_weights: FloatArray, kernel: FloatArray, rounding: float, peaks: FloatArray | None = None
+    ) -> None:
+        self._weights = np.exp(log_weights - log_weights.max()).astype(kernel.dtype, copy=False)
         self._kernel = kernel
+        self._peaks = peaks
+        self._total = float(self._weights.sum() if peaks is None else self._weights @ peaks)
         self._covered = np.zeros_like(self._weights)
         self._alone: FloatArray = kernel @ self._weights
         self._rounding = rounding
         self._smallest = float(np.finfo(kernel.dtype).tiny) * 1e8
-        self._buffer = np.empty((_LARGEST_BLOCK, kernel.shape[1]), dtype=kernel.dtype)
+        self._block = np.empty((min(len(kernel), max(_LARGEST_BLOCK, _ALL_AT_ONCE)), kernel.shape[1]), kernel.dtype)
 
     def alone(self) -> FloatArray:
         return self._alone.copy()
 
     def gains(self, rows: IntArray | slice) -> FloatArray:
         if isinstance(rows, slice):
-            block = np.subtract(self._kernel[rows], self._covered)
+            block = np.subtract(self._kernel, self._covered, out=self._block)
         else:
-            block = self._kernel.take(rows, axis=0, out=self._buffer[: len(rows)], mode="clip")
+            block = self._kernel.take(rows, axis=0, out=self._block[: len(rows)], mode="clip")
             block -= self._covered
         np.maximum(block, 0.0, out=block)
         gains: FloatArray = block @ self._weights
@@ -129,16 +128,16 @@ class LinearState:
     def share(self, gain: float, share: float) -> float:
         return gain * share
 
-    def log(self, gains: FloatArray) -> FloatArray:
+    def shares(self, gains: FloatArray) -> FloatArray:
+        return np.divide(np.maximum(gains, 0.0), self._total, dtype=np.float64)
+
+    def log_shares(self, gains: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return np.log(np.asarray(gains, dtype=np.float64)) + self._log_scale
+            return np.log(self.shares(gains))
 
     def kernel(self, rows: IntArray) -> FloatArray:
-        return self._kernel[rows]
-
-    def ceiling(self) -> tuple[FloatArray, float]:
-        best = self._kernel.max(axis=0)
-        return best, float(self.log(best @ self._weights))
+        kernel = self._kernel[rows]
+        return kernel if self._peaks is None else np.divide(kernel, self._peaks, where=self._peaks > 0, out=kernel)
 
     def restart(self) -> None:
         self._covered[:] = 0.0
@@ -147,11 +146,11 @@ class LinearState:
 class LogState:
     """The same gains as logarithms: never underflows, slower by the logarithms it takes."""
 
-    zero = -np.inf
-
-    def __init__(self, log_weights: FloatArray, log_kernel: FloatArray) -> None:
+    def __init__(self, log_weights: FloatArray, log_kernel: FloatArray, log_peaks: FloatArray | None = None) -> None:
         self._log_weights = log_weights
         self._log_kernel = log_kernel
+        self._log_peaks = np.zeros(len(log_weights)) if log_peaks is None else log_peaks
+        self._log_total = float(log_sum_rows((log_weights + self._log_peaks)[None])[0])
         self._covered = np.full(len(log_weights), -np.inf)
 
     def alone(self) -> FloatArray:
@@ -180,17 +179,16 @@ class LogState:
     def share(self, gain: float, share: float) -> float:
         return gain + float(np.log(share))
 
-    def log(self, gains: FloatArray) -> FloatArray:
-        return gains
+    def shares(self, gains: FloatArray) -> FloatArray:
+        with np.errstate(under="ignore"):
+            return np.exp(self.log_shares(gains))
+
+    def log_shares(self, gains: FloatArray) -> FloatArray:
+        return gains - self._log_total
 
     def kernel(self, rows: IntArray) -> FloatArray:
         with np.errstate(under="ignore"):
-            return np.exp(self._log_kernel[rows])
-
-    def ceiling(self) -> tuple[FloatArray, float]:
-        best = self._log_kernel.max(axis=0)
-        with np.errstate(under="ignore"):
-            return np.exp(best), float(log_sum_rows((best + self._log_weights)[None])[0])
+            return np.exp(self._log_kernel[rows] - np.where(self._log_peaks > -np.inf, self._log_peaks, 0.0))
 
     def restart(self) -> None:
         self._covered[:] = -np.inf

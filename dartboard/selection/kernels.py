@@ -36,22 +36,21 @@ def check_sigma(sigma: float) -> float:
 
 
 def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
-    """A copy with rows of length 1, ``(n, d)``, at any magnitude that the dtype can hold."""
+    """A copy with rows of length 1, ``(n, d)``, at any magnitude; a zero or non-finite row becomes NaN."""
     rows = vectors.astype(vectors.dtype if dtype is None else dtype)
     with np.errstate(over="ignore", under="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     limits = np.finfo(rows.dtype)
-    lost = ~((norms > limits.tiny**0.5 * 1e3) & (norms < limits.max))
-    if lost.any():
-        rows[lost] /= np.abs(rows[lost]).max(axis=1, keepdims=True)
-        norms[lost] = np.sqrt(np.einsum("ij,ij->i", rows[lost], rows[lost]))
+    if not (norms.min() > limits.tiny**0.5 * 1e3 and norms.max() < limits.max):
+        with np.errstate(invalid="ignore"):
+            rows /= np.abs(rows).max(axis=1, keepdims=True)
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     rows /= norms[:, None]
     return rows
 
 
 def distances(left: FloatArray, right: FloatArray, distance: Distance) -> FloatArray:
-    """``(n, m)`` distances between the rows of ``left`` and ``right`` in float64; unit rows for cosine."""
-    left, right = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
+    """``(n, m)`` distances between the rows of ``left`` and ``right``, which are unit rows for the cosine."""
     dot: FloatArray = left @ right.T
     if distance == "scaled_cosine":
         np.subtract(0.5, np.multiply(dot, 0.5, out=dot), out=dot)

@@ -30,16 +30,24 @@ from dartboard.selection.kernels import (
     log_kernel,
     unit_rows,
 )
-from dartboard.types import FloatArray, IntArray, check_matrix, check_vector
+from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, check_vector
 
 Auto = Literal["auto"]
 
-_FAST_FROM_ROWS = 256
-_FAST_FROM_SIGMA = 0.02
+_FAST_FROM_ROWS = 64
+FAST_FROM_SIGMA = 0.02
 """Below either, float32 saves nothing or proves nothing."""
 
 _ROUNDING_32, _ROUNDING_64 = 4e-6, 1e-13
 _TYPICAL_SIGMA = 0.09
+
+
+def rounding_32(sigma: float | FloatArray) -> FloatArray:
+    """What float32 may get wrong in a gain, as a share of what the candidate covers alone.
+
+    Rounding a cosine moves a kernel value the more the smaller σ is; eight times what was measured.
+    """
+    return _ROUNDING_32 * np.maximum(1.0, _TYPICAL_SIGMA / np.asarray(sigma))
 
 
 class Kernel(Protocol):
@@ -60,48 +68,49 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VectorKernel:
-    """Rows by their vectors; the targets are the rows themselves unless given.
+    """Rows by their vectors, as the distance wants them: unit length for the cosine.
 
-    ``directed`` are the vectors as the distance wants them (unit length for the cosine), in the precision
-    that the first walk uses; ``vectors`` are as they came, for a walk that needs more.
+    The targets are the rows themselves unless given. Unit float32 rows walk fast; the walk is certain of
+    a pick only where its lead exceeds what float32 rounds away.
     """
 
     vectors: FloatArray
-    directed: FloatArray
     distance: Distance
     sigma: float
     targets: FloatArray | None = None
 
     def states(self, log_weights: FloatArray) -> list[Callable[[], State]]:
-        exact: list[Callable[[], State]] = [
-            lambda: LinearState(log_weights, _exp(self._all_rows()), _ROUNDING_64),
-            lambda: LogState(log_weights, self._all_rows()),
-        ]
-        if self.directed.dtype == np.float32 and self.distance == "scaled_cosine" and self.targets is None:
-            rounding = _ROUNDING_32 * max(1.0, _TYPICAL_SIGMA / self.sigma)
-            return [lambda: LinearState(log_weights, fast_kernel(self.directed, self.sigma), rounding), *exact]
-        return exact
+        if self.vectors.dtype == np.float32:
+            rounding = float(rounding_32(self.sigma))
+            return [lambda: LinearState(log_weights, fast_kernel(self.vectors, self.sigma), rounding)]
+        return [lambda: self._linear(log_weights), lambda: self._log(log_weights)]
 
     def rows(self, rows: IntArray) -> FloatArray:
-        exact = self._exact()
-        right = exact if self.targets is None else self.targets
-        return log_kernel(distances(exact[rows], right, self.distance), self.sigma)
+        right = self.vectors if self.targets is None else self.targets
+        return log_kernel(distances(self.vectors[rows], right, self.distance), self.sigma)
 
     def similarities(self, row: int) -> FloatArray:
-        unit = self.directed if self.distance == "scaled_cosine" else unit_rows(self.directed)
+        unit = self.vectors if self.distance == "scaled_cosine" else unit_rows(self.vectors)
         return (unit @ unit[row]).astype(np.float64)
 
     def subset(self, rows: IntArray, targets: IntArray | None) -> "VectorKernel":
-        return replace(self, vectors=self.vectors[rows], directed=self.directed[rows])
+        return replace(self, vectors=self.vectors[rows])
 
-    def _exact(self) -> FloatArray:
-        return self.directed if self.directed.dtype == np.float64 else direct(self.vectors, self.distance)
+    def _linear(self, log_weights: FloatArray) -> State:
+        kernel = _exp(self._all_rows())
+        return LinearState(log_weights, kernel, _ROUNDING_64, self._peaks(kernel))
+
+    def _log(self, log_weights: FloatArray) -> State:
+        log_kernel = self._all_rows()
+        return LogState(log_weights, log_kernel, self._peaks(log_kernel))
+
+    def _peaks(self, kernel: FloatArray) -> FloatArray | None:
+        return None if self.targets is None else kernel.max(axis=0)
 
     def _all_rows(self) -> FloatArray:
         """The whole log kernel; with one array on both sides the matrix product costs half."""
-        exact = self._exact()
-        right = exact if self.targets is None else self.targets
-        return log_kernel(distances(exact, right, self.distance), self.sigma)
+        right = self.vectors if self.targets is None else self.targets
+        return log_kernel(distances(self.vectors, right, self.distance), self.sigma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +121,14 @@ class MatrixKernel:
     similarity: FloatArray
 
     def states(self, log_weights: FloatArray) -> list[Callable[[], State]]:
-        peak = self.log_matrix.max()
-        shift = peak if np.isfinite(peak) else 0.0
-        return [
-            lambda: LinearState(log_weights + shift, _exp(self.log_matrix - shift), _ROUNDING_64),
-            lambda: LogState(log_weights, self.log_matrix),
-        ]
+        peaks = self.log_matrix.max(axis=0)
+        shift = peaks.max() if np.isfinite(peaks.max()) else 0.0
+
+        def linear() -> State:
+            kernel = _exp(self.log_matrix - shift)
+            return LinearState(log_weights, kernel, _ROUNDING_64, kernel.max(axis=0))
+
+        return [linear, lambda: LogState(log_weights, self.log_matrix, peaks)]
 
     def rows(self, rows: IntArray) -> FloatArray:
         return self.log_matrix[rows]
@@ -137,7 +148,8 @@ class Pool:
     """Candidates of one query. Built by :func:`from_embeddings` and its sisters, not by hand.
 
     ``positions`` are the candidates' places in the arrays that the caller gave; all other arrays follow
-    them. ``row_of`` leads from candidate to kernel row.
+    them. ``row_of`` leads from candidate to kernel row. A pool in float32 knows its ``relevance`` to
+    within ``rounding`` and can be made again in float64 by ``refine``.
     """
 
     positions: IntArray
@@ -148,6 +160,8 @@ class Pool:
     kernel: Kernel
     sigma: Sigma
     targets_are: Literal["rows", "candidates", "vocabulary"]
+    rounding: float = 0.0
+    refine: Callable[[], "Pool"] | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -170,6 +184,13 @@ class Pool:
         """Candidates by their places in the caller's arrays."""
         return [int(np.flatnonzero(self.positions == position)[0]) for position in positions]
 
+    def log_total(self) -> float:
+        """The log of the objective of all candidates together."""
+        if self.targets_are == "rows":
+            return float(log_sum_rows(self.log_weights[None])[0])
+        peaks = self.kernel.rows(np.arange(int(self.row_of.max()) + 1)).max(axis=0)
+        return float(log_sum_rows((self.log_weights + peaks)[None])[0])
+
     def restrict(self, keep: npt.NDArray[np.bool_]) -> "Pool":
         """The pool without some candidates: they are neither picked nor targets. σ stays."""
         if keep.all():
@@ -191,6 +212,7 @@ class Pool:
             row_of=row_of,
             log_weights=log_weights,
             kernel=kernel,
+            refine=None if self.refine is None else lambda refine=self.refine: refine().restrict(keep),
         )
 
 
@@ -211,51 +233,70 @@ def from_embeddings(
     cover instead of the candidates.
     """
     kind = check_distance(distance)
-    vectors = check_matrix(embeddings)
+    vectors = as_matrix(embeddings)
     asked = check_vector(query, name="query", dim=vectors.shape[1])
-    if log_weights is not None and targets is not None:
-        raise ConfigError("give log_weights or targets, not both: a vocabulary has its own weights")
-    fast = len(vectors) > _FAST_FROM_ROWS and vectors.dtype == np.float32
-    fast = fast and (sigma == "auto" or check_sigma(sigma) >= _FAST_FROM_SIGMA)
-    directed = direct(vectors, kind, np.float32 if fast else np.float64)
-    rows, row_of = _by_content(directed)
-    directed = directed[rows]
-    unique = vectors[rows] if fast else directed
-    spread = (
-        bandwidth.from_candidates(directed, kind, model_sigma)
-        if sigma == "auto"
-        else Sigma(check_sigma(sigma), "given")
-    )
-    cosine = _cosines(unique, asked)
+    spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
     if log_weights is not None:
-        relevance = _check_log_probs(log_weights, (len(vectors),), "log_weights")
+        log_weights = _check_log_probs(log_weights, (len(vectors),), "log_weights")
+    if targets is not None:
+        if log_weights is not None:
+            raise ConfigError("give log_weights or targets, not both: a vocabulary has its own weights")
+        targets = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+
+    def build(dtype: type) -> Pool:
+        return _vector_pool(asked, vectors, kind, spread, log_weights, targets, model_sigma, dtype)
+
+    if (
+        len(vectors) < _FAST_FROM_ROWS
+        or vectors.dtype != np.float32
+        or kind != "scaled_cosine"
+        or targets is not None
+        or (spread is not None and spread.value < FAST_FROM_SIGMA)
+    ):
+        return build(np.float64)
+    fast = build(np.float32)
+    if fast.sigma.value < FAST_FROM_SIGMA:
+        return build(np.float64)
+    return replace(fast, refine=lambda: build(np.float64))
+
+
+def _vector_pool(
+    query: FloatArray,
+    embeddings: FloatArray,
+    distance: Distance,
+    sigma: Sigma | None,
+    log_weights: FloatArray | None,
+    targets: FloatArray | None,
+    model_sigma: float | None,
+    dtype: type,
+) -> Pool:
+    if dtype == np.float32:
+        rows, row_of = _by_content(embeddings)
+        vectors = direct(embeddings[rows], distance, dtype)
     else:
-        apart = (1.0 - cosine) / 2.0
-        if kind == "euclidean":
-            apart = distances(unique, asked[None], kind)[:, 0]
-        relevance = log_kernel(apart, spread.value)[row_of]
-    similarity = cosine[row_of]
-    if targets is None:
-        return Pool(
-            positions=np.arange(len(vectors)),
-            similarity=similarity,
-            relevance=relevance,
-            row_of=row_of,
-            log_weights=_summed(relevance, row_of),
-            kernel=VectorKernel(unique, directed, kind, spread.value),
-            sigma=spread,
-            targets_are="rows",
-        )
-    vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+        vectors = direct(embeddings, distance, dtype)
+        rows, row_of = _by_content(vectors)
+        vectors = vectors[rows]
+    if not np.isfinite(vectors.sum()):
+        check_matrix(embeddings)
+    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma)
+    asked = direct(query[None], distance, dtype)
+    to_query = distances(vectors, asked, distance)[:, 0]
+    cosine = 1.0 - 2.0 * to_query if distance == "scaled_cosine" else unit_rows(vectors) @ unit_rows(asked)[0]
+    relevance = log_kernel(to_query, sigma.value)[row_of] if log_weights is None else log_weights
+    weights = _summed(relevance, row_of) if targets is None else log_kernel(
+        distances(targets, asked, distance)[:, 0], sigma.value
+    )
     return Pool(
-        positions=np.arange(len(vectors)),
-        similarity=similarity,
+        positions=np.arange(len(embeddings)),
+        similarity=cosine[row_of],
         relevance=relevance,
         row_of=row_of,
-        log_weights=log_kernel(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], spread.value),
-        kernel=VectorKernel(unique, directed, kind, spread.value, vocabulary),
-        sigma=spread,
-        targets_are="vocabulary",
+        log_weights=weights,
+        kernel=VectorKernel(vectors, distance, sigma.value, targets),
+        sigma=sigma,
+        targets_are="rows" if targets is None else "vocabulary",
+        rounding=0.0 if dtype == np.float64 else 10 * float(rounding_32(sigma.value)),
     )
 
 
@@ -320,22 +361,14 @@ def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> Fl
 
 def direct(vectors: FloatArray, distance: Distance, dtype: type = np.float64) -> FloatArray:
     """Vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
-    return unit_rows(vectors, dtype) if distance == "scaled_cosine" else vectors.astype(dtype)
+    directed = unit_rows(vectors, dtype) if distance == "scaled_cosine" else vectors.astype(dtype)
+    directed += 0.0  # -0.0 becomes 0.0: equal numbers, equal bits
+    return directed
 
 
 def _exp(log_values: FloatArray) -> FloatArray:
     with np.errstate(under="ignore"):
         return np.exp(log_values, out=log_values)
-
-
-def _cosines(vectors: FloatArray, query: FloatArray) -> FloatArray:
-    """``(n,)`` cosines with the query in float64; the rows themselves are not scaled, which costs less."""
-    rows, asked = vectors.astype(np.float64, copy=False), unit_rows(query[None], np.float64)[0]
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        cosine: FloatArray = (rows @ asked) / np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    if not np.isfinite(cosine).all():
-        cosine = unit_rows(rows) @ asked
-    return np.clip(cosine, -1.0, 1.0, out=cosine)
 
 
 def _matrix_pool(kernel: MatrixKernel, relevance: FloatArray, similarity: FloatArray, sigma: Sigma) -> Pool:
@@ -359,7 +392,7 @@ def _by_content(matrix: FloatArray, keep_order: bool = False) -> tuple[IntArray,
 
     In an order that depends on content alone unless ``keep_order``.
     """
-    keys = _fingerprints(matrix)
+    keys = fingerprints(matrix)
     order = keys.argsort(kind="stable")
     ordered = keys[order]
     starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))
@@ -376,10 +409,9 @@ def _by_content(matrix: FloatArray, keep_order: bool = False) -> tuple[IntArray,
     return first, row_of
 
 
-def _fingerprints(matrix: FloatArray) -> npt.NDArray[np.uint64]:
+def fingerprints(matrix: FloatArray) -> npt.NDArray[np.uint64]:
     """``(n,)`` 64-bit fingerprints of rows, the same wherever a row stands."""
-    matrix += 0.0  # -0.0 becomes 0.0: equal numbers, equal bits
-    words = matrix
+    words = np.ascontiguousarray(matrix)
     if words.dtype == np.float32 and words.shape[1] % 2:
         words = np.pad(words, ((0, 0), (0, 1)))
     bits = words.view(np.uint64)

@@ -1,7 +1,10 @@
 """What a selection says about itself."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from dartboard.selection.bandwidth import Sigma
 from dartboard.types import FloatArray, IntArray
@@ -11,11 +14,10 @@ from dartboard.types import FloatArray, IntArray
 class Selection:
     """Picks in order, and why.
 
-    All arrays run along the picks. ``gains`` and ``coverage`` are shares of what the whole pool would
-    cover, so gains add up to the last coverage, whatever method made the picks. ``stands_for`` are the
-    targets for which a pick is the best stand-in and at least half as good as the target itself: for a
-    pool of candidates their positions, the pick's own among them. ``bound`` says that no set allowed by
-    the same limits can cover more than ``coverage[-1] / bound``.
+    Arrays run along the picks. ``gains`` and ``coverage`` are shares of what the whole pool would cover,
+    so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
+    apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
+    more than ``coverage[-1] / bound``. ``owners`` runs along the targets: which pick stands for each, or -1.
     """
 
     indices: IntArray
@@ -23,11 +25,23 @@ class Selection:
     log_gains: FloatArray
     coverage: FloatArray
     similarity: FloatArray
-    stands_for: tuple[IntArray, ...]
     bound: float
+    owners: IntArray
+    targets: IntArray | None
     sigma: Sigma
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def stands_for(self) -> tuple[IntArray, ...]:
+        """For each pick, the targets that no earlier pick covers better and that it covers at least by half.
+
+        They are positions of candidates, the pick's own among them, or entries of the vocabulary.
+        """
+        order = self.owners.argsort(kind="stable")
+        edges = self.owners[order].searchsorted(np.arange(len(self) + 1))
+        named = order if self.targets is None else self.targets[order]
+        return tuple(named[start:end] for start, end in pairwise(edges))

@@ -24,8 +24,8 @@ def scaled_cosine(query, embeddings):
     return to_query, pairwise
 
 
-def greedy(to_query, pairwise, sigma: float, k: int) -> tuple[list[int], list[mpmath.mpf]]:
-    """Picks and gains. Ties in gain go to the more probable, then to the earlier candidate."""
+def greedy(to_query, pairwise, sigma: float, k: int) -> tuple[list[int], list[mpmath.mpf], mpmath.mpf]:
+    """Picks, gains, and what all candidates cover. Ties in gain go to the more probable, then to the earlier candidate."""
     with mpmath.workdps(60):
         spread = 2 * mpmath.mpf(sigma) ** 2
         n = len(to_query)
@@ -49,7 +49,7 @@ def greedy(to_query, pairwise, sigma: float, k: int) -> tuple[list[int], list[mp
             picks.append(best)
             gains.append(gain[best])
             covered = [max(m, x) for m, x in zip(covered, kernel[best], strict=True)]
-    return picks, gains
+        return picks, gains, mpmath.fsum(weight)
 
 
 def objective(weights: Sequence[float], kernel: np.ndarray, chosen: Sequence[int]) -> float:
