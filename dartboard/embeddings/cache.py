@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -94,6 +94,12 @@ class CachedModel(TaskModel):
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _key(self, text: str, task: TaskType) -> bytes:
         parts = (self.fingerprint.encode(), task.encode(), hashlib.sha256(text.encode()).digest())

@@ -35,6 +35,7 @@ class VectorFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
+        self._last_trouble = ""
         if path.is_dir():
             raise ConfigError(
                 f"{path} is a folder: give the path of a file in it, e.g. {path / 'vectors.sqlite'}"
@@ -51,7 +52,7 @@ class VectorFile:
         with self._lock:
             try:
                 for key, blob, checksum in self._rows(keys):
-                    if len(blob) == 4 * dim and checksum == _checksum(key, blob):
+                    if _is_whole(key, blob, checksum) and len(blob) == 4 * dim:
                         found[key] = np.frombuffer(blob, "<f4").astype(np.float32)
             except sqlite3.Error as error:
                 self._survive(error)
@@ -87,7 +88,9 @@ class VectorFile:
     def _survive(self, error: sqlite3.Error) -> None:
         """Replace a damaged file; for any other trouble (disk full, locked) go on without the cache."""
         if not _is_damage(error):
-            logger.warning("vector cache %s cannot be used now, going on without it: %s", self.path, error)
+            if str(error) != self._last_trouble:
+                logger.warning("vector cache %s cannot be used, going on without it: %s", self.path, error)
+            self._last_trouble = str(error)
             return
         self._connection.close()
         self._connection = self._open_or_replace(thorough=True)
@@ -169,6 +172,10 @@ def _set_aside(path: Path, error: sqlite3.Error) -> None:
 
 def _is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def _is_whole(key: object, blob: object, checksum: object) -> bool:
+    return isinstance(key, bytes) and isinstance(blob, bytes) and checksum == _checksum(key, blob)
 
 
 def _checksum(key: bytes, blob: bytes) -> int:
