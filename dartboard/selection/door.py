@@ -63,12 +63,7 @@ def select(
     """
     if k is None and limits.get("token_budget") is None:
         k = 5
-    pool = from_embeddings(
-        query,
-        embeddings,
-        sigma=sigma,
-        distance=distance,
-        log_weights=None if scores is None else log_softmax(scores, temperature),
-        targets=targets,
-    )
+    pool = from_embeddings(query, embeddings, sigma=sigma, distance=distance, targets=targets)
+    if scores is not None:
+        pool = pool.reweighted(log_softmax(scores, temperature))
     return method_of(method).select(pool, Limits(k=k, **limits))

@@ -70,14 +70,14 @@ class Kernel(Protocol):
 class VectorKernel:
     """Rows by their vectors, as the distance wants them: unit length for the cosine.
 
-    The targets are the rows themselves unless given. Unit float32 rows walk fast; the walk is certain of
-    a pick only where its lead exceeds what float32 rounds away.
+    The targets are the rows themselves unless ``to_targets``, ``(rows, T)``, gives distances to others.
+    Unit float32 rows walk fast, and are certain of a pick only where its lead exceeds their rounding.
     """
 
     vectors: FloatArray
     distance: Distance
     sigma: float
-    targets: FloatArray | None = None
+    to_targets: FloatArray | None = None
 
     def states(self, log_weights: FloatArray) -> list[Callable[[], State]]:
         if self.vectors.dtype == np.float32:
@@ -86,15 +86,18 @@ class VectorKernel:
         return [lambda: self._linear(log_weights), lambda: self._log(log_weights)]
 
     def rows(self, rows: IntArray) -> FloatArray:
-        right = self.vectors if self.targets is None else self.targets
-        return log_kernel(distances(self.vectors[rows], right, self.distance), self.sigma)
+        if self.to_targets is not None:
+            return log_kernel(self.to_targets[rows], self.sigma)
+        exact = self.vectors.astype(np.float64, copy=False)
+        return log_kernel(distances(exact[rows], exact, self.distance), self.sigma)
 
     def similarities(self, row: int) -> FloatArray:
         unit = self.vectors if self.distance == "scaled_cosine" else unit_rows(self.vectors)
         return (unit @ unit[row]).astype(np.float64)
 
     def subset(self, rows: IntArray, targets: IntArray | None) -> "VectorKernel":
-        return replace(self, vectors=self.vectors[rows])
+        to_targets = None if self.to_targets is None else self.to_targets[rows]
+        return replace(self, vectors=self.vectors[rows], to_targets=to_targets)
 
     def _linear(self, log_weights: FloatArray) -> State:
         kernel = _exp(self._all_rows())
@@ -105,12 +108,13 @@ class VectorKernel:
         return LogState(log_weights, log_kernel, self._peaks(log_kernel))
 
     def _peaks(self, kernel: FloatArray) -> FloatArray | None:
-        return None if self.targets is None else kernel.max(axis=0)
+        return None if self.to_targets is None else kernel.max(axis=0)
 
     def _all_rows(self) -> FloatArray:
         """The whole log kernel; with one array on both sides the matrix product costs half."""
-        right = self.vectors if self.targets is None else self.targets
-        return log_kernel(distances(self.vectors, right, self.distance), self.sigma)
+        if self.to_targets is not None:
+            return log_kernel(self.to_targets, self.sigma)
+        return log_kernel(distances(self.vectors, self.vectors, self.distance), self.sigma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,31 @@ class Pool:
         peaks = self.kernel.rows(np.arange(int(self.row_of.max()) + 1)).max(axis=0)
         return float(log_sum_rows((self.log_weights + peaks)[None])[0])
 
+    def reweighted(self, relevance: npt.ArrayLike) -> "Pool":
+        """The same candidates with log P(c|q), ``(n,)``, from elsewhere (:func:`log_softmax` of scores)."""
+        given = _check_log_probs(relevance, (len(self),), "relevance")
+        weights = {"rows": lambda: _summed(given, self.row_of), "candidates": lambda: given}
+        return replace(
+            self,
+            relevance=given,
+            log_weights=weights.get(self.targets_are, lambda: self.log_weights)(),
+            rounding=0.0,
+            refine=None if self.refine is None else lambda refine=self.refine: refine().reweighted(given),
+        )
+
+    def retargeted(self, query_distances: FloatArray, target_distances: FloatArray) -> "Pool":
+        """The same candidates with other targets, by distances: to the query ``(T,)``, to candidates ``(n, T)``."""
+        if not isinstance(self.kernel, VectorKernel):
+            raise InvalidInputError("only a pool of vectors can take other targets")
+        leaders = np.empty(len(self.kernel.vectors), dtype=np.intp)
+        leaders[self.row_of] = np.arange(len(self))
+        return replace(
+            self,
+            log_weights=log_kernel(query_distances, self.sigma.value),
+            kernel=replace(self.kernel, to_targets=target_distances[leaders]),
+            targets_are="vocabulary",
+        )
+
     def restrict(self, keep: npt.NDArray[np.bool_]) -> "Pool":
         """The pool without some candidates: they are neither picked nor targets. σ stays."""
         if keep.all():
@@ -222,35 +251,34 @@ def from_embeddings(
     *,
     sigma: float | Auto = "auto",
     distance: str = "scaled_cosine",
-    log_weights: npt.ArrayLike | None = None,
     targets: npt.ArrayLike | None = None,
+    target_distances: FloatArray | None = None,
     model_sigma: float | None = None,
 ) -> Pool:
     """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
 
-    ``log_weights``, ``(n,)``, says how relevant each candidate is where that is known better than by
-    distance (:func:`log_softmax` makes it from scores). ``targets``, ``(T, d)``, is a vocabulary to
-    cover instead of the candidates.
+    ``targets``, ``(T, d)``, is a vocabulary to cover instead of the candidates; ``target_distances``,
+    ``(n, T)``, saves working out the candidates' distances to it. ``model_sigma`` is the σ of the model
+    that made the vectors, for pools too small to tell.
     """
     kind = check_distance(distance)
     vectors = as_matrix(embeddings)
     asked = check_vector(query, name="query", dim=vectors.shape[1])
     spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
-    if log_weights is not None:
-        log_weights = _check_log_probs(log_weights, (len(vectors),), "log_weights")
     if targets is not None:
-        if log_weights is not None:
-            raise ConfigError("give log_weights or targets, not both: a vocabulary has its own weights")
-        targets = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+        vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, np.float64)
+        if target_distances is None:
+            target_distances = distances(direct(vectors, kind), vocabulary, kind)
+        return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
     def build(dtype: type) -> Pool:
-        return _vector_pool(asked, vectors, kind, spread, log_weights, targets, model_sigma, dtype)
+        return _vector_pool(asked, vectors, kind, spread, model_sigma, dtype)
 
     if (
         len(vectors) < _FAST_FROM_ROWS
         or vectors.dtype != np.float32
         or kind != "scaled_cosine"
-        or targets is not None
         or (spread is not None and spread.value < FAST_FROM_SIGMA)
     ):
         return build(np.float64)
@@ -265,8 +293,6 @@ def _vector_pool(
     embeddings: FloatArray,
     distance: Distance,
     sigma: Sigma | None,
-    log_weights: FloatArray | None,
-    targets: FloatArray | None,
     model_sigma: float | None,
     dtype: type,
 ) -> Pool:
@@ -283,19 +309,16 @@ def _vector_pool(
     asked = direct(query[None], distance, dtype)
     to_query = distances(vectors, asked, distance)[:, 0]
     cosine = 1.0 - 2.0 * to_query if distance == "scaled_cosine" else unit_rows(vectors) @ unit_rows(asked)[0]
-    relevance = log_kernel(to_query, sigma.value)[row_of] if log_weights is None else log_weights
-    weights = _summed(relevance, row_of) if targets is None else log_kernel(
-        distances(targets, asked, distance)[:, 0], sigma.value
-    )
+    relevance = log_kernel(to_query, sigma.value)[row_of]
     return Pool(
         positions=np.arange(len(embeddings)),
-        similarity=cosine[row_of],
+        similarity=cosine[row_of].astype(np.float64),
         relevance=relevance,
         row_of=row_of,
-        log_weights=weights,
-        kernel=VectorKernel(vectors, distance, sigma.value, targets),
+        log_weights=_summed(relevance, row_of),
+        kernel=VectorKernel(vectors, distance, sigma.value),
         sigma=sigma,
-        targets_are="rows" if targets is None else "vocabulary",
+        targets_are="rows",
         rounding=0.0 if dtype == np.float64 else 10 * float(rounding_32(sigma.value)),
     )
 
@@ -306,7 +329,6 @@ def from_distances(
     *,
     sigma: float | Auto = "auto",
     distance: str = "scaled_cosine",
-    log_weights: npt.ArrayLike | None = None,
 ) -> Pool:
     """Candidates by their distances to the query, ``(n,)``, and to one another, ``(n, n)``.
 
@@ -326,8 +348,6 @@ def from_distances(
     )
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
     relevance = log_kernel(to_query, spread.value)
-    if log_weights is not None:
-        relevance = _check_log_probs(log_weights, to_query.shape, "log_weights")
     kernel = MatrixKernel(log_kernel(pairwise, spread.value), closeness(pairwise))
     return _matrix_pool(kernel, relevance, closeness(to_query), spread)
 

@@ -1,0 +1,73 @@
+"""The knobs of a retrieval, each with its range."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dartboard.errors import ConfigError
+from dartboard.selection.kernels import DISTANCES, Distance
+from dartboard.selection.pool import Auto
+
+RerankerType = Literal["cosine", "crossencoder", "hybrid"]
+ScoreScaling = Literal["bounds", "minmax", "sigmoid"]
+
+RERANKERS: tuple[RerankerType, ...] = ("cosine", "crossencoder", "hybrid")
+SCALINGS: tuple[ScoreScaling, ...] = ("bounds", "minmax", "sigmoid")
+
+
+@dataclass(frozen=True, slots=True)
+class DartboardConfig:
+    """Configuration of Dartboard retrieval.
+
+    ``sigma`` is the spread of a query around what it means: ``"auto"`` takes it from the candidates of
+    each query, a number in [sigma_min, 10] fixes it. It is not a dial between relevance and diversity.
+
+    ``reranker_type`` says who scores what:
+
+    * ``cosine``: the scaled cosine distance for query and passages alike;
+    * ``crossencoder``: pair scores for both, made distances;
+    * ``hybrid``: ``softmax(pair score / σ)`` for the query, cosine between passages. Without a pair
+      scorer there is nothing to mix, and it is ``cosine``; results say which one it was.
+
+    ``score_scaling`` brings pair scores to [0, 1]: by the scorer's own ``bounds`` (those of the paper's
+    cross-encoder are -11.6 and 11.4), by the smallest and largest score of the query (``minmax``), or
+    by ``sigmoid``. ``log_eps`` is a numerical safety of the specification that exact selection does not need.
+    """
+
+    sigma: float | Auto = "auto"
+    top_k: int = 5
+    triage_k: int = 100
+    reranker_type: RerankerType = "hybrid"
+    token_vocab_size: int = 5000
+    log_eps: float = 1e-10
+    sigma_min: float = 1e-5
+    distance: Distance = "scaled_cosine"
+    score_scaling: ScoreScaling = "bounds"
+
+    def __post_init__(self) -> None:
+        _number("sigma_min", self.sigma_min, 1e-12, 1.0)
+        _number("log_eps", self.log_eps, 0.0, 1e-3)
+        if self.sigma != "auto":
+            _number("sigma", self.sigma, self.sigma_min, 10.0, " or be 'auto'")
+        _whole("top_k", self.top_k, 1, 20)
+        _whole("triage_k", self.triage_k, self.top_k, 1000)
+        _whole("token_vocab_size", self.token_vocab_size, 1000, 50000)
+        _choice("reranker_type", self.reranker_type, RERANKERS)
+        _choice("distance", self.distance, DISTANCES)
+        _choice("score_scaling", self.score_scaling, SCALINGS)
+
+
+def _number(name: str, value: Any, low: float, high: float, otherwise: str = "") -> None:
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not usable or not low <= value <= high:
+        raise ConfigError(f"{name} must be in [{low:g}, {high:g}]{otherwise}, got {value!r}")
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ConfigError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
+
+
+def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")

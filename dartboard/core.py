@@ -1,0 +1,265 @@
+"""Query and chunks in, the chunks that together say most out.
+
+Triage takes the nearest ``triage_k`` chunks; selection picks from them. What differs between the variants
+is only who says how close two texts are (:class:`DartboardConfig`).
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from dartboard.config import DartboardConfig
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.pairs import PairScorer
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection import Dartboard, Limits, Method, Pool, from_distances, from_embeddings, from_log_probs
+from dartboard.selection.kernels import distances, unit_rows
+from dartboard.selection.pool import log_softmax
+from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_same_dimension, check_vector
+from dartboard.utils import logsumexp_stable
+from dartboard.vocab import TokenDistances
+
+__all__ = ["DartboardConfig", "DartboardRetriever"]
+
+
+class DartboardRetriever:
+    """Retrieval by Dartboard over chunks that carry their vectors.
+
+    ``token_embeddings``, ``(vocab_size, d)``, makes the targets run over a vocabulary instead of over the
+    candidates, as the paper has it; pair scores know no tokens, so ``crossencoder`` keeps to candidates.
+    """
+
+    def __init__(
+        self,
+        config: DartboardConfig,
+        embedding_model: EmbeddingModel,
+        token_embeddings: FloatArray | None = None,
+        cross_encoder: PairScorer | None = None,
+    ) -> None:
+        if config.reranker_type == "crossencoder" and cross_encoder is None:
+            raise ConfigError(
+                "reranker_type 'crossencoder' needs a cross_encoder: pass one (CrossEncoder, LateInteraction), "
+                "or choose 'cosine'"
+            )
+        self.config = config
+        self.embedding_model = embedding_model
+        self.cross_encoder = cross_encoder
+        self._tokens = None
+        if token_embeddings is not None:
+            vocabulary = check_matrix(token_embeddings, name="token_embeddings", dim=embedding_model.embedding_dim)
+            self._tokens = TokenDistances(vocabulary, config.distance)
+
+    @property
+    def variant(self) -> Literal["cosine", "crossencoder", "hybrid"]:
+        """What is really used: ``hybrid`` without a pair scorer is ``cosine``."""
+        kind = self.config.reranker_type
+        return "cosine" if kind == "hybrid" and self.cross_encoder is None else kind
+
+    @overload
+    def retrieve(self, query: str, corpus: list[Chunk], return_scores: Literal[False] = False) -> list[Chunk]: ...
+    @overload
+    def retrieve(
+        self, query: str, corpus: list[Chunk], return_scores: Literal[True]
+    ) -> tuple[list[Chunk], list[float]]: ...
+    def retrieve(
+        self, query: str, corpus: list[Chunk], return_scores: bool = False
+    ) -> list[Chunk] | tuple[list[Chunk], list[float]]:
+        """The ``top_k`` chunks in the order of selection; with scores, the gain of each.
+
+        Raises ``ValueError`` for an empty query, an empty corpus, or chunks that do not fit together.
+        """
+        result = self.search(query, corpus)
+        return (result.chunks, result.scores) if return_scores else result.chunks
+
+    def search(
+        self,
+        query: str,
+        corpus: Sequence[Chunk],
+        *,
+        method: Method | None = None,
+        token_budget: int | None = None,
+        must_include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_per_source: int | None = None,
+        source_field: str = "source",
+        min_gain_share: float = 0.0,
+        min_similarity: float | None = None,
+    ) -> RetrievalResult:
+        """As :meth:`retrieve`, with everything that explains the result, and within limits.
+
+        ``must_include`` and ``exclude`` are chunk ids, ``max_per_source`` counts chunks whose metadata
+        agree in ``source_field``, and ``token_budget`` is counted by the embedding model's tokenizer where
+        it has one, by words otherwise. ``method`` selects by other means, for comparison.
+        """
+        started = time.perf_counter()
+        query_embedding = self._embed(query)
+        embedded = time.perf_counter()
+        known = _by_id(corpus)
+        excluded = set(exclude)
+        for name in {*must_include, *excluded} - known.keys():
+            raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include and exclude")
+        candidates = self._triage(query_embedding, [c for c in corpus if c.id not in excluded] if excluded else corpus)
+        candidates += [known[name] for name in must_include if all(c.id != name for c in candidates)]
+        triaged = time.perf_counter()
+        place = {chunk.id: i for i, chunk in enumerate(candidates)}
+        limits = Limits(
+            k=self.config.top_k,
+            token_budget=token_budget,
+            costs=None if token_budget is None else self._count_tokens(candidates),
+            must_include=[place[name] for name in must_include],
+            max_per_source=max_per_source,
+            sources=None if max_per_source is None else [_source(c, source_field) for c in candidates],
+            min_gain_share=min_gain_share,
+            min_similarity=min_similarity,
+        )
+        pool = self._pool(query, query_embedding, candidates)
+        selection = (method or Dartboard()).select(pool, limits)
+        done = time.perf_counter()
+        on_tokens = pool.targets_are == "vocabulary"
+        return RetrievalResult(
+            query=query,
+            chunks=[candidates[i] for i in selection.indices],
+            scores=selection.gains.tolist(),
+            metadata={
+                "method": selection.method,
+                "variant": self.variant,
+                "targets": "vocabulary" if on_tokens else "candidates",
+                "sigma": selection.sigma.value,
+                "sigma_source": selection.sigma.source,
+                "gain": selection.gains.tolist(),
+                "coverage": selection.coverage.tolist(),
+                "similarity": selection.similarity.tolist(),
+                "stands_for": [
+                    stands.tolist() if on_tokens else [candidates[i].id for i in stands]
+                    for stands in selection.stands_for
+                ],
+                "bound": selection.bound,
+                "candidates": len(candidates),
+                "config": asdict(self.config) | selection.parameters,
+                "seconds": {
+                    "embed": embedded - started,
+                    "triage": triaged - embedded,
+                    "select": done - triaged,
+                },
+            },
+        )
+
+    def _embed(self, query: str) -> FloatArray:
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidInputError("query is empty: ask something")
+        return self.embedding_model.encode_query(query)
+
+    def _triage(self, query_embedding: FloatArray, corpus: Sequence[Chunk]) -> list[Chunk]:
+        """The ``triage_k`` chunks nearest to the query by cosine; equal ones by id, so that a run repeats."""
+        if not corpus:
+            raise InvalidInputError("corpus is empty: give at least one chunk")
+        asked = check_vector(query_embedding, name="query embedding")
+        check_same_dimension(corpus)
+        if corpus[0].embedding.size != asked.size:
+            raise InvalidInputError(
+                f"chunk {corpus[0].id!r} has {corpus[0].embedding.size} dimensions where the query has "
+                f"{asked.size}: encode both with one model"
+            )
+        similarity = unit_rows(_vectors(corpus)) @ unit_rows(asked[None])[0]
+        count = min(self.config.triage_k, len(corpus))
+        floor = np.partition(similarity, len(corpus) - count)[len(corpus) - count]
+        near = np.flatnonzero(similarity >= floor)
+        ranked = sorted(near.tolist(), key=lambda i: (-similarity[i], corpus[i].id))
+        return [corpus[i] for i in ranked[:count]]
+
+    def _compute_distances(
+        self, query_embedding: FloatArray, candidates: Sequence[Chunk]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Distances of the candidates' vectors to the query, ``(K,)``, and to one another, ``(K, K)``."""
+        kind = self.config.distance
+        vectors = _vectors(candidates).astype(np.float64)
+        asked = check_vector(query_embedding, name="query embedding")[None].astype(np.float64)
+        if kind == "scaled_cosine":
+            vectors, asked = unit_rows(vectors), unit_rows(asked)
+        return distances(vectors, asked, kind)[:, 0], distances(vectors, vectors, kind)
+
+    def _greedy_selection(self, query_log_probs: FloatArray, pairwise_log_probs: FloatArray, k: int) -> list[int]:
+        """Indices of the ``k`` picks in order, from log P(c|q) and ``pairwise_log_probs[c, t]`` = log P(t|c)."""
+        pool = from_log_probs(query_log_probs, pairwise_log_probs)
+        picks: list[int] = Dartboard().select(pool, Limits(k=k)).indices.tolist()
+        return picks
+
+    def _compute_dartboard_score(
+        self,
+        selected_indices: list[int],
+        candidate_idx: int,
+        query_log_probs: FloatArray,
+        pairwise_log_probs: FloatArray,
+    ) -> float:
+        """``log Σ_t P(t|q) · max_{g ∈ selected ∪ {candidate}} P(t|g)``: the objective with one more pick."""
+        covered = pairwise_log_probs[[*selected_indices, candidate_idx]].max(axis=0)
+        return logsumexp_stable(np.asarray(query_log_probs) + covered)
+
+    def _pool(self, query: str, query_embedding: FloatArray, candidates: list[Chunk]) -> Pool:
+        config = self.config
+        if self.variant == "crossencoder" and self.cross_encoder is not None:
+            texts = [chunk.text for chunk in candidates]
+            between = 1.0 - self._scaled(self.cross_encoder.score_matrix(texts))
+            np.fill_diagonal(between, 0.0)  # a passage stands in for itself, whatever the scorer says
+            return from_distances(
+                1.0 - self._scaled(self.cross_encoder.score(query, texts)), between, sigma=config.sigma
+            )
+        vectors = _vectors(candidates)
+        known = self.embedding_model.sigma if config.distance == "scaled_cosine" else None
+        if self._tokens is not None:
+            return self._tokens.pool(query_embedding, vectors, sigma=config.sigma, model_sigma=known)
+        pool = from_embeddings(
+            query_embedding, vectors, sigma=config.sigma, distance=config.distance, model_sigma=known
+        )
+        if self.variant == "hybrid" and self.cross_encoder is not None:
+            scores = self._scaled(self.cross_encoder.score(query, [chunk.text for chunk in candidates]))
+            return pool.reweighted(log_softmax(scores, pool.sigma.value))
+        return pool
+
+    def _scaled(self, scores: FloatArray) -> FloatArray:
+        """Pair scores brought to [0, 1]."""
+        scores = np.asarray(scores, dtype=np.float64)
+        if not np.isfinite(scores).all():
+            raise InvalidInputError("the pair scorer gave NaN or infinity: check its model and the texts")
+        if self.config.score_scaling == "sigmoid":
+            return 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+        low, high = scores.min(), scores.max()
+        if self.config.score_scaling == "bounds":
+            low, high = getattr(self.cross_encoder, "bounds", PAPER_BOUNDS)
+        if high <= low:
+            return np.full_like(scores, 0.5)
+        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+
+    def _count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
+        texts = [chunk.text for chunk in chunks]
+        count = getattr(self.embedding_model, "count_tokens", None)
+        counts = count(texts) if count else [len(text.split()) for text in texts]
+        return [max(1, tokens) for tokens in counts]
+
+
+PAPER_BOUNDS = (-11.6, 11.4)
+"""Scores of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
+
+
+def _vectors(chunks: Sequence[Chunk]) -> FloatArray:
+    return np.stack([chunk.embedding for chunk in chunks])
+
+
+def _by_id(corpus: Sequence[Chunk]) -> dict[str, Chunk]:
+    known = {chunk.id: chunk for chunk in corpus}
+    if len(known) < len(corpus):
+        seen: set[str] = set()
+        for chunk in corpus:
+            if chunk.id in seen:
+                raise InvalidInputError(f"chunk id {chunk.id!r} occurs twice in the corpus: ids must be unique")
+            seen.add(chunk.id)
+    return known
+
+
+def _source(chunk: Chunk, field: str) -> Any:
+    if field not in chunk.metadata:
+        raise InvalidInputError(f"chunk {chunk.id!r} has no {field!r} in its metadata: max_per_source needs it")
+    return chunk.metadata[field]
