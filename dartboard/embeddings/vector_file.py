@@ -122,10 +122,13 @@ def _open(path: Path, *, thorough: bool) -> sqlite3.Connection:
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> int:
-    """The format version, 0 for a new file; another program's database is left alone."""
+    """The format version, 0 for a new file; another program's database is left alone.
+
+    Tables are counted first: where another process has just made ours, their stamp came with them.
+    """
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     stamp = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables and stamp != _APPLICATION:
         raise ConfigError(f"{path} is a database of another program: give the cache a path of its own")
     if version not in (0, _FORMAT):
