@@ -7,7 +7,7 @@ import pytest
 
 import dartboard.embeddings as embeddings
 
-HEAVY = ("onnxruntime", "tokenizers", "torch", "httpx", "sentence_transformers", "sqlite3", "platformdirs")
+HEAVY = ("onnxruntime", "tokenizers", "torch", "httpx", "sentence_transformers", "platformdirs")
 
 
 def test_import_is_light():
