@@ -26,10 +26,11 @@ class DartboardConfig:
 
     * ``cosine``: the scaled cosine distance for query and passages alike;
     * ``crossencoder``: pair scores for both, made distances;
-    * ``hybrid``: ``softmax(pair score / σ)`` for the query, cosine between passages. Without a pair
-      scorer there is nothing to mix, and it is ``cosine``; results say which one it was.
+    * ``hybrid``: ``softmax(pair score / σ)`` for the query, the scaled cosine similarity between
+      passages. σ is then the temperature of the scores, and ``"auto"`` their standard deviation. Without
+      a pair scorer there is nothing to mix, and it is ``cosine``; results say which one it was.
 
-    ``score_scaling`` brings pair scores to [0, 1]: by the scorer's own ``bounds`` (those of the paper's
+    ``score_scaling`` makes the pair scores of ``crossencoder`` similarities in [0, 1]: by the scorer's own ``bounds`` (those of the paper's
     cross-encoder are -11.6 and 11.4), by the smallest and largest score of the query (``minmax``), or
     by ``sigmoid``. ``log_eps`` is a numerical safety of the specification that exact selection does not need.
     """

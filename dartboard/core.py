@@ -15,10 +15,26 @@ from dartboard.config import DartboardConfig
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection import Dartboard, Limits, Method, Pool, from_distances, from_embeddings, from_log_probs
+from dartboard.selection import (
+    Dartboard,
+    Limits,
+    Method,
+    Pool,
+    from_distances,
+    from_embeddings,
+    from_log_probs,
+)
+from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.kernels import distances, unit_rows
 from dartboard.selection.pool import log_softmax
-from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_same_dimension, check_vector
+from dartboard.types import (
+    Chunk,
+    FloatArray,
+    RetrievalResult,
+    check_matrix,
+    check_same_dimension,
+    check_vector,
+)
 from dartboard.utils import logsumexp_stable
 from dartboard.vocab import TokenDistances
 
@@ -49,7 +65,9 @@ class DartboardRetriever:
         self.cross_encoder = cross_encoder
         self._tokens = None
         if token_embeddings is not None:
-            vocabulary = check_matrix(token_embeddings, name="token_embeddings", dim=embedding_model.embedding_dim)
+            vocabulary = check_matrix(
+                token_embeddings, name="token_embeddings", dim=embedding_model.embedding_dim
+            )
             self._tokens = TokenDistances(vocabulary, config.distance)
 
     @property
@@ -59,7 +77,9 @@ class DartboardRetriever:
         return "cosine" if kind == "hybrid" and self.cross_encoder is None else kind
 
     @overload
-    def retrieve(self, query: str, corpus: list[Chunk], return_scores: Literal[False] = False) -> list[Chunk]: ...
+    def retrieve(
+        self, query: str, corpus: list[Chunk], return_scores: Literal[False] = False
+    ) -> list[Chunk]: ...
     @overload
     def retrieve(
         self, query: str, corpus: list[Chunk], return_scores: Literal[True]
@@ -101,7 +121,9 @@ class DartboardRetriever:
         excluded = set(exclude)
         for name in {*must_include, *excluded} - known.keys():
             raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include and exclude")
-        candidates = self._triage(query_embedding, [c for c in corpus if c.id not in excluded] if excluded else corpus)
+        candidates = self._triage(
+            query_embedding, [c for c in corpus if c.id not in excluded] if excluded else corpus
+        )
         candidates += [known[name] for name in must_include if all(c.id != name for c in candidates)]
         triaged = time.perf_counter()
         place = {chunk.id: i for i, chunk in enumerate(candidates)}
@@ -181,7 +203,9 @@ class DartboardRetriever:
             vectors, asked = unit_rows(vectors), unit_rows(asked)
         return distances(vectors, asked, kind)[:, 0], distances(vectors, vectors, kind)
 
-    def _greedy_selection(self, query_log_probs: FloatArray, pairwise_log_probs: FloatArray, k: int) -> list[int]:
+    def _greedy_selection(
+        self, query_log_probs: FloatArray, pairwise_log_probs: FloatArray, k: int
+    ) -> list[int]:
         """Indices of the ``k`` picks in order, from log P(c|q) and ``pairwise_log_probs[c, t]`` = log P(t|c)."""
         pool = from_log_probs(query_log_probs, pairwise_log_probs)
         picks: list[int] = Dartboard().select(pool, Limits(k=k)).indices.tolist()
@@ -215,15 +239,14 @@ class DartboardRetriever:
             query_embedding, vectors, sigma=config.sigma, distance=config.distance, model_sigma=known
         )
         if self.variant == "hybrid" and self.cross_encoder is not None:
-            scores = self._scaled(self.cross_encoder.score(query, [chunk.text for chunk in candidates]))
-            return pool.reweighted(log_softmax(scores, pool.sigma.value))
+            scores = _finite(self.cross_encoder.score(query, [chunk.text for chunk in candidates]))
+            spread = Sigma(float(scores.std()) or 1.0, "scores") if config.sigma == "auto" else pool.sigma
+            return pool.with_cosine_kernel(spread).reweighted(log_softmax(scores, spread.value))
         return pool
 
     def _scaled(self, scores: FloatArray) -> FloatArray:
         """Pair scores brought to [0, 1]."""
-        scores = np.asarray(scores, dtype=np.float64)
-        if not np.isfinite(scores).all():
-            raise InvalidInputError("the pair scorer gave NaN or infinity: check its model and the texts")
+        scores = _finite(scores)
         if self.config.score_scaling == "sigmoid":
             return 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
         low, high = scores.min(), scores.max()
@@ -244,6 +267,13 @@ PAPER_BOUNDS = (-11.6, 11.4)
 """Scores of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
 
 
+def _finite(scores: FloatArray) -> FloatArray:
+    scores = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise InvalidInputError("the pair scorer gave NaN or infinity: check its model and the texts")
+    return scores
+
+
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:
     return np.stack([chunk.embedding for chunk in chunks])
 
@@ -254,12 +284,16 @@ def _by_id(corpus: Sequence[Chunk]) -> dict[str, Chunk]:
         seen: set[str] = set()
         for chunk in corpus:
             if chunk.id in seen:
-                raise InvalidInputError(f"chunk id {chunk.id!r} occurs twice in the corpus: ids must be unique")
+                raise InvalidInputError(
+                    f"chunk id {chunk.id!r} occurs twice in the corpus: ids must be unique"
+                )
             seen.add(chunk.id)
     return known
 
 
 def _source(chunk: Chunk, field: str) -> Any:
     if field not in chunk.metadata:
-        raise InvalidInputError(f"chunk {chunk.id!r} has no {field!r} in its metadata: max_per_source needs it")
+        raise InvalidInputError(
+            f"chunk {chunk.id!r} has no {field!r} in its metadata: max_per_source needs it"
+        )
     return chunk.metadata[field]

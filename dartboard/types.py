@@ -108,7 +108,9 @@ class RetrievalResult:
 
     def __post_init__(self) -> None:
         if len(self.chunks) != len(self.scores):
-            raise InvalidInputError(f"{len(self.chunks)} chunks with {len(self.scores)} scores: need one each")
+            raise InvalidInputError(
+                f"{len(self.chunks)} chunks with {len(self.scores)} scores: need one each"
+            )
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -149,7 +151,9 @@ class Dataset:
         if repeated := _repeated(ids):
             raise InvalidInputError(f"data set {self.name!r}: chunk id {repeated!r} occurs twice")
         if unknown := set(self.ground_truth) - set(self.query_ids):
-            raise InvalidInputError(f"data set {self.name!r}: ground truth for unknown query {min(unknown)!r}")
+            raise InvalidInputError(
+                f"data set {self.name!r}: ground truth for unknown query {min(unknown)!r}"
+            )
         known = set(ids)
         for query_id, relevant in self.ground_truth.items():
             if missing := set(relevant) - known:

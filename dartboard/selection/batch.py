@@ -85,7 +85,10 @@ def _select_block(
         sure &= ~_has_copies(embeddings)
         cosine = np.matmul(vectors, asked[:, :, None])[:, :, 0]
         kernel = np.matmul(vectors, vectors.transpose(0, 2, 1))
-        spreads = [_spread(cosines, sigma) if ok else Sigma(1.0, "") for cosines, ok in zip(kernel, sure, strict=True)]
+        spreads = [
+            _spread(cosines, sigma) if ok else Sigma(1.0, "")
+            for cosines, ok in zip(kernel, sure, strict=True)
+        ]
         spread = np.array([s.value for s in spreads])
         sure &= spread >= FAST_FROM_SIGMA
         relevance = -(((1.0 - cosine) / (np.sqrt(8.0) * spread[:, None])) ** 2)
@@ -122,7 +125,7 @@ class _BlockWalk:
 
         picks[:, 0] = best = relevance.argmax(axis=1)
         gains[:, 0] = alone[each, best]
-        lead = relevance[each, best] - 10 * rounding
+        lead = relevance[each, best] - rounding
         self.sure = (relevance >= lead[:, None]).sum(axis=1) == 1
         covered = kernel[each, best]
         for step in range(1, k):
@@ -138,7 +141,9 @@ class _BlockWalk:
         self.coverage = np.minimum(self.gains.cumsum(axis=1), 1.0)
         chosen = np.take_along_axis(kernel, picks[:, :, None], axis=1)
         self.owners = np.where(chosen.max(axis=1) >= HALF, chosen.argmax(axis=1), -1)
-        largest = [np.partition(x, n - k, axis=1)[:, n - k :].sum(axis=1) / total for x in (alone, gains_now())]
+        largest = [
+            np.partition(x, n - k, axis=1)[:, n - k :].sum(axis=1) / total for x in (alone, gains_now())
+        ]
         reached = self.coverage[:, -1]
         self.bound = np.minimum(1.0, reached / np.minimum(1.0, np.minimum(largest[0], reached + largest[1])))
 

@@ -30,7 +30,9 @@ def explain(
     return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
 
 
-def explain_picks(pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any) -> Selection:
+def explain_picks(
+    pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any
+) -> Selection:
     """The result of picks that another method made, measured by Dartboard's objective."""
     chosen = np.array(picks, dtype=np.intp)
     rows = pool.row_of[chosen]

@@ -95,7 +95,9 @@ class LinearState:
         self._alone: FloatArray = kernel @ self._weights
         self._rounding = rounding
         self._smallest = float(np.finfo(kernel.dtype).tiny) * 1e8
-        self._block = np.empty((min(len(kernel), max(_LARGEST_BLOCK, _ALL_AT_ONCE)), kernel.shape[1]), kernel.dtype)
+        self._block = np.empty(
+            (min(len(kernel), max(_LARGEST_BLOCK, _ALL_AT_ONCE)), kernel.shape[1]), kernel.dtype
+        )
 
     def alone(self) -> FloatArray:
         return self._alone.copy()
@@ -137,7 +139,11 @@ class LinearState:
 
     def kernel(self, rows: IntArray) -> FloatArray:
         kernel = self._kernel[rows]
-        return kernel if self._peaks is None else np.divide(kernel, self._peaks, where=self._peaks > 0, out=kernel)
+        return (
+            kernel
+            if self._peaks is None
+            else np.divide(kernel, self._peaks, where=self._peaks > 0, out=kernel)
+        )
 
     def restart(self) -> None:
         self._covered[:] = 0.0
@@ -146,7 +152,9 @@ class LinearState:
 class LogState:
     """The same gains as logarithms: never underflows, slower by the logarithms it takes."""
 
-    def __init__(self, log_weights: FloatArray, log_kernel: FloatArray, log_peaks: FloatArray | None = None) -> None:
+    def __init__(
+        self, log_weights: FloatArray, log_kernel: FloatArray, log_peaks: FloatArray | None = None
+    ) -> None:
         self._log_weights = log_weights
         self._log_kernel = log_kernel
         self._log_peaks = np.zeros(len(log_weights)) if log_peaks is None else log_peaks

@@ -31,7 +31,9 @@ def check_sigma(sigma: float) -> float:
     if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)) or not math.isfinite(sigma):
         raise ConfigError(f"sigma must be a finite number > 0 or 'auto', got {sigma!r}")
     if sigma <= 0:
-        raise ConfigError(f"sigma must be > 0, got {sigma}: the smaller, the closer to plain nearest neighbours")
+        raise ConfigError(
+            f"sigma must be > 0, got {sigma}: the smaller, the closer to plain nearest neighbours"
+        )
     return float(sigma)
 
 
@@ -67,6 +69,12 @@ def log_kernel(distance: FloatArray, sigma: float) -> FloatArray:
     with np.errstate(over="ignore"):
         np.multiply(scaled, scaled, out=scaled)
     return np.negative(scaled, out=scaled)
+
+
+def log_similarity(distance: FloatArray) -> FloatArray:
+    """``log(1 - d)``, float64: the scaled cosine similarity as a kernel."""
+    with np.errstate(divide="ignore"):
+        return np.log1p(-distance.astype(np.float64))
 
 
 def fast_kernel(unit: FloatArray, sigma: float) -> FloatArray:

@@ -62,7 +62,9 @@ class Limits:
         for name, positions in (("must_include", self.must_include), ("exclude", self.exclude)):
             for position in positions:
                 if not 0 <= position < n:
-                    raise InvalidInputError(f"{name}: no candidate {position}, positions go from 0 to {n - 1}")
+                    raise InvalidInputError(
+                        f"{name}: no candidate {position}, positions go from 0 to {n - 1}"
+                    )
         if self.costs is not None:
             costs = np.asarray(self.costs, dtype=np.float64)
             if not (np.isfinite(costs).all() and (costs > 0).all()):

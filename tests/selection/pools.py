@@ -14,5 +14,7 @@ def topical(n, *, seed=0, dim=384, copies=0, noise=0.0, dtype=np.float32):
     own = unit(rng.standard_normal((n, dim)))
     base = unit(0.55 * common + 0.6 * topics[rng.integers(0, len(topics), n)] + 0.5 * own)
     query = unit(0.6 * common + 0.35 * topics[0] + 0.3 * topics[1] + 0.5 * unit(rng.standard_normal(dim)))
-    more = [base + noise * unit(rng.standard_normal(base.shape)) for _ in range(copies)]
+    more = [
+        unit(base + noise * unit(rng.standard_normal(base.shape))) if noise else base for _ in range(copies)
+    ]
     return query.astype(dtype), np.concatenate([base, *more]).astype(dtype)

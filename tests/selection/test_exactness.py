@@ -20,7 +20,9 @@ def same_vectors(embeddings, ours, theirs):
 @pytest.mark.parametrize(("copies", "noise"), [(0, 0.0), (2, 0.0), (2, 1e-4), (2, 0.05)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_embeddings_equal_the_oracle(sigma, copies, noise, dtype):
-    query, embeddings = topical(9, seed=int(1e6 * sigma) % 97, dim=12, copies=copies, noise=noise, dtype=dtype)
+    query, embeddings = topical(
+        9, seed=int(1e6 * sigma) % 97, dim=12, copies=copies, noise=noise, dtype=dtype
+    )
     distances = oracle.scaled_cosine(query, embeddings)
     picks, gains, total = oracle.greedy(*distances, sigma, 8)
     ours = select(embeddings, query, 8, sigma=sigma)
@@ -61,7 +63,7 @@ def test_euclidean_embeddings_equal_their_distances():
     np.testing.assert_allclose(by_vector.gains, by_distance.gains, rtol=1e-9)
 
 
-@pytest.mark.parametrize("sigma", [0.02, 0.05, 0.09, 0.2, 1.0, 10.0])
+@pytest.mark.parametrize("sigma", [0.03, 0.05, 0.09, 0.2, 1.0, 10.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_float32_pools_give_the_picks_of_float64(sigma, seed):
     """Above the size where float32 is used at all, its picks are proved or made again."""

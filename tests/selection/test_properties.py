@@ -36,7 +36,11 @@ def test_selection_invariants(pool, k, sigma):
     assert 0 <= result.bound <= 1
     gaining = result.log_gains > -np.inf
     assert len(np.unique(embeddings[result.indices[gaining]], axis=0)) == gaining.sum()
-    assert all(pick in stands for pick, stands, ok in zip(result.indices, result.stands_for, gaining, strict=True) if ok)
+    assert all(
+        pick in stands
+        for pick, stands, ok in zip(result.indices, result.stands_for, gaining, strict=True)
+        if ok
+    )
 
 
 @settings(max_examples=100, deadline=None)

