@@ -1,0 +1,33 @@
+"""Run the command line as a user does: another process, a pipe, a cache of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_DROPPED = ("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "PYTHONIOENCODING")
+
+
+def environment(cache: Path, **more: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if key not in _DROPPED}
+    return kept | {"DARTBOARD_CACHE": str(cache), "COLUMNS": "80", "PYTHONUTF8": "1"} | more
+
+
+def run(*arguments: str, cache: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dartboard", *arguments],
+        env=environment(cache, **more),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def start(*arguments: str, cache: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dartboard", *arguments],
+        env=environment(cache),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
