@@ -163,7 +163,7 @@ def test_a_terminal_sees_a_bar_and_is_told_what_an_interruption_leaves(tmp_path)
                 raise KeyboardInterrupt
             return super()._encode_batch(texts, task)
 
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=100, highlight=False)
     texts = [f"a longer text, number {i}" for i in range(8)] + ["short"]
     with CachedModel(Stopped(), tmp_path / "vectors.sqlite") as model, pytest.raises(KeyboardInterrupt):
         encode_passages(model, texts, terminal)
