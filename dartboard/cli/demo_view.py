@@ -188,7 +188,8 @@ def _reading(comparison: Comparison) -> Iterator[Text]:
     yield _point("Dartboard", f"{source}. Proved: no set of {k} covers more than {most:.1%}.")
     yield Text(
         "Themes and facts are the corpus's own labels. Covered is what Dartboard maximises, so it is "
-        f"built to lead there. ms: best of {RUNS}. An illustration on invented text, not a benchmark.",
+        f"built to lead there. ms: to select and to work out these numbers, best of {RUNS}. "
+        "An illustration on invented text, not a benchmark.",
         style="dim",
     )
 
