@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError
+from dartboard.selection.building import Auto
 from dartboard.selection.kernels import DISTANCES, Distance
-from dartboard.selection.pool import Auto
 
 RerankerType = Literal["cosine", "crossencoder", "hybrid"]
 ScoreScaling = Literal["bounds", "minmax", "sigmoid"]
@@ -30,9 +30,10 @@ class DartboardConfig:
       passages. σ is then the temperature of the scores, and ``"auto"`` their standard deviation. Without
       a pair scorer there is nothing to mix, and it is ``cosine``; results say which one it was.
 
-    ``score_scaling`` makes the pair scores of ``crossencoder`` similarities in [0, 1]: by the scorer's own ``bounds`` (those of the paper's
-    cross-encoder are -11.6 and 11.4), by the smallest and largest score of the query (``minmax``), or
-    by ``sigmoid``. ``log_eps`` is a numerical safety of the specification that exact selection does not need.
+    ``score_scaling`` makes the pair scores of ``crossencoder`` similarities in [0, 1]: by the scorer's own
+    ``bounds`` (those of the paper's cross-encoder are -11.6 and 11.4), by the smallest and largest score
+    of the query (``minmax``), or by ``sigmoid``. ``log_eps`` is a safety of the specification that exact
+    selection does not need.
     """
 
     sigma: float | Auto = "auto"

@@ -25,8 +25,8 @@ from dartboard.selection import (
     from_log_probs,
 )
 from dartboard.selection.bandwidth import Sigma
-from dartboard.selection.kernels import distances, unit_rows
-from dartboard.selection.pool import log_softmax
+from dartboard.selection.building import log_softmax
+from dartboard.selection.kernels import direct, distances, unit_rows
 from dartboard.types import (
     Chunk,
     FloatArray,
@@ -57,8 +57,8 @@ class DartboardRetriever:
     ) -> None:
         if config.reranker_type == "crossencoder" and cross_encoder is None:
             raise ConfigError(
-                "reranker_type 'crossencoder' needs a cross_encoder: pass one (CrossEncoder, LateInteraction), "
-                "or choose 'cosine'"
+                "reranker_type 'crossencoder' needs a cross_encoder: pass one (CrossEncoder, "
+                "LateInteraction), or choose 'cosine'"
             )
         self.config = config
         self.embedding_model = embedding_model
@@ -185,7 +185,8 @@ class DartboardRetriever:
                 f"chunk {corpus[0].id!r} has {corpus[0].embedding.size} dimensions where the query has "
                 f"{asked.size}: encode both with one model"
             )
-        similarity = unit_rows(_vectors(corpus)) @ unit_rows(asked[None])[0]
+        # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
+        similarity = np.einsum("ij,j->i", unit_rows(_vectors(corpus)), unit_rows(asked[None])[0])
         count = min(self.config.triage_k, len(corpus))
         floor = np.partition(similarity, len(corpus) - count)[len(corpus) - count]
         near = np.flatnonzero(similarity >= floor)
@@ -197,16 +198,14 @@ class DartboardRetriever:
     ) -> tuple[FloatArray, FloatArray]:
         """Distances of the candidates' vectors to the query, ``(K,)``, and to one another, ``(K, K)``."""
         kind = self.config.distance
-        vectors = _vectors(candidates).astype(np.float64)
-        asked = check_vector(query_embedding, name="query embedding")[None].astype(np.float64)
-        if kind == "scaled_cosine":
-            vectors, asked = unit_rows(vectors), unit_rows(asked)
+        vectors = direct(_vectors(candidates), kind)
+        asked = direct(check_vector(query_embedding, name="query embedding")[None], kind)
         return distances(vectors, asked, kind)[:, 0], distances(vectors, vectors, kind)
 
     def _greedy_selection(
         self, query_log_probs: FloatArray, pairwise_log_probs: FloatArray, k: int
     ) -> list[int]:
-        """Indices of the ``k`` picks in order, from log P(c|q) and ``pairwise_log_probs[c, t]`` = log P(t|c)."""
+        """The ``k`` picks in order, from log P(c|q) and ``pairwise_log_probs[c, t]`` = log P(t|c)."""
         pool = from_log_probs(query_log_probs, pairwise_log_probs)
         picks: list[int] = Dartboard().select(pool, Limits(k=k)).indices.tolist()
         return picks
@@ -248,13 +247,15 @@ class DartboardRetriever:
         """Pair scores brought to [0, 1]."""
         scores = _finite(scores)
         if self.config.score_scaling == "sigmoid":
-            return 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+            sigmoid: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+            return sigmoid
         low, high = scores.min(), scores.max()
         if self.config.score_scaling == "bounds":
             low, high = getattr(self.cross_encoder, "bounds", PAPER_BOUNDS)
         if high <= low:
             return np.full_like(scores, 0.5)
-        return np.clip((scores - low) / (high - low), 0.0, 1.0)
+        clipped: FloatArray = np.clip((scores - low) / (high - low), 0.0, 1.0)
+        return clipped
 
     def _count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         texts = [chunk.text for chunk in chunks]

@@ -19,8 +19,8 @@ from dartboard.embeddings.cache import default_cache_path
 from dartboard.embeddings.recent import RecentArrays
 from dartboard.errors import ConfigError, MissingExtraError
 from dartboard.selection import Pool, from_embeddings
-from dartboard.selection.kernels import Distance, distances
-from dartboard.selection.pool import Auto, direct
+from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Distance, direct, distances
 from dartboard.types import FloatArray, check_matrix
 
 VocabularyMethod = Literal["words", "subwords", "clusters"]
@@ -46,7 +46,9 @@ def build_token_vocabulary(
     the embedding cache unless given. ``progress`` hears how many texts are encoded so far.
     """
     if method not in get_args(VocabularyMethod):
-        raise ConfigError(f"unknown vocabulary method {method!r}: choose one of {', '.join(get_args(VocabularyMethod))}")
+        raise ConfigError(
+            f"unknown vocabulary method {method!r}: choose one of {', '.join(get_args(VocabularyMethod))}"
+        )
     _check_size(vocab_size)
     sampled = f":{sample_size}" if method == "clusters" else ""
     key = f"{embedding_model.fingerprint}:{method}:{vocab_size}{sampled}"
@@ -80,11 +82,15 @@ def build_from_subwords(
     _check_size(vocab_size)
     listed: Callable[[], list[str]] | None = getattr(embedding_model, "word_pieces", None)
     if listed is None:
-        raise ConfigError(f"model {embedding_model.name!r} shows no word pieces: use method 'words' or 'clusters'")
+        raise ConfigError(
+            f"model {embedding_model.name!r} shows no word pieces: use method 'words' or 'clusters'"
+        )
     pieces = list(dict.fromkeys(p.removeprefix("##").strip("▁Ġ ") for p in listed() if not _is_special(p)))
     pieces = [piece for piece in pieces if piece]
     if len(pieces) < vocab_size:
-        raise ConfigError(f"the tokenizer has {len(pieces)} usable pieces, fewer than vocab_size = {vocab_size}")
+        raise ConfigError(
+            f"the tokenizer has {len(pieces)} usable pieces, fewer than vocab_size = {vocab_size}"
+        )
     return embedding_model.encode_documents(pieces[:vocab_size], batch_size=256, progress=progress)
 
 
@@ -111,13 +117,15 @@ def build_from_clusters(
         max_points_per_centroid=max(256, -(-sample_size // vocab_size)),
     )  # fmt: skip
     means.train(np.ascontiguousarray(words, dtype=np.float32))
-    return check_matrix(means.centroids.reshape(vocab_size, -1), name="centroids")
+    return check_matrix(np.asarray(means.centroids), name="centroids")
 
 
 class TokenDistances:
     """A vocabulary with the distances of recent chunks to it, which queries over one corpus share."""
 
-    def __init__(self, vocabulary: FloatArray, distance: Distance, cache_bytes: int = 256 * 1024 * 1024) -> None:
+    def __init__(
+        self, vocabulary: FloatArray, distance: Distance, cache_bytes: int = 256 * 1024 * 1024
+    ) -> None:
         self.vocabulary = vocabulary
         self.distance: Distance = distance
         self._directed = direct(vocabulary, distance)
@@ -163,7 +171,9 @@ def _common_words(count: int) -> list[str]:
 
 def _check_size(vocab_size: Any) -> None:
     if not isinstance(vocab_size, int) or not _SMALLEST <= vocab_size <= _LARGEST:
-        raise ConfigError(f"vocab_size must be a whole number in [{_SMALLEST}, {_LARGEST}], got {vocab_size!r}")
+        raise ConfigError(
+            f"vocab_size must be a whole number in [{_SMALLEST}, {_LARGEST}], got {vocab_size!r}"
+        )
 
 
 def _is_special(piece: str) -> bool:

@@ -27,7 +27,7 @@ from dartboard.embeddings.vectors import Vectors
 
 CACHE_VARIABLE = "DARTBOARD_CACHE"
 
-_PASSED_THROUGH = frozenset({"count_tokens", "description", "max_tokens", "token_vectors"})
+_PASSED_THROUGH = frozenset({"count_tokens", "description", "max_tokens", "token_vectors", "word_pieces"})
 
 
 class CachedModel(TaskModel):

@@ -147,6 +147,11 @@ class OnnxModel(BatchModel):
             for encoding in encodings
         ]
 
+    def word_pieces(self) -> list[str]:
+        """The tokenizer's vocabulary in the order of its ids, as it spells pieces."""
+        vocabulary = self._tokenizer.get_vocab()
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+
     def token_vectors(
         self,
         texts: str | Sequence[str],

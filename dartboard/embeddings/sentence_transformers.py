@@ -49,6 +49,11 @@ class SentenceTransformerModel(BatchModel):
             digest.update(tensor.detach().cpu().float().contiguous().numpy())
         return f"{self.name}:{digest.hexdigest()[:16]}"
 
+    def word_pieces(self) -> list[str]:
+        """The tokenizer's vocabulary in the order of its ids, as it spells pieces."""
+        vocabulary: dict[str, int] = self.model.tokenizer.get_vocab()
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+
     def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
         is_document = task is TaskType.RETRIEVAL_DOCUMENT
         encode = self.model.encode_document if is_document else self.model.encode_query

@@ -6,10 +6,11 @@ from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.batch import select_many
+from dartboard.selection.building import from_distances, from_embeddings, from_log_probs, log_softmax
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.door import METHODS, Method, select
 from dartboard.selection.limits import Limits
-from dartboard.selection.pool import Pool, from_distances, from_embeddings, from_log_probs, log_softmax
+from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 
 __all__ = [

@@ -17,10 +17,12 @@ import numpy.typing as npt
 from dartboard.errors import InvalidInputError
 from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.building import FAST_FROM_SIGMA, Auto
+from dartboard.selection.content import fingerprints
+from dartboard.selection.coverage import rounding_32
 from dartboard.selection.door import select
 from dartboard.selection.explain import HALF
 from dartboard.selection.kernels import check_sigma
-from dartboard.selection.pool import FAST_FROM_SIGMA, Auto, fingerprints, rounding_32
 from dartboard.selection.result import Selection
 from dartboard.types import FloatArray
 
@@ -50,23 +52,24 @@ def select_many(
     def alone(i: int) -> Selection:
         return select(embeddings[i], asked[i], k, sigma=sigma, **options)
 
-    def together(block: slice) -> list[Selection]:
-        results = _select_block(embeddings[block], asked[block], k or 5, sigma)
-        return [alone(block.start + i) if result is None else result for i, result in enumerate(results)]
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as workers:
+        if options or not (isinstance(embeddings, np.ndarray) and _uniform(embeddings, asked, sigma)):
+            return list(workers.map(alone, range(len(asked))))
+        pools: FloatArray = embeddings
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        if options or not _uniform(embeddings, asked, sigma):
-            return list(pool.map(alone, range(len(asked))))
-        size = max(1, _BLOCK_ENTRIES // embeddings.shape[1] ** 2)
-        blocks = [slice(start, start + size) for start in range(0, len(asked), size)]
-        return [result for results in pool.map(together, blocks) for result in results]
+        def together(start: int) -> list[Selection]:
+            block = slice(start, start + size)
+            results = _select_block(pools[block], asked[block], k or 5, sigma)
+            return [alone(start + i) if result is None else result for i, result in enumerate(results)]
+
+        size = max(1, _BLOCK_ENTRIES // pools.shape[1] ** 2)
+        return [result for block in workers.map(together, range(0, len(asked), size)) for result in block]
 
 
-def _uniform(embeddings: Any, queries: npt.NDArray[Any], sigma: float | Auto) -> bool:
+def _uniform(embeddings: npt.NDArray[Any], queries: npt.NDArray[Any], sigma: float | Auto) -> bool:
     """Whether the pools are one float32 array of small pools that blocks can take."""
     return (
-        isinstance(embeddings, np.ndarray)
-        and embeddings.ndim == 3
+        embeddings.ndim == 3
         and embeddings.dtype == queries.dtype == np.float32
         and embeddings.shape[2] == queries.shape[1]
         and bandwidth.SMALLEST_POOL <= embeddings.shape[1] <= _FAST_UP_TO
@@ -166,7 +169,8 @@ class _BlockWalk:
 def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:
     prints = fingerprints(embeddings.reshape(-1, embeddings.shape[2])).reshape(embeddings.shape[:2])
     prints.sort(axis=1)
-    return (prints[:, 1:] == prints[:, :-1]).any(axis=1)
+    copied: npt.NDArray[np.bool_] = (prints[:, 1:] == prints[:, :-1]).any(axis=1)
+    return copied
 
 
 def _spread(cosines: FloatArray, sigma: float | Auto) -> Sigma:

@@ -92,7 +92,7 @@ class _Trail:
         return True
 
     def _fill(self) -> None:
-        """Nothing adds anything any more, but k is asked for: the most relevant of what is left, gaining 0."""
+        """Nothing adds anything any more, but k is asked for: the most relevant of the rest, gaining 0."""
         if len(self.picks) == self._most:
             return
         for candidate in self._pool.by_relevance():

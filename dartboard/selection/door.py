@@ -6,9 +6,10 @@ import numpy.typing as npt
 
 from dartboard.errors import ConfigError
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
+from dartboard.selection.building import Auto, from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.limits import Limits
-from dartboard.selection.pool import Auto, Pool, from_embeddings, log_softmax
+from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 
 

@@ -74,10 +74,11 @@ def _selection(
 
 
 def owners(kernel: FloatArray) -> IntArray:
-    """For each target, the first pick (a row of ``kernel``) that is its best and a good stand-in; -1: none."""
+    """For each target, the first pick (a row of ``kernel``) that stands for it best and well; -1: none."""
     if not len(kernel):
         return np.full(kernel.shape[1], -1, dtype=np.intp)
-    return np.where(kernel.max(axis=0) >= HALF, kernel.argmax(axis=0), -1)
+    best = kernel.argmax(axis=0)
+    return np.where(kernel[best, np.arange(len(best))] >= HALF, best, -1)
 
 
 def _bound(pool: Pool, limits: Limits, walk: Walk, reached: float) -> float:

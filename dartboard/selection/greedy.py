@@ -33,7 +33,7 @@ _ALL_AT_ONCE = 160
 _LOWEST = -float(np.finfo(np.float32).max)
 
 
-class Uncertain(Exception):  # noqa: N818 - a signal within this room, never a user's error
+class Uncertain(Exception):
     """This walk's precision cannot prove its next pick."""
 
 
@@ -228,10 +228,17 @@ class Walk:
         self, closed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
     ) -> tuple[int, float] | None:
         """The open row that adds most (per cost) and what it adds; None where none adds anything."""
-        search = self._search_all if len(self.bounds) <= _ALL_AT_ONCE else self._search_lazily
-        keys, best, level = search(closed, costs)
-        if best < 0:
-            return None
+        if len(self.bounds) <= _ALL_AT_ONCE:
+            keys = self._keys(self._evaluate_all(), closed, costs)
+            best = int(keys.argmax())
+            if keys[best] == -np.inf:
+                return None
+            level = self._level(best, costs)
+        else:
+            found = self._search(closed, costs)
+            if found is None:
+                return None
+            keys, best, level = found
         rivals = (keys >= level).nonzero()[0]
         if len(rivals) > 1:
             best = self.state.settle(rivals, self._preference)
@@ -244,27 +251,22 @@ class Walk:
             block = rows[start : start + _LARGEST_BLOCK]
             self.bounds[block] = self.state.gains(block)
 
-    def _search_all(
-        self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> tuple[FloatArray, int, float]:
-        """Keys of all rows, the best row (-1: none) and the level of its rivals: so few rows are quicker so."""
-        self.bounds = keys = self.state.gains(slice(None))
-        if costs is not None:
-            keys = self.state.per_cost(keys, costs)
-        if closed is not None:
-            keys = np.where(closed, -np.inf, keys)
-        best = int(keys.argmax())
-        if keys[best] == -np.inf:
-            return keys, -1, -np.inf
-        return keys, best, self._level(best, costs)
+    def _evaluate_all(self) -> FloatArray:
+        self.bounds = self.state.gains(slice(None))
+        return self.bounds
 
-    def _search_lazily(
+    def _keys(
+        self, bounds: FloatArray, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
+    ) -> FloatArray:
+        """What rows are compared by; a closed row never wins."""
+        keys = bounds if costs is None else self.state.per_cost(bounds, costs)
+        return keys if closed is None else np.where(closed, -np.inf, keys)
+
+    def _search(
         self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> tuple[FloatArray, int, float]:
-        """The same, evaluating no more rows than could win."""
-        keys = self.bounds.copy() if costs is None else self.state.per_cost(self.bounds, costs)
-        if closed is not None:
-            keys[closed] = -np.inf
+    ) -> tuple[FloatArray, int, float] | None:
+        """Keys, exact where they could win, the best row and the level of its rivals; evaluates few rows."""
+        keys = self._keys(self.bounds, closed, costs)
         waiting = keys.copy()
         rows = _largest(keys, self._block)
         rows = rows[keys[rows] > -np.inf]
@@ -284,11 +286,11 @@ class Walk:
             if len(rows) > _LARGEST_BLOCK:
                 rows = rows[_largest(waiting[rows], _LARGEST_BLOCK)]
         self._block = min(max(evaluated // 2, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-        return keys, best, level
+        return (keys, best, level) if best >= 0 else None
 
     def _level(self, row: int, costs: FloatArray | None) -> float:
         level = self.state.level(float(self.bounds[row]), row)
-        return level if costs is None else float(self.state.per_cost(np.float64(level), costs[row]))
+        return level if costs is None else float(self.state.per_cost(np.array(level), costs[row]))
 
 
 def log_sum_rows(values: FloatArray) -> FloatArray:

@@ -39,16 +39,21 @@ def check_sigma(sigma: float) -> float:
 
 def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
     """A copy with rows of length 1, ``(n, d)``, at any magnitude; a zero or non-finite row becomes NaN."""
-    rows = vectors.astype(vectors.dtype if dtype is None else dtype)
+    rows = vectors.astype(vectors.dtype if dtype is None else dtype, copy=False)
     with np.errstate(over="ignore", under="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        squares = np.einsum("ij,ij->i", rows, rows)
     limits = np.finfo(rows.dtype)
-    if not (norms.min() > limits.tiny**0.5 * 1e3 and norms.max() < limits.max):
+    if not (squares.min() > 1e6 * limits.tiny and squares.max() < limits.max):
         with np.errstate(invalid="ignore"):
-            rows /= np.abs(rows).max(axis=1, keepdims=True)
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    rows /= norms[:, None]
-    return rows
+            rows = rows / np.abs(rows).max(axis=1, keepdims=True)
+            squares = np.einsum("ij,ij->i", rows, rows)
+    unit: FloatArray = rows / np.sqrt(squares)[:, None]
+    return unit
+
+
+def direct(vectors: FloatArray, distance: Distance, dtype: type = np.float64) -> FloatArray:
+    """A copy of the vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
+    return unit_rows(vectors, dtype) if distance == "scaled_cosine" else vectors.astype(dtype)
 
 
 def distances(left: FloatArray, right: FloatArray, distance: Distance) -> FloatArray:

@@ -86,7 +86,7 @@ class Limits:
 
 
 class Gate:
-    """Which candidates may still be picked while a selection grows; candidates are numbered as in the pool."""
+    """Which candidates, numbered as in the pool, may still be picked while a selection grows."""
 
     def __init__(self, pool: Pool, limits: Limits) -> None:
         self._limits = limits

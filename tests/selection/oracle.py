@@ -25,7 +25,7 @@ def scaled_cosine(query, embeddings):
 
 
 def greedy(to_query, pairwise, sigma: float, k: int) -> tuple[list[int], list[mpmath.mpf], mpmath.mpf]:
-    """Picks, gains, and what all candidates cover. Ties in gain go to the more probable, then to the earlier candidate."""
+    """Picks, gains, and what all candidates cover. Ties go to the more probable, then to the earlier."""
     with mpmath.workdps(60):
         spread = 2 * mpmath.mpf(sigma) ** 2
         n = len(to_query)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dartboard.selection import Dartboard, Limits, from_distances, from_embeddings, from_log_probs, select
+from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select
 from tests.selection import oracle
 from tests.selection.pools import topical
 

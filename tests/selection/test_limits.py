@@ -26,7 +26,7 @@ def test_a_budget_is_kept_and_used():
 
 
 def test_gain_per_token_beats_gain_where_long_passages_waste():
-    """One long passage that covers everything a little less well than three short ones do for the same money."""
+    """Three short passages cover a little more than one long passage does for the same money."""
     embeddings = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     query = [1.0, 1.0, 1.0]
     costs = [90, 30, 30, 30]

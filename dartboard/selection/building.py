@@ -1,0 +1,190 @@
+"""Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection import bandwidth
+from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.content import by_content
+from dartboard.selection.coverage import MatrixKernel, VectorKernel, rounding_32
+from dartboard.selection.greedy import log_sum_rows
+from dartboard.selection.kernels import (
+    Distance,
+    check_distance,
+    check_sigma,
+    direct,
+    distances,
+    log_kernel,
+    unit_rows,
+)
+from dartboard.selection.pool import Pool, check_log_probs, summed
+from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
+
+Auto = Literal["auto"]
+
+_FAST_FROM_ROWS = 64
+FAST_FROM_SIGMA = 0.03
+"""Below either, float32 saves nothing or proves nothing."""
+
+
+def from_embeddings(
+    query: npt.ArrayLike,
+    embeddings: npt.ArrayLike,
+    *,
+    sigma: float | Auto = "auto",
+    distance: str = "scaled_cosine",
+    targets: npt.ArrayLike | None = None,
+    target_distances: FloatArray | None = None,
+    model_sigma: float | None = None,
+) -> Pool:
+    """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
+
+    ``targets``, ``(T, d)``, is a vocabulary to cover instead of the candidates; ``target_distances``,
+    ``(n, T)``, saves working out the candidates' distances to it. ``model_sigma`` is the σ of the model
+    that made the vectors, for pools too small to tell.
+    """
+    kind = check_distance(distance)
+    vectors = as_matrix(embeddings)
+    asked = check_vector(query, name="query", dim=vectors.shape[1])
+    spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
+    if targets is not None:
+        vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, np.float64)
+        if target_distances is None:
+            target_distances = distances(direct(vectors, kind), vocabulary, kind)
+        return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
+
+    def build(dtype: type, refine: Callable[[], Pool] | None = None) -> Pool:
+        return _vector_pool(asked, vectors, kind, spread, model_sigma, dtype, refine)
+
+    if (
+        len(vectors) < _FAST_FROM_ROWS
+        or vectors.dtype != np.float32
+        or kind != "scaled_cosine"
+        or (spread is not None and spread.value < FAST_FROM_SIGMA)
+    ):
+        return build(np.float64)
+    fast = build(np.float32, lambda: build(np.float64))
+    return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64)
+
+
+def _vector_pool(
+    query: FloatArray,
+    embeddings: FloatArray,
+    distance: Distance,
+    sigma: Sigma | None,
+    model_sigma: float | None,
+    dtype: type,
+    refine: Callable[[], Pool] | None = None,
+) -> Pool:
+    if dtype == np.float32:
+        rows, row_of = by_content(embeddings)
+        vectors = direct(embeddings[rows], distance, dtype)
+    else:
+        vectors = direct(embeddings, distance, dtype)
+        vectors += 0.0  # -0.0 becomes 0.0: equal numbers, equal bits
+        rows, row_of = by_content(vectors)
+        vectors = vectors[rows]
+    # A row that has no direction is NaN throughout once it is scaled to unit length.
+    if not np.isfinite((vectors[:, 0] if distance == "scaled_cosine" else vectors).sum()):
+        check_matrix(embeddings)
+    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma)
+    asked = direct(query[None], distance, dtype)
+    to_query = distances(vectors, asked, distance)[:, 0]
+    cosine = 1.0 - 2.0 * to_query if distance == "scaled_cosine" else unit_rows(vectors) @ unit_rows(asked)[0]
+    relevance = log_kernel(to_query, sigma.value)[row_of]
+    return Pool(
+        positions=np.arange(len(embeddings)),
+        similarity=cosine[row_of].astype(np.float64),
+        relevance=relevance,
+        row_of=row_of,
+        log_weights=summed(relevance, row_of),
+        kernel=VectorKernel(vectors, distance, sigma.value),
+        sigma=sigma,
+        targets_are="rows",
+        rounding=0.0 if dtype == np.float64 else float(rounding_32(sigma.value)),
+        refine=refine,
+    )
+
+
+def from_distances(
+    query_distances: npt.ArrayLike,
+    pairwise_distances: npt.ArrayLike,
+    *,
+    sigma: float | Auto = "auto",
+    distance: str = "scaled_cosine",
+) -> Pool:
+    """Candidates by their distances to the query, ``(n,)``, and to one another, ``(n, n)``.
+
+    Similarities are reported as ``1 - 2d`` for the scaled cosine and ``-d`` for the Euclidean distance.
+    """
+    kind = check_distance(distance)
+    pairwise = _check_distances(pairwise_distances, "pairwise_distances")
+    if pairwise.ndim != 2 or pairwise.shape[0] != pairwise.shape[1]:
+        raise InvalidInputError(f"pairwise_distances must be a square matrix, got shape {pairwise.shape}")
+    to_query: FloatArray = _check_distances(query_distances, "query_distances")
+    if to_query.shape != (len(pairwise),):
+        raise InvalidInputError(
+            f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
+        )
+    spread = (
+        bandwidth.from_distances(pairwise, kind) if sigma == "auto" else Sigma(check_sigma(sigma), "given")
+    )
+    closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
+    relevance = log_kernel(to_query, spread.value)
+    kernel = MatrixKernel(log_kernel(pairwise, spread.value), closeness(pairwise))
+    return _matrix_pool(kernel, relevance, closeness(to_query), spread)
+
+
+def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:
+    """Candidates by log P(t|q), ``(n,)``, and log P(t|c) as ``pairwise_log_probs[c, t]``, ``(n, n)``.
+
+    ``-inf`` is a probability of 0. Similarities are reported as these log-probabilities.
+    """
+    relevance = check_log_probs(query_log_probs, (np.size(query_log_probs),), "query_log_probs")
+    pairwise = check_log_probs(pairwise_log_probs, (relevance.size,) * 2, "pairwise_log_probs")
+    return _matrix_pool(MatrixKernel(pairwise, pairwise), relevance, relevance, Sigma(float("nan"), "none"))
+
+
+def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> FloatArray:
+    """Log target weights from any retriever's scores: ``log softmax(scores / temperature)``.
+
+    The scale of scores is the retriever's own, so the default temperature is their standard deviation.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise InvalidInputError(f"scores must be a vector of finite numbers, got shape {values.shape}")
+    if temperature == "auto":
+        temperature = float(values.std()) or 1.0
+    elif not (np.isfinite(temperature) and temperature > 0):
+        raise ConfigError(f"temperature must be a finite number > 0 or 'auto', got {temperature!r}")
+    logits: FloatArray = (values - values.max()) / temperature
+    logits -= log_sum_rows(logits[None])[0]
+    return logits
+
+
+def _matrix_pool(kernel: MatrixKernel, relevance: FloatArray, similarity: FloatArray, sigma: Sigma) -> Pool:
+    if len(relevance) == 0:
+        raise InvalidInputError("a pool needs at least one candidate")
+    rows, row_of = by_content(kernel.log_matrix, keep_order=True)
+    return Pool(
+        positions=np.arange(len(relevance)),
+        similarity=similarity,
+        relevance=relevance,
+        row_of=row_of,
+        log_weights=relevance,
+        kernel=kernel.subset(rows, None),
+        sigma=sigma,
+        targets_are="candidates",
+    )
+
+
+def _check_distances(values: npt.ArrayLike, name: str) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0 or not np.isfinite(array).all() or array.min() < 0:
+        raise InvalidInputError(f"{name} must be finite numbers >= 0, got shape {array.shape}")
+    return array

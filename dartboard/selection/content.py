@@ -1,0 +1,45 @@
+"""Rows by content: which are equal to the bit, and an order that does not depend on where they stood."""
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.types import FloatArray, IntArray
+
+
+def by_content(matrix: FloatArray, keep_order: bool = False) -> tuple[IntArray, IntArray]:
+    """Distinct rows by position, and for every row which of these it equals.
+
+    In an order that depends on content alone unless ``keep_order``.
+    """
+    keys = fingerprints(matrix)
+    order = keys.argsort(kind="stable")
+    ordered = keys[order]
+    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    first = order[starts]
+    row_of = np.empty(len(matrix), dtype=np.intp)
+    row_of[order] = starts.cumsum() - 1
+    if len(first) < len(matrix) and not np.array_equal(matrix[first][row_of], matrix):
+        _, first, row_of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+        row_of = row_of.reshape(-1)
+    if keep_order:
+        order = first.argsort()
+        row_of = order.argsort()[row_of]
+        first = first[order]
+    return first, row_of
+
+
+def fingerprints(matrix: FloatArray) -> npt.NDArray[np.uint64]:
+    """``(n,)`` 64-bit fingerprints of rows, the same wherever a row stands."""
+    words = np.ascontiguousarray(matrix)
+    if words.dtype == np.float32 and words.shape[1] % 2:
+        words = np.pad(words, ((0, 0), (0, 1)))
+    bits = words.view(np.uint64)
+    prints: npt.NDArray[np.uint64] = np.einsum("ij,j->i", bits, _multipliers(bits.shape[1]))
+    return prints
+
+
+@cache
+def _multipliers(count: int) -> npt.NDArray[np.uint64]:
+    return np.random.default_rng(20240712).integers(2**63, size=count, dtype=np.uint64) | np.uint64(1)

@@ -1,0 +1,309 @@
+"""The retriever of the specification, in its three variants."""
+
+import numpy as np
+import pytest
+
+from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_model
+from dartboard.embeddings import LateInteraction
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection.kernels import log_kernel
+from tests.models import SharedWords, WordBag, chunks_of
+
+TEXTS = [
+    "tea grows on hills",
+    "tea grows on steep hills",
+    "tea grows on green hills",
+    "tea is dried and rolled",
+    "coffee grows on hills too",
+    "coffee is roasted dark",
+    "black tea is oxidised",
+    "green tea is steamed",
+    "water boils at sea level",
+    "cups are made of clay",
+]
+CORPUS = chunks_of(TEXTS)
+QUERY = "how does tea grow on hills"
+
+
+def retriever(scorer=None, tokens=None, **config):
+    return DartboardRetriever(DartboardConfig(**config), WordBag(), tokens, scorer)
+
+
+def ids(chunks):
+    return [chunk.id for chunk in chunks]
+
+
+@pytest.mark.parametrize("variant", ["cosine", "crossencoder", "hybrid"])
+def test_retrieve_in_both_forms(variant):
+    dart = retriever(SharedWords(), reranker_type=variant, top_k=4)
+    chunks = dart.retrieve(QUERY, CORPUS)
+    again, scores = dart.retrieve(QUERY, CORPUS, return_scores=True)
+    assert ids(chunks) == ids(again) and len(set(ids(chunks))) == 4
+    assert all(isinstance(score, float) and 0 <= score <= 1 for score in scores)
+    assert all(chunk in CORPUS for chunk in chunks)
+
+
+def test_near_copies_are_not_repeated():
+    nearest = DartboardConfig(reranker_type="cosine", top_k=3, sigma=0.1)
+    picked = DartboardRetriever(nearest, WordBag()).retrieve(QUERY, CORPUS)
+    assert len({"tea grows on" in chunk.text for chunk in picked[1:]} - {False}) == 0
+
+
+def test_hybrid_without_a_scorer_is_cosine_and_says_so():
+    plain, hybrid = retriever(reranker_type="cosine"), retriever()
+    result = hybrid.search(QUERY, CORPUS)
+    assert hybrid.variant == result.metadata["variant"] == "cosine"
+    assert ids(result.chunks) == ids(plain.retrieve(QUERY, CORPUS))
+
+
+def test_crossencoder_without_a_scorer_is_refused():
+    with pytest.raises(ConfigError, match="needs a cross_encoder"):
+        retriever(reranker_type="crossencoder")
+
+
+def test_a_query_asks_the_scorer_once_for_all_candidates():
+    scorer = SharedWords()
+    retriever(scorer, reranker_type="crossencoder").retrieve(QUERY, CORPUS)
+    assert scorer.asked == [("matrix", 10), ("score", 10)]
+    scorer.asked.clear()
+    retriever(scorer, reranker_type="hybrid").retrieve(QUERY, CORPUS)
+    assert scorer.asked == [("score", 10)]
+
+
+@pytest.mark.parametrize("scaling", ["bounds", "minmax", "sigmoid"])
+def test_crossencoder_follows_its_formula(scaling):
+    scorer = SharedWords()
+    dart = retriever(scorer, reranker_type="crossencoder", score_scaling=scaling, sigma=0.3, top_k=5)
+    candidates = dart._triage(dart._embed(QUERY), CORPUS)
+    texts = [chunk.text for chunk in candidates]
+    raw, pairs = scorer.score(QUERY, texts), scorer.score_matrix(texts)
+    scale = {
+        "bounds": lambda s: s,
+        "minmax": lambda s: (s - s.min()) / (s.max() - s.min()),
+        "sigmoid": lambda s: 1 / (1 + np.exp(-s)),
+    }[scaling]
+    to_query, between = 1 - scale(raw), 1 - scale(pairs)
+    np.fill_diagonal(between, 0)
+    expected = dart._greedy_selection(log_kernel(to_query, 0.3), log_kernel(between, 0.3), 5)
+    assert ids(dart.retrieve(QUERY, CORPUS)) == [candidates[i].id for i in expected]
+
+
+def test_the_papers_bounds_are_used_for_a_scorer_that_has_none():
+    class Logits:
+        def score(self, query, passages):
+            return np.linspace(-11.6, 11.4, len(passages))
+
+        def score_matrix(self, passages):
+            return np.full((len(passages),) * 2, -11.6)
+
+    dart = retriever(Logits(), reranker_type="crossencoder", sigma=0.2)
+    np.testing.assert_allclose(dart._scaled(np.array([-11.6, -0.1, 11.4, 50.0])), [0.0, 0.5, 1.0, 1.0])
+    nearest = {c.id for c in dart._triage(WordBag().encode_query(QUERY), CORPUS)[-5:]}
+    assert set(ids(dart.retrieve(QUERY, CORPUS))) == nearest
+
+
+def test_hybrid_follows_its_formula():
+    scorer = SharedWords()
+    dart = retriever(scorer, sigma=0.2, top_k=4)
+    candidates = dart._triage(dart._embed(QUERY), CORPUS)
+    scores = scorer.score(QUERY, [c.text for c in candidates])
+    _, between = dart._compute_distances(dart._embed(QUERY), candidates)
+    logits = scores / 0.2 - np.log(np.exp(scores / 0.2).sum())
+    expected = dart._greedy_selection(logits, np.log(1 - between), 4)
+    result = dart.search(QUERY, CORPUS)
+    assert ids(result.chunks) == [candidates[i].id for i in expected]
+    assert result.metadata["sigma"] == 0.2
+    assert retriever(scorer).search(QUERY, CORPUS).metadata["sigma_source"] == "scores"
+
+
+def test_a_flat_scorer_is_no_trouble():
+    class Flat(SharedWords):
+        def _shared(self, a, b):
+            return 0.3
+
+    for variant in ("crossencoder", "hybrid"):
+        for scaling in ("bounds", "minmax", "sigmoid"):
+            assert (
+                len(retriever(Flat(), reranker_type=variant, score_scaling=scaling).retrieve(QUERY, CORPUS))
+                == 5
+            )
+
+
+def test_a_scorer_that_fails_is_reported():
+    class Broken(SharedWords):
+        def _shared(self, a, b):
+            return float("nan")
+
+    with pytest.raises(InvalidInputError, match="pair scorer gave NaN"):
+        retriever(Broken()).retrieve(QUERY, CORPUS)
+
+
+def test_triage_is_nearest_first_and_limited():
+    dart = retriever(triage_k=6)
+    vector = dart._embed(QUERY)
+    near = dart._triage(vector, CORPUS)
+    cosine = {c.id: c.embedding @ vector / np.linalg.norm(c.embedding) for c in CORPUS}
+    assert ids(near) == sorted(cosine, key=lambda i: -cosine[i])[:6]
+    assert ids(dart._triage(vector, CORPUS[::-1])) == ids(near)
+    same = [Chunk(f"d{i}", "tea", CORPUS[0].embedding) for i in range(30)]
+    assert ids(dart._triage(vector, same)) == sorted(ids(same))[:6]
+
+
+def test_distances_are_scaled_cosine_or_euclidean():
+    dart = retriever()
+    to_query, between = dart._compute_distances(dart._embed(QUERY), CORPUS)
+    assert to_query.shape == (10,) and between.shape == (10, 10)
+    assert (between >= 0).all() and (between <= 1).all()
+    np.testing.assert_allclose(np.diag(between), 0, atol=1e-9)
+    far, _ = retriever(distance="euclidean")._compute_distances(dart._embed(QUERY), CORPUS)
+    np.testing.assert_allclose(
+        far, [np.linalg.norm(c.embedding - dart._embed(QUERY)) for c in CORPUS], rtol=1e-6
+    )
+
+
+def test_the_private_steps_together_are_retrieve():
+    dart = retriever(reranker_type="cosine", sigma=0.15)
+    vector = dart._embed(QUERY)
+    candidates = dart._triage(vector, CORPUS)
+    to_query, between = (log_kernel(d, 0.15) for d in dart._compute_distances(vector, candidates))
+    picks = dart._greedy_selection(to_query, between, 5)
+    assert [candidates[i].id for i in picks] == ids(dart.retrieve(QUERY, CORPUS))
+    for step in range(1, 5):
+        score = {
+            c: dart._compute_dartboard_score(picks[:step], c, to_query, between)
+            for c in range(10)
+            if c not in picks[:step]
+        }
+        assert max(score, key=score.get) == picks[step]
+
+
+def test_a_score_is_the_log_of_the_objective():
+    dart = retriever()
+    weights, kernel = np.array([0.2, 0.5, 0.3]), np.array([[1, 0.1, 0.4], [0.1, 1, 0.2], [0.4, 0.2, 1]])
+    got = dart._compute_dartboard_score([0], 1, np.log(weights), np.log(kernel))
+    assert got == pytest.approx(np.log(0.2 * 1 + 0.5 * 1 + 0.3 * 0.4))
+    assert dart._compute_dartboard_score([], 2, np.log(weights), np.log(kernel)) == pytest.approx(
+        np.log(0.08 + 0.1 + 0.3)
+    )
+
+
+def test_a_corpus_smaller_than_k():
+    assert len(retriever().retrieve(QUERY, CORPUS[:3])) == 3
+
+
+def test_one_chunk():
+    result = retriever().search(QUERY, CORPUS[:1])
+    assert ids(result.chunks) == ["c0"] and result.scores == [1.0]
+    assert result.metadata["sigma_source"] == "fallback"
+
+
+def test_identical_chunks():
+    same = [Chunk(f"d{i}", "tea", CORPUS[0].embedding) for i in range(30)]
+    result = retriever().search(QUERY, same)
+    assert ids(result.chunks) == ["d0", "d1", "d10", "d11", "d12"]
+    assert result.scores == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert len(result.metadata["stands_for"][0]) == 30
+
+
+@pytest.mark.parametrize("query", ["", "  \n", None, 7])
+def test_an_empty_query_is_refused(query):
+    with pytest.raises(ValueError, match="query is empty"):
+        retriever().retrieve(query, CORPUS)
+
+
+def test_an_empty_corpus_is_refused():
+    with pytest.raises(ValueError, match="corpus is empty"):
+        retriever().retrieve(QUERY, [])
+
+
+def test_a_corpus_that_does_not_fit_together_is_refused():
+    with pytest.raises(ValueError, match="'c0' occurs twice"):
+        retriever().retrieve(QUERY, [CORPUS[0], CORPUS[1], CORPUS[0]])
+    with pytest.raises(ValueError, match="chunk 'x' has 3 dimensions where chunk 'c0' has 32"):
+        retriever().retrieve(QUERY, [CORPUS[0], Chunk("x", "t", np.ones(3))])
+    with pytest.raises(ValueError, match="3 dimensions where the query has 32"):
+        retriever().retrieve(QUERY, [Chunk("x", "t", np.ones(3))])
+    with pytest.raises(ValueError, match="token_embeddings have 3 dimensions where 32"):
+        retriever(tokens=np.ones((5, 3)))
+
+
+def test_a_result_explains_itself():
+    result = retriever(reranker_type="cosine", top_k=3).search(QUERY, CORPUS)
+    meta = result.metadata
+    assert meta["method"] == "dartboard" and meta["targets"] == "candidates" and meta["candidates"] == 10
+    assert meta["gain"] == result.scores and meta["coverage"] == pytest.approx(np.cumsum(result.scores))
+    assert all(chunk.id in stands for chunk, stands in zip(result.chunks, meta["stands_for"], strict=True))
+    assert 0 < meta["bound"] <= 1 and meta["sigma_source"] == "candidates" and meta["sigma"] > 0
+    assert meta["config"]["top_k"] == 3 and set(meta["seconds"]) == {"embed", "triage", "select"}
+
+
+def test_limits_by_id_and_metadata():
+    dart = retriever(top_k=4, triage_k=4)
+    result = dart.search(QUERY, CORPUS, must_include=["c9"], exclude=["c0"], max_per_source=2)
+    assert ids(result.chunks)[0] == "c9" and "c0" not in ids(result.chunks)
+    sources = [chunk.metadata["source"] for chunk in result.chunks]
+    assert max(sources.count(s) for s in sources) <= 2
+    short = dart.search(QUERY, CORPUS, token_budget=9)
+    assert sum(len(chunk.text.split()) for chunk in short.chunks) <= 9
+    assert dart.search(QUERY, CORPUS, method=MMR()).metadata["config"]["relevance_weight"] == 0.7
+    with pytest.raises(ValueError, match="no chunk 'zz'"):
+        dart.search(QUERY, CORPUS, exclude=["zz"])
+    with pytest.raises(ValueError, match="has no 'author' in its metadata"):
+        dart.search(QUERY, CORPUS, max_per_source=1, source_field="author")
+
+
+def test_a_vocabulary_makes_the_targets():
+    model = WordBag()
+    words = sorted({word for text in TEXTS for word in text.split()})
+    tokens = model.encode(words)
+    dart = retriever(tokens=tokens, reranker_type="cosine", sigma=0.12, top_k=4)
+    result = dart.search(QUERY, CORPUS)
+    assert result.metadata["targets"] == "vocabulary" and len(result.chunks) == 4
+    vector = dart._embed(QUERY)
+    unit = lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True)  # noqa: E731
+    weights = np.exp(-(((1 - unit(tokens) @ unit(vector)) / 2) ** 2) / (2 * 0.12**2))
+    vectors = np.stack([c.embedding for c in CORPUS])
+    kernel = np.exp(-(((1 - unit(vectors) @ unit(tokens).T) / 2) ** 2) / (2 * 0.12**2))
+    order = {chunk.id: i for i, chunk in enumerate(CORPUS)}
+    picks = [order[c.id] for c in result.chunks]
+    assert picks[0] == int((unit(vectors) @ unit(vector)).argmax())
+    covered = kernel[picks[0]]
+    for pick in picks[1:]:
+        gains = np.maximum(kernel - covered, 0) @ weights
+        assert gains[pick] == pytest.approx(gains.max(), rel=1e-6)
+        covered = np.maximum(covered, kernel[pick])
+    assert covered @ weights / (kernel.max(axis=0) @ weights) == pytest.approx(
+        result.metadata["coverage"][-1], rel=1e-6
+    )
+
+
+def test_chunk_token_distances_are_worked_out_once():
+    dart = retriever(tokens=WordBag().encode(["tea", "coffee", "hills"]))
+    first = dart.search(QUERY, CORPUS)
+    kept = len(dart._tokens._recent)
+    assert kept == 10
+    assert ids(dart.search(QUERY, CORPUS).chunks) == ids(first.chunks)
+    assert len(dart._tokens._recent) == kept
+
+
+def test_crossencoder_keeps_to_candidates_even_with_a_vocabulary():
+    dart = retriever(SharedWords(), tokens=WordBag().encode(["tea"]), reranker_type="crossencoder")
+    assert dart.search(QUERY, CORPUS).metadata["targets"] == "candidates"
+
+
+@pytest.mark.parametrize("variant", ["cosine", "crossencoder", "hybrid"])
+def test_the_default_model_end_to_end(variant):
+    model = default_model()
+    texts = [
+        "The Eiffel Tower is 330 metres tall.",
+        "At 330 metres, the Eiffel Tower is tall.",
+        "The Eiffel Tower stands 330 m high.",
+        "The Eiffel Tower was built by Gustave Eiffel's company from 1887 to 1889.",
+        "Bananas are rich in potassium.",
+        "The tower is painted every seven years.",
+    ]
+    corpus = [Chunk(str(i), t, v) for i, (t, v) in enumerate(zip(texts, model.encode(texts), strict=True))]
+    config = DartboardConfig(top_k=2, reranker_type=variant)
+    dart = DartboardRetriever(config, model, cross_encoder=LateInteraction(model))
+    result = dart.search("How tall is the Eiffel Tower, and who built it?", corpus, token_budget=60)
+    assert "3" in ids(result.chunks) and sum(model.count_tokens([c.text for c in result.chunks])) <= 60
