@@ -7,6 +7,7 @@ from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.batch import select_many
 from dartboard.selection.building import from_distances, from_embeddings, from_log_probs, log_softmax
+from dartboard.selection.compiled import accelerate
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.door import METHODS, Method, select
 from dartboard.selection.limits import Limits
@@ -25,6 +26,7 @@ __all__ = [
     "Random",
     "Selection",
     "TopK",
+    "accelerate",
     "from_distances",
     "from_embeddings",
     "from_log_probs",

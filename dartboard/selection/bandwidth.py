@@ -5,12 +5,13 @@ wide pool for a large one; no fixed number suits two encoders. Of the label-free
 on three encoders and seven data sets, this one was never the best by much and never broke.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from dartboard.selection.kernels import Distance, distances
-from dartboard.types import FloatArray
+from dartboard.types import FloatArray, IntArray
 
 DIVISOR = 4.0
 SMALLEST_POOL = 8
@@ -43,12 +44,19 @@ def from_candidates(vectors: FloatArray, distance: Distance, known: float | None
 
 def from_distances(pairwise: FloatArray, distance: Distance, known: float | None = None) -> Sigma:
     """The same from an ``(n, n)`` matrix of distances; pairs at distance 0 are one candidate twice."""
-    apart = pairwise[np.triu_indices(len(pairwise), 1)]
-    apart = apart[apart > 0]
+    apart = pairwise.reshape(-1).take(pairs(len(pairwise)))
+    if len(apart) and not apart.min() > 0:
+        apart = apart[apart > 0]
     if len(pairwise) < SMALLEST_POOL or len(apart) < SMALLEST_POOL:
         return _stand_in(distance, known)
     middle = len(apart) // 2
     return Sigma(float(np.partition(apart, middle)[middle]) / DIVISOR, "candidates")
+
+
+@lru_cache(maxsize=16)
+def pairs(n: int) -> IntArray:
+    """Where the pairs above the diagonal stand in a flattened ``(n, n)`` matrix."""
+    return np.flatnonzero(np.triu(np.ones((n, n), dtype=bool), 1))
 
 
 def _stand_in(distance: Distance, known: float | None) -> Sigma:

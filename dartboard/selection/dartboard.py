@@ -53,8 +53,11 @@ class _Trail:
             self._pick(candidate, None)
         if not self.picks and limits.token_budget is None:
             self._pick(self._most_relevant(), None)
-        while len(self.picks) < self._most and self._step():
-            pass
+        if self._gate.selective or not self.picks:
+            while len(self.picks) < self._most and self._step():
+                pass
+        else:
+            self._run()
         if limits.min_gain_share == 0.0 and limits.token_budget is None:
             self._fill()
 
@@ -74,6 +77,15 @@ class _Trail:
         if self._pool.rounding and np.count_nonzero(relevance >= level) > 1:
             raise Uncertain
         return int(self._leaders[first])
+
+    def _run(self) -> None:
+        """All further picks, where nothing closes rows on the way."""
+        made = len(self.walk.picks)
+        self.walk.run(self._most - made, self._limits.min_gain_share)
+        for row in self.walk.picks[made:]:
+            candidate = int(self._leaders[row])
+            self._gate.admit(candidate)
+            self.picks.append(candidate)
 
     def _step(self) -> bool:
         closed, costs = None, None

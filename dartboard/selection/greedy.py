@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.selection.compiled import UNCERTAIN, compiled_walk
 from dartboard.types import FloatArray, IntArray
 
 TIE = 1e-9
@@ -75,6 +76,9 @@ class State(Protocol):
 
     def restart(self) -> None:
         """Forget what has been absorbed."""
+
+    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float]] | None:
+        """Rows and gains of the next ``count`` picks, absorbed, with bounds kept; None: walk step by step."""
 
 
 class LinearState:
@@ -148,6 +152,17 @@ class LinearState:
     def restart(self) -> None:
         self._covered[:] = 0.0
 
+    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float]] | None:
+        walk = compiled_walk()
+        if walk is None:
+            return None
+        rows, gains = np.empty(count, dtype=np.intp), np.empty(count)
+        state = (self._kernel, self._weights, self._covered, bounds, self._alone)
+        made = walk(*state, self._rounding, self._smallest, stop_below, rows, gains)
+        if made == UNCERTAIN:
+            raise Uncertain
+        return rows[:made].tolist(), gains[:made].tolist()
+
 
 class LogState:
     """The same gains as logarithms: never underflows, slower by the logarithms it takes."""
@@ -201,6 +216,9 @@ class LogState:
     def restart(self) -> None:
         self._covered[:] = -np.inf
 
+    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float]] | None:
+        return None
+
 
 class Walk:
     """A greedy walk over the rows of a state, with a bound of what every row could still add.
@@ -223,6 +241,23 @@ class Walk:
         self.gains.append(float(self.state.gains(np.array([row]))[0]) if gain is None else gain)
         self.state.absorb(row)
         self.bounds[row] = -np.inf
+
+    def run(self, count: int, stop_share: float = 0.0) -> None:
+        """Add up to ``count`` rows, the best first, as long as they add anything.
+
+        Stops before a row that adds less than ``stop_share`` of what the first pick added.
+        """
+        stop_below = self.state.share(self.gains[0], stop_share) if stop_share else -np.inf
+        ready = self.state.run(self.bounds, count, stop_below)
+        if ready is not None:
+            self.picks += ready[0]
+            self.gains += ready[1]
+            return
+        for _ in range(count):
+            best = self.best()
+            if best is None or best[1] < stop_below:
+                return
+            self.add(*best)
 
     def best(
         self, closed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None

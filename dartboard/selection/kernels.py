@@ -15,6 +15,8 @@ from dartboard.errors import ConfigError
 from dartboard.types import FloatArray
 
 Distance = Literal["scaled_cosine", "euclidean"]
+_CACHED = 65_536
+
 DISTANCES: tuple[Distance, ...] = ("scaled_cosine", "euclidean")
 
 
@@ -91,7 +93,7 @@ def fast_kernel(unit: FloatArray, sigma: float) -> FloatArray:
     shift = np.float32(1.0 / (math.sqrt(8.0) * sigma))
     scaled = unit * np.sqrt(shift)
     kernel: FloatArray = scaled @ scaled.T
-    rows = max(1, 65536 // len(unit))
+    rows = max(1, _CACHED // len(unit))
     for start in range(0, len(unit), rows):
         block = kernel[start : start + rows]
         block -= shift

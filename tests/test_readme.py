@@ -1,0 +1,50 @@
+"""Every snippet of the README runs, and its tables are those of the benchmarks' JSON."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tables
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), flags=re.DOTALL)
+
+
+def test_python_snippets_run_in_order(capsys):
+    assert len(blocks("python")) >= 3
+    namespace: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), namespace)
+    assert capsys.readouterr().out
+
+
+def test_console_commands_exist():
+    make = (README.parent / "Makefile").read_text()
+    for block in blocks("console"):
+        for line in block.splitlines():
+            command = shlex.split(line.removeprefix("$ "), comments=True)
+            if command[0] == "make":
+                assert re.search(rf"^{command[1]}:", make, flags=re.MULTILINE)
+            elif command[0] == "dartboard":
+                subprocess.run([sys.executable, "-m", *command, "--help"], check=True, capture_output=True)
+
+
+def test_tables_are_those_of_the_results():
+    assert README.read_text() == tables.fresh_readme(), "run: python benchmarks/tables.py"
+
+
+def test_code_appears_within_thirty_lines():
+    head = README.read_text().splitlines()[:30]
+    assert any(line.startswith("```") for line in head)
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "decisions.md"])
+def test_linked_documents_are_there(name):
+    assert (README.parent / "docs" / name).stat().st_size > 500
