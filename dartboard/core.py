@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
@@ -24,7 +25,7 @@ from dartboard.selection import (
     from_embeddings,
     from_log_probs,
 )
-from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.bandwidth import DIVISOR, Sigma
 from dartboard.selection.building import log_softmax
 from dartboard.selection.kernels import direct, distances, unit_rows
 from dartboard.types import (
@@ -46,6 +47,7 @@ class DartboardRetriever:
 
     ``token_embeddings``, ``(vocab_size, d)``, makes the targets run over a vocabulary instead of over the
     candidates, as the paper has it; pair scores know no tokens, so ``crossencoder`` keeps to candidates.
+    ``calibration`` is what ``sigma="auto"`` means, where it was measured.
     """
 
     def __init__(
@@ -54,12 +56,17 @@ class DartboardRetriever:
         embedding_model: EmbeddingModel,
         token_embeddings: FloatArray | None = None,
         cross_encoder: PairScorer | None = None,
+        *,
+        calibration: Calibration | None = None,
     ) -> None:
         if config.reranker_type == "crossencoder" and cross_encoder is None:
             raise ConfigError(
                 "reranker_type 'crossencoder' needs a cross_encoder: pass one (CrossEncoder, "
                 "LateInteraction), or choose 'cosine'"
             )
+        if calibration is not None:
+            calibration.check(embedding_model.fingerprint, config.distance)
+        self.calibration = calibration
         self.config = config
         self.embedding_model = embedding_model
         self.cross_encoder = cross_encoder
@@ -150,7 +157,7 @@ class DartboardRetriever:
                 "variant": self.variant,
                 "targets": "vocabulary" if on_tokens else "candidates",
                 "sigma": selection.sigma.value,
-                "sigma_source": selection.sigma.source,
+                "sigma_source": self._source_of(selection.sigma),
                 "gain": selection.gains.tolist(),
                 "coverage": selection.coverage.tolist(),
                 "similarity": selection.similarity.tolist(),
@@ -168,6 +175,12 @@ class DartboardRetriever:
                 },
             },
         )
+
+    def _source_of(self, sigma: Sigma) -> str:
+        calibrated = self.calibration is not None and self.calibration.kind != "default"
+        if calibrated and self.config.sigma == "auto" and sigma.source in ("given", "candidates"):
+            return "calibration"
+        return sigma.source
 
     def _embed(self, query: str) -> FloatArray:
         if not isinstance(query, str) or not query.strip():
@@ -223,6 +236,9 @@ class DartboardRetriever:
 
     def _pool(self, query: str, query_embedding: FloatArray, candidates: list[Chunk]) -> Pool:
         config = self.config
+        sigma, divisor = config.sigma, DIVISOR
+        if sigma == "auto" and self.calibration is not None:
+            sigma, divisor = self.calibration.sigma_or_rule()
         if self.variant == "crossencoder" and self.cross_encoder is not None:
             texts = [chunk.text for chunk in candidates]
             between = 1.0 - self._scaled(self.cross_encoder.score_matrix(texts))
@@ -233,9 +249,16 @@ class DartboardRetriever:
         vectors = _vectors(candidates)
         known = self.embedding_model.sigma if config.distance == "scaled_cosine" else None
         if self._tokens is not None:
-            return self._tokens.pool(query_embedding, vectors, sigma=config.sigma, model_sigma=known)
+            return self._tokens.pool(
+                query_embedding, vectors, sigma=sigma, model_sigma=known, divisor=divisor
+            )
         pool = from_embeddings(
-            query_embedding, vectors, sigma=config.sigma, distance=config.distance, model_sigma=known
+            query_embedding,
+            vectors,
+            sigma=sigma,
+            distance=config.distance,
+            model_sigma=known,
+            divisor=divisor,
         )
         if self.variant == "hybrid" and self.cross_encoder is not None:
             scores = _finite(self.cross_encoder.score(query, [chunk.text for chunk in candidates]))

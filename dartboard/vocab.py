@@ -19,6 +19,7 @@ from dartboard.embeddings.cache import default_cache_path
 from dartboard.embeddings.recent import RecentArrays
 from dartboard.errors import ConfigError, MissingExtraError
 from dartboard.selection import Pool, from_embeddings
+from dartboard.selection.bandwidth import DIVISOR
 from dartboard.selection.building import Auto
 from dartboard.selection.kernels import Distance, direct, distances
 from dartboard.types import FloatArray, check_matrix
@@ -144,7 +145,13 @@ class TokenDistances:
         return np.stack([row for row in found if row is not None])
 
     def pool(
-        self, query: FloatArray, vectors: FloatArray, *, sigma: float | Auto, model_sigma: float | None = None
+        self,
+        query: FloatArray,
+        vectors: FloatArray,
+        *,
+        sigma: float | Auto,
+        model_sigma: float | None = None,
+        divisor: float = DIVISOR,
     ) -> Pool:
         """The candidates ``vectors`` of ``query``, with the vocabulary as targets."""
         return from_embeddings(
@@ -155,6 +162,7 @@ class TokenDistances:
             targets=self.vocabulary,
             target_distances=self.of(vectors),
             model_sigma=model_sigma,
+            divisor=divisor,
         )
 
 

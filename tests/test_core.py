@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_model
+from dartboard.calibration import Calibration, Estimate
 from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.kernels import log_kernel
@@ -307,3 +308,33 @@ def test_the_default_model_end_to_end(variant):
     dart = DartboardRetriever(config, model, cross_encoder=LateInteraction(model))
     result = dart.search("How tall is the Eiffel Tower, and who built it?", corpus, token_budget=60)
     assert "3" in ids(result.chunks) and sum(model.count_tokens([c.text for c in result.chunks])) <= 60
+
+
+def calibration(kind, model=""):
+    made = Estimate(value=0.2, low=0.1, high=0.3, pairs=40), Estimate(value=2.0, low=1.5, high=2.5, pairs=40)
+    return Calibration(kind=kind, reason="", sigma=made[0], divisor=made[1], model=model)
+
+
+def test_a_calibration_says_what_auto_means():
+    model = WordBag()
+    sigmas = {}
+    for kind in ("default", "sigma", "divisor"):
+        dart = DartboardRetriever(DartboardConfig(), model, calibration=calibration(kind, model.fingerprint))
+        meta = dart.search(QUERY, CORPUS).metadata
+        sigmas[kind] = meta["sigma"]
+        assert meta["sigma_source"] == ("candidates" if kind == "default" else "calibration")
+    assert sigmas["sigma"] == 0.2
+    assert sigmas["divisor"] == pytest.approx(2 * sigmas["default"])
+    given = DartboardRetriever(DartboardConfig(sigma=0.5), model, calibration=calibration("sigma"))
+    assert given.search(QUERY, CORPUS).metadata["sigma_source"] == "given"
+    tokens = DartboardRetriever(
+        DartboardConfig(), model, model.encode(["tea", "hills"]), calibration=calibration("divisor")
+    )
+    assert tokens.search(QUERY, CORPUS).metadata["sigma"] == pytest.approx(sigmas["divisor"])
+
+
+def test_a_calibration_of_another_model_is_refused():
+    with pytest.raises(ConfigError, match="calibrate again"):
+        DartboardRetriever(DartboardConfig(), WordBag(), calibration=calibration("sigma", "another model"))
+    with pytest.raises(ConfigError, match="calibrate again"):
+        DartboardRetriever(DartboardConfig(distance="euclidean"), WordBag(), calibration=calibration("sigma"))

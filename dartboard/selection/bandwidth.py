@@ -31,18 +31,22 @@ class Sigma(NamedTuple):
     source: str
 
 
-def from_candidates(vectors: FloatArray, distance: Distance, known: float | None = None) -> Sigma:
+def from_candidates(
+    vectors: FloatArray, distance: Distance, known: float | None = None, divisor: float = DIVISOR
+) -> Sigma:
     """σ of a pool of distinct candidates, ``(n, d)`` in an order that has nothing to do with the query.
 
     ``known`` is the σ of the model that made the vectors; it stands in for a pool that is too small.
     """
     if len(vectors) >= SMALLEST_POOL:
         sample = vectors[:SAMPLE]
-        return from_distances(distances(sample, sample, distance), distance, known)
+        return from_distances(distances(sample, sample, distance), distance, known, divisor)
     return _stand_in(distance, known)
 
 
-def from_distances(pairwise: FloatArray, distance: Distance, known: float | None = None) -> Sigma:
+def from_distances(
+    pairwise: FloatArray, distance: Distance, known: float | None = None, divisor: float = DIVISOR
+) -> Sigma:
     """The same from an ``(n, n)`` matrix of distances; pairs at distance 0 are one candidate twice."""
     apart = pairwise.reshape(-1).take(pairs(len(pairwise)))
     if len(apart) and not apart.min() > 0:
@@ -50,7 +54,7 @@ def from_distances(pairwise: FloatArray, distance: Distance, known: float | None
     if len(pairwise) < SMALLEST_POOL or len(apart) < SMALLEST_POOL:
         return _stand_in(distance, known)
     middle = len(apart) // 2
-    return Sigma(float(np.partition(apart, middle)[middle]) / DIVISOR, "candidates")
+    return Sigma(float(np.partition(apart, middle)[middle]) / divisor, "candidates")
 
 
 @lru_cache(maxsize=16)

@@ -40,12 +40,13 @@ def from_embeddings(
     targets: npt.ArrayLike | None = None,
     target_distances: FloatArray | None = None,
     model_sigma: float | None = None,
+    divisor: float = bandwidth.DIVISOR,
 ) -> Pool:
     """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
 
     ``targets``, ``(T, d)``, is a vocabulary to cover instead of the candidates; ``target_distances``,
     ``(n, T)``, saves working out the candidates' distances to it. ``model_sigma`` is the σ of the model
-    that made the vectors, for pools too small to tell.
+    that made the vectors, for pools too small to tell; ``divisor`` is that of the rule for ``"auto"``.
     """
     kind = check_distance(distance)
     vectors = as_matrix(embeddings)
@@ -53,13 +54,13 @@ def from_embeddings(
     spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
     if targets is not None:
         vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
-        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, np.float64)
+        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, np.float64)
         if target_distances is None:
             target_distances = distances(direct(vectors, kind), vocabulary, kind)
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
     def build(dtype: type, refine: Callable[[], Pool] | None = None) -> Pool:
-        return _vector_pool(asked, vectors, kind, spread, model_sigma, dtype, refine)
+        return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, refine)
 
     if (
         len(vectors) < _FAST_FROM_ROWS
@@ -78,6 +79,7 @@ def _vector_pool(
     distance: Distance,
     sigma: Sigma | None,
     model_sigma: float | None,
+    divisor: float,
     dtype: type,
     refine: Callable[[], Pool] | None = None,
 ) -> Pool:
@@ -92,7 +94,7 @@ def _vector_pool(
     # A row that has no direction is NaN throughout once it is scaled to unit length.
     if not np.isfinite((vectors[:, 0] if distance == "scaled_cosine" else vectors).sum()):
         check_matrix(embeddings)
-    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma)
+    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor)
     asked = direct(query[None], distance, dtype)
     to_query = distances(vectors, asked, distance)[:, 0]
     cosine = 1.0 - 2.0 * to_query if distance == "scaled_cosine" else unit_rows(vectors) @ unit_rows(asked)[0]
