@@ -15,8 +15,9 @@ ROOT = Path(dartboard.__file__).parent
 LEVELS = [
     {"version", "errors", "types", "utils", "data"},
     {"selection", "embeddings"},
-    {"config", "vocab"},
-    {"core"},
+    {"config", "vocab", "calibration"},
+    {"core", "datasets"},
+    {"evaluation"},
     {"cli", "__main__"},
 ]
 FORBIDDEN = {

@@ -1,0 +1,57 @@
+"""Runs and judgements in, numbers and reports out.
+
+The specification's metrics for one list are functions (:func:`ndcg_at_k` …); :func:`evaluate` computes
+measures by name (``"ndcg@10"``) for all queries of a run at once.
+"""
+
+from dartboard.evaluation.content import Content
+from dartboard.evaluation.judgements import Judgements
+from dartboard.evaluation.measures import MEASURES, Measure, evaluate
+from dartboard.evaluation.metrics import (
+    alpha_ndcg,
+    average_precision,
+    cluster_coverage,
+    distinct_base_share,
+    f1_diversity,
+    hit_rate_at_k,
+    intra_list_distance,
+    jaccard,
+    ndcg_at_k,
+    pairwise_diversity,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+    set_recall,
+    subtopic_recall,
+    success_at_k,
+)
+from dartboard.evaluation.runs import Run, read_run, write_run
+from dartboard.evaluation.scores import Scores
+
+__all__ = [
+    "MEASURES",
+    "Content",
+    "Judgements",
+    "Measure",
+    "Run",
+    "Scores",
+    "alpha_ndcg",
+    "average_precision",
+    "cluster_coverage",
+    "distinct_base_share",
+    "evaluate",
+    "f1_diversity",
+    "hit_rate_at_k",
+    "intra_list_distance",
+    "jaccard",
+    "ndcg_at_k",
+    "pairwise_diversity",
+    "precision_at_k",
+    "read_run",
+    "recall_at_k",
+    "reciprocal_rank",
+    "set_recall",
+    "subtopic_recall",
+    "success_at_k",
+    "write_run",
+]

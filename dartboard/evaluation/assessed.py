@@ -1,0 +1,113 @@
+"""A run laid against the judgements: where in each list something counts, as flat arrays.
+
+Most of what a run returns is not relevant. One pass over the lists keeps the hits alone, and every measure
+is then a few NumPy calls over the hits of all queries together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.evaluation.content import Content
+from dartboard.evaluation.judgements import Judgements
+from dartboard.evaluation.runs import Run, ranked
+from dartboard.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessed:
+    """``query`` and ``rank`` (from 0) of each hit, ``(h,)``, by query and then by rank; ``bases`` name them.
+
+    ``lists`` are the picks of every judged query; those of a query that the run lacks are empty.
+    """
+
+    judgements: Judgements
+    lists: Sequence[Sequence[str]]
+    query: IntArray
+    rank: IntArray
+    bases: Sequence[str]
+    content: Content | None = None
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """``(Q,)`` picks."""
+        return np.array([len(picks) for picks in self.lists], dtype=np.intp)
+
+    @cached_property
+    def grade(self) -> FloatArray:
+        """``(h,)`` the grade of each hit; 0 for what only a facet or a kernel names."""
+        grades = self.judgements.grades
+        return np.array(
+            [grades[q].get(base, 0.0) for q, base in zip(self.query.tolist(), self.bases, strict=True)]
+        )
+
+    @cached_property
+    def required(self) -> IntArray:
+        """Hits that belong to the query's kernel, as places in the flat arrays."""
+        kernels = self.judgements.kernel_bases
+        pairs = zip(self.query.tolist(), self.bases, strict=True)
+        return np.array([h for h, (q, base) in enumerate(pairs) if base in kernels[q]], dtype=np.intp)
+
+    @cached_property
+    def facet_hits(self) -> tuple[IntArray, IntArray]:
+        """Hits and the facets that they cover, one entry a pair: place in the flat arrays, facet."""
+        covers = self.judgements.facets_of
+        pairs = [
+            (h, facet)
+            for h, (q, base) in enumerate(zip(self.query.tolist(), self.bases, strict=True))
+            for facet in covers[q].get(base, ())
+        ]
+        flat = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        return flat[:, 0], flat[:, 1]
+
+    def count(self, hits: IntArray, weights: FloatArray | None = None) -> FloatArray:
+        """``(Q,)`` hits of each query, or the sum of their weights."""
+        return np.bincount(self.query[hits], weights, minlength=len(self)).astype(np.float64)
+
+    def relevant_within(self, k: int | None) -> IntArray:
+        """The relevant hits among the first k, as places in the flat arrays."""
+        return np.flatnonzero((self.grade > 0) & self.within(k))
+
+    def within(self, k: int | None) -> npt.NDArray[np.bool_]:
+        """``(h,)`` which hits are among the first k of their list."""
+        return self.rank < (np.iinfo(np.intp).max if k is None else k)
+
+
+def assess(run: Run, judgements: Judgements, content: Content | None = None) -> Assessed:
+    """Lay a run against the judgements."""
+    base_of = judgements.base_of
+    lists: list[Sequence[str]] = []
+    counts, ranks, bases = [], [], []
+    for query_id, known in zip(judgements.query_ids, judgements.known, strict=True):
+        picks = ranked(run.get(query_id, ()))
+        lists.append(picks)
+        names = [base_of.get(name, name) for name in picks] if base_of else picks
+        found = _first_places(names, known.intersection(names))
+        counts.append(len(found))
+        ranks += found
+        bases += [names[rank] for rank in found]
+    return Assessed(
+        judgements=judgements,
+        lists=lists,
+        query=np.repeat(np.arange(len(lists)), counts),
+        rank=np.array(ranks, dtype=np.intp),
+        bases=bases,
+        content=content,
+    )
+
+
+def _first_places(names: Sequence[str], wanted: frozenset[str]) -> list[int]:
+    """Where each wanted name stands first, in order."""
+    if not wanted:
+        return []
+    places = list(compress(range(len(names)), map(wanted.__contains__, names)))
+    if len(places) == len(wanted):
+        return places
+    return sorted({names[place]: place for place in reversed(places)}.values())

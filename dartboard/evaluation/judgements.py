@@ -1,0 +1,132 @@
+"""What is known to be right: grades, facets, required kernels, and which chunks are copies of one another.
+
+Near-copies share a *base*. A relevant chunk counts as found when any copy of its base is picked, and each
+base counts once: the second copy stands in the list and adds nothing. A chunk without a base is its own.
+
+Judged queries count, whether or not a run answers them; queries without judgements never do. A query
+without facets has one, its relevant chunks; one without a kernel needs all of its relevant chunks.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from dartboard.errors import InvalidInputError
+from dartboard.types import Dataset, FloatArray, IntArray
+
+Qrels = Mapping[str, Mapping[str, float]]
+Facets = Mapping[str, Mapping[Hashable, Sequence[str]]]
+Kernels = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judgements:
+    """Judgements by query id; grades at or below 0 say that a chunk is not relevant."""
+
+    qrels: Qrels
+    facets: Facets = field(default_factory=dict)
+    kernels: Kernels = field(default_factory=dict)
+    base_of: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for kind, given in (("facets", self.facets), ("kernels", self.kernels)):
+            if unknown := given.keys() - self.qrels.keys():
+                raise InvalidInputError(
+                    f"{kind} for query {min(unknown)!r}, which has no qrels: judge it too"
+                )
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Self:
+        """The judgements of a data set; its ground truth stands in where it has no grades."""
+        known = dataset.metadata
+        plain = {query: dict.fromkeys(ids, 1.0) for query, ids in dataset.ground_truth.items()}
+        qrels = known.get("qrels") or plain
+        bases = ((chunk.id, chunk.metadata.get("base_id")) for chunk in dataset.chunks)
+        return cls(
+            qrels={query: qrels[query] for query in dataset.query_ids if query in qrels},
+            facets={q: f for q, f in known.get("facets", {}).items() if q in qrels and f},
+            kernels={q: ids for q, ids in known.get("kernels", {}).items() if q in qrels and ids},
+            base_of={chunk_id: str(base) for chunk_id, base in bases if base is not None},
+        )
+
+    @cached_property
+    def query_ids(self) -> list[str]:
+        """The queries that count, in the order of the judgements."""
+        return list(self.qrels)
+
+    @cached_property
+    def grades(self) -> list[dict[str, float]]:
+        """For each query, its relevant bases with the best grade of their copies."""
+        graded = []
+        for query_id in self.query_ids:
+            best: dict[str, float] = {}
+            for chunk_id, grade in self.qrels[query_id].items():
+                base = self.base_of.get(chunk_id, chunk_id)
+                if grade > best.get(base, 0.0):
+                    best[base] = float(grade)
+            graded.append(best)
+        return graded
+
+    @cached_property
+    def kernel_bases(self) -> list[frozenset[str]]:
+        """For each query, the bases that it needs."""
+        return [
+            frozenset(self.bases(self.kernels[query_id])) if query_id in self.kernels else frozenset(grades)
+            for query_id, grades in zip(self.query_ids, self.grades, strict=True)
+        ]
+
+    @cached_property
+    def facets_of(self) -> list[dict[str, tuple[int, ...]]]:
+        """For each query, which facets, numbered from 0, each base covers; a facet of nothing is none."""
+        covering = []
+        for query_id, grades in zip(self.query_ids, self.grades, strict=True):
+            named = [frozenset(self.bases(ids)) for ids in self.facets.get(query_id, {}).values()]
+            covers: dict[str, tuple[int, ...]] = {}
+            for number, bases in enumerate([b for b in named if b] or [frozenset(grades)]):
+                for base in bases:
+                    covers[base] = (*covers.get(base, ()), number)
+            covering.append(covers)
+        return covering
+
+    @cached_property
+    def known(self) -> list[frozenset[str]]:
+        """For each query, every base that any measure could count."""
+        if not self.facets and not self.kernels:
+            return [frozenset(grades) for grades in self.grades]
+        return [
+            kernel.union(grades, covers)
+            for kernel, grades, covers in zip(self.kernel_bases, self.grades, self.facets_of, strict=True)
+        ]
+
+    @cached_property
+    def relevant_counts(self) -> IntArray:
+        """``(Q,)`` relevant bases."""
+        return np.array([len(grades) for grades in self.grades], dtype=np.intp)
+
+    @cached_property
+    def kernel_sizes(self) -> IntArray:
+        """``(Q,)`` required bases."""
+        return np.array([len(kernel) for kernel in self.kernel_bases], dtype=np.intp)
+
+    @cached_property
+    def facet_counts(self) -> IntArray:
+        """``(Q,)`` facets that something covers."""
+        return np.array(
+            [len({f for fs in covers.values() for f in fs}) for covers in self.facets_of], dtype=np.intp
+        )
+
+    @cached_property
+    def ideal(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """The best possible lists, flat: query, rank from 0, grade."""
+        counts = self.relevant_counts
+        query = np.repeat(np.arange(len(counts)), counts)
+        rank = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+        grade = [g for grades in self.grades for g in sorted(grades.values(), reverse=True)]
+        return query, rank, np.array(grade, dtype=np.float64)
+
+    def bases(self, chunk_ids: Iterable[str]) -> list[str]:
+        """What each chunk is a copy of."""
+        return [self.base_of.get(chunk_id, chunk_id) for chunk_id in chunk_ids]

@@ -1,0 +1,116 @@
+"""Measures as values: ``ndcg@10`` says what is computed; how is a table below.
+
+>>> Measure.parse("ndcg@10")
+Measure(name='ndcg', k=10)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from dartboard.errors import ConfigError
+from dartboard.evaluation import novelty, relevance, sets, spread
+from dartboard.evaluation.assessed import Assessed, assess
+from dartboard.evaluation.content import Content
+from dartboard.evaluation.judgements import Judgements
+from dartboard.evaluation.runs import Run
+from dartboard.evaluation.scores import Scores
+from dartboard.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a measure is computed for all queries, what readers call it, and what of a data set it needs."""
+
+    compute: Callable[[Assessed, int | None], FloatArray]
+    title: str
+    needs: str = ""
+
+
+MEASURES: dict[str, Kind] = {
+    "precision": Kind(relevance.precision, "Precision"),
+    "recall": Kind(relevance.recall, "Recall"),
+    "hit_rate": Kind(relevance.hit_rate, "Hit rate"),
+    "mrr": Kind(relevance.reciprocal_rank, "MRR"),
+    "map": Kind(relevance.average_precision, "MAP"),
+    "ndcg": Kind(relevance.ndcg, "nDCG"),
+    "set_recall": Kind(sets.set_recall, "Set recall"),
+    "success": Kind(sets.success, "Success"),
+    "jaccard": Kind(sets.jaccard, "Jaccard"),
+    "subtopic_recall": Kind(novelty.subtopic_recall, "Subtopic recall", "facets"),
+    "alpha_ndcg": Kind(novelty.alpha_ndcg, "α-nDCG", "facets"),
+    "diversity": Kind(spread.diversity, "Diversity", "vectors"),
+    "intra_list_distance": Kind(spread.intra_list_distance, "Intra-list distance", "vectors"),
+    "cluster_coverage": Kind(spread.cluster_coverage, "Cluster coverage", "clusters"),
+    "distinct_share": Kind(spread.distinct_share, "Distinct share", "bases"),
+    "f1_diversity": Kind(spread.f1_diversity, "F1 of precision and diversity", "vectors"),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Measure:
+    """A measure of the first ``k`` picks; of the whole list where k is None."""
+
+    name: str
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in MEASURES:
+            raise ConfigError(f"unknown measure {self.name!r}: choose from {', '.join(MEASURES)}")
+        if self.k is not None and (isinstance(self.k, bool) or self.k < 1):
+            raise ConfigError(f"{self.name}@{self.k}: the number after @ must be >= 1")
+
+    def __str__(self) -> str:
+        return self.name if self.k is None else f"{self.name}@{self.k}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """``name`` or ``name@k``."""
+        name, at, depth = text.strip().partition("@")
+        if at and not depth.isdecimal():
+            raise ConfigError(f"{text!r}: after @ comes a whole number, as in ndcg@10")
+        return cls(name, int(depth) if at else None)
+
+    @property
+    def title(self) -> str:
+        """For readers."""
+        return MEASURES[self.name].title + ("" if self.k is None else f"@{self.k}")
+
+
+def at_depths(names: Iterable[str], k_values: Sequence[int]) -> list[Measure]:
+    """Every measure at every depth; one that names its own depth is taken as it stands."""
+    wanted: dict[Measure, None] = {}
+    for name in names:
+        given = Measure.parse(name)
+        depths: Sequence[int | None] = [given.k] if given.k else k_values
+        wanted.update(dict.fromkeys(Measure(given.name, k) for k in depths))
+    return list(wanted)
+
+
+def available(judgements: Judgements, content: Content | None) -> list[str]:
+    """The measures that a data set can answer."""
+    has = {
+        "": True,
+        "facets": bool(judgements.facets),
+        "vectors": content is not None,
+        "clusters": content is not None and bool(content.clusters),
+        "bases": len(set(judgements.base_of.values())) < len(judgements.base_of),
+    }
+    return [name for name, kind in MEASURES.items() if has[kind.needs]]
+
+
+def evaluate(
+    run: Run,
+    judgements: Judgements,
+    measures: Iterable[str | Measure],
+    *,
+    content: Content | None = None,
+) -> Scores:
+    """Every measure for every judged query; a query that the run lacks counts as 0."""
+    wanted = [one if isinstance(one, Measure) else Measure.parse(one) for one in measures]
+    for one in wanted:
+        if MEASURES[one.name].needs == "facets" and not judgements.facets:
+            raise ConfigError(f"{one} needs facets, and these judgements have none")
+    assessed = assess(run, judgements, content)
+    values = {str(one): MEASURES[one.name].compute(assessed, one.k) for one in wanted}
+    return Scores(query_ids=judgements.query_ids, values=values)
