@@ -5,6 +5,7 @@
     DartboardError
     ├── InvalidInputError (ValueError)    data that cannot be used: NaN vectors, an empty query …
     ├── ConfigError (ValueError)          a knob outside its range, or knobs that contradict each other
+    ├── DatasetError (ValueError)         a data set that is missing or malformed: file and line are named
     ├── ModelError (RuntimeError)         a model that cannot be loaded, verified or trusted
     │   └── EndpointError                 a remote model that refused, timed out or answered nonsense
     └── MissingExtraError (ImportError)   an optional dependency; the message is the command to type
@@ -21,6 +22,10 @@ class InvalidInputError(DartboardError, ValueError):
 
 class ConfigError(DartboardError, ValueError):
     """A parameter is outside its range or contradicts another one."""
+
+
+class DatasetError(DartboardError, ValueError):
+    """A data set is missing, or a row of it cannot be used."""
 
 
 class ModelError(DartboardError, RuntimeError):

@@ -1,0 +1,84 @@
+"""Data sets to measure retrieval with: synthetic ones, public ones, mined ones.
+
+A loader gives text (:class:`TextDataset`), :func:`prepare` embeds it and gives a
+:class:`dartboard.types.Dataset`, and :func:`load_dataset` does both by name. Importing this package loads
+NumPy and nothing heavier.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dartboard.datasets.adversarial import make_adversarial
+    from dartboard.datasets.beir import load_beir, write_beir
+    from dartboard.datasets.clustered import make_clustered
+    from dartboard.datasets.pieces import embedded_text
+    from dartboard.datasets.preparing import PreparedDataset, prepare, prepare_on_disk
+    from dartboard.datasets.progress import progress_bar
+    from dartboard.datasets.query_focused import make_query_focused
+    from dartboard.datasets.synthetic import SyntheticDatasetConfig
+    from dartboard.datasets.text import Passage, PassageStream, TextDataset
+    from dartboard.datasets.trec import (
+        read_qrels,
+        read_run,
+        read_subtopics,
+        write_qrels,
+        write_run,
+        write_subtopics,
+    )
+
+_HOMES = {
+    "Passage": "text",
+    "PassageStream": "text",
+    "PreparedDataset": "preparing",
+    "SyntheticDatasetConfig": "synthetic",
+    "TextDataset": "text",
+    "embedded_text": "pieces",
+    "load_beir": "beir",
+    "make_adversarial": "adversarial",
+    "make_clustered": "clustered",
+    "make_query_focused": "query_focused",
+    "prepare": "preparing",
+    "prepare_on_disk": "preparing",
+    "progress_bar": "progress",
+    "read_qrels": "trec",
+    "read_run": "trec",
+    "read_subtopics": "trec",
+    "write_beir": "beir",
+    "write_qrels": "trec",
+    "write_run": "trec",
+    "write_subtopics": "trec",
+}
+
+__all__ = [
+    "Passage",
+    "PassageStream",
+    "PreparedDataset",
+    "SyntheticDatasetConfig",
+    "TextDataset",
+    "embedded_text",
+    "load_beir",
+    "make_adversarial",
+    "make_clustered",
+    "make_query_focused",
+    "prepare",
+    "prepare_on_disk",
+    "progress_bar",
+    "read_qrels",
+    "read_run",
+    "read_subtopics",
+    "write_beir",
+    "write_qrels",
+    "write_run",
+    "write_subtopics",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

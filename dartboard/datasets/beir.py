@@ -1,0 +1,145 @@
+"""BEIR folders, read and written: the layout that most public retrieval sets come in.
+
+::
+
+    corpus.jsonl            {"_id", "title", "text"}
+    queries.jsonl           {"_id", "text", "metadata"}; metadata may hold "answers"
+    qrels/<split>.tsv       query-id, corpus-id, score
+    qrels/subtopics.txt     optional: query, facet, passage, grade (ndeval's format)
+    pools.jsonl             optional: {"_id", "positive", "negative", …}: a query's own candidates
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dartboard.datasets.rows import first_existing, json_lines, need_file
+from dartboard.datasets.text import (
+    Groups,
+    Passage,
+    PassageStream,
+    Qrels,
+    TextDataset,
+    flat_strings,
+    single_passage_kernels,
+    unique,
+)
+from dartboard.datasets.trec import read_qrels, read_subtopics, write_qrels, write_subtopics
+from dartboard.errors import DatasetError
+
+Known = TypeVar("Known")
+
+
+def load_beir(path: str | Path, split: str = "test") -> TextDataset:
+    """The queries that a split judges, and the whole corpus, which is read when it is iterated.
+
+    Where ``qrels/subtopics.txt`` gives every facet of a query to one passage only, these passages are
+    the query's kernel: no others can answer it.
+    """
+    folder = Path(path)
+    corpus = need_file(folder / "corpus.jsonl", "a BEIR folder has corpus.jsonl, queries.jsonl and qrels/")
+    texts, details = _read_queries(need_file(folder / "queries.jsonl", "it holds the queries"))
+    qrels = read_qrels(_qrels_file(folder, split))
+    if unknown := qrels.keys() - texts.keys():
+        raise DatasetError(f"{folder}: qrels/{split}.tsv judges query {min(unknown)!r}, not in queries.jsonl")
+    subtopics = first_existing(folder / "qrels", ["subtopics.txt"])
+    facets = _only(qrels, read_subtopics(subtopics)) if subtopics else {}
+    return TextDataset(
+        name=folder.resolve().name,
+        passages=PassageStream(lambda: _read_corpus(corpus)),
+        queries={query_id: texts[query_id] for query_id in texts if query_id in qrels},
+        qrels=qrels,
+        facets=facets,
+        kernels=single_passage_kernels(facets),
+        answers=_answers(_only(qrels, details)),
+        pools=_only(qrels, _read_pools(folder)),
+        metadata={"type": "real", "split": split},
+    )
+
+
+def write_beir(dataset: TextDataset, path: str | Path, split: str = "test") -> None:
+    """Write a data set as a BEIR folder, with facets and pools where it has them."""
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_rows(
+        folder / "corpus.jsonl",
+        ({"_id": one.id, "title": one.title, "text": one.text} for one in dataset.passages),
+    )
+    _write_rows(folder / "queries.jsonl", (_query_row(dataset, query_id) for query_id in dataset.queries))
+    write_qrels(dataset.qrels, folder / "qrels" / f"{split}.tsv", layout="beir")
+    if dataset.facets:
+        write_subtopics(dataset.facets, folder / "qrels" / "subtopics.txt")
+    if dataset.pools:
+        _write_rows(
+            folder / "pools.jsonl", ({"_id": query, "pool": ids} for query, ids in dataset.pools.items())
+        )
+
+
+def splits_of(folder: Path) -> list[str]:
+    """The splits that a BEIR folder judges."""
+    found = sorted((folder / "qrels").glob("*.tsv")) + sorted((folder / "qrels").glob("*.tsv.gz"))
+    return unique([path.name.split(".tsv")[0] for path in found])
+
+
+def _qrels_file(folder: Path, split: str) -> Path:
+    if found := first_existing(folder / "qrels", [f"{split}.tsv"]):
+        return found
+    there = ", ".join(splits_of(folder)) or "none"
+    raise DatasetError(f"{folder / 'qrels' / split}.tsv is missing: the splits there are: {there}")
+
+
+def _read_corpus(path: Path) -> Iterator[Passage]:
+    for record in json_lines(path):
+        yield Passage(
+            record.identifier("_id"), record.text("text", default=""), record.text("title", default="")
+        )
+
+
+def _read_queries(path: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    texts: dict[str, str] = {}
+    details: dict[str, dict[str, Any]] = {}
+    for record in json_lines(path):
+        query_id, text = record.identifier("_id"), record.text("text")
+        if query_id in texts:
+            raise record.place.error(f"query id {query_id!r} occurs twice")
+        if not text.strip():
+            raise record.place.error(f"query {query_id!r} has no text")
+        texts[query_id] = text
+        details[query_id] = record.mapping("metadata")
+    return texts, details
+
+
+def _answers(details: Mapping[str, dict[str, Any]]) -> Groups:
+    return {
+        query_id: flat_strings(known["answers"])
+        for query_id, known in details.items()
+        if known.get("answers")
+    }
+
+
+def _read_pools(folder: Path) -> Groups:
+    path = first_existing(folder, ["pools.jsonl"])
+    pools: Groups = {}
+    for record in json_lines(path) if path else ():
+        parts = [record.list(name) for name in record.fields if name != "_id"]
+        pools[record.identifier("_id")] = unique(flat_strings(parts))
+    return pools
+
+
+def _only(qrels: Qrels, by_query: Mapping[str, Known]) -> dict[str, Known]:
+    return {query_id: known for query_id, known in by_query.items() if query_id in qrels}
+
+
+def _query_row(dataset: TextDataset, query_id: str) -> dict[str, Any]:
+    answers = dataset.answers.get(query_id)
+    return {
+        "_id": query_id,
+        "text": dataset.queries[query_id],
+        "metadata": {"answers": answers} if answers else {},
+    }
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

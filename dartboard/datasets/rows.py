@@ -1,0 +1,168 @@
+"""Read text files row by row, and say where a bad row stands.
+
+Rows are read one at a time, so a file may be larger than memory. ``.gz`` files are read as they are.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from dartboard.errors import DatasetError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file, counted from 1."""
+
+    path: Path
+    line: int
+
+    def error(self, problem: str) -> DatasetError:
+        """An error that begins with the file and the line."""
+        return DatasetError(f"{self.path}, line {self.line}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A JSON object and where it stands; its fields are read through checks."""
+
+    place: Place
+    fields: dict[str, Any]
+
+    def text(self, *names: str, default: str | None = None) -> str:
+        """The string under the first of ``names`` that is there; numbers are written out."""
+        for name in names:
+            value = self.fields.get(name)
+            if isinstance(value, str):
+                return value
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return str(value)
+            if value is not None:
+                raise self.place.error(f"{name!r} must be a string, got {type(value).__name__}")
+        if default is None:
+            raise self.place.error(f"{' or '.join(map(repr, names))} is missing: every row needs it")
+        return default
+
+    def identifier(self, *names: str) -> str:
+        """As :meth:`text`, and not empty."""
+        if not (value := self.text(*names)):
+            raise self.place.error(f"{names[0]!r} is empty: every row needs an id of its own")
+        return value
+
+    def list(self, name: str, *, required: bool = True) -> "list[Any]":
+        """The list under ``name``; empty where it is absent and not ``required``."""
+        value = self.fields.get(name)
+        if value is None and not required:
+            return []
+        if not isinstance(value, list):
+            found = "is missing" if value is None else f"is a {type(value).__name__}"
+            raise self.place.error(f"{name!r} must be a list, but {found}")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """The object under ``name``, empty where it is absent."""
+        value = self.fields.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.place.error(f"{name!r} must be an object, got {type(value).__name__}")
+        return value
+
+
+def lines(path: Path) -> Iterator[tuple[Place, str]]:
+    """The lines that are not blank, without their ends."""
+    with _open(path) as stream:
+        for number, raw in enumerate(stream, start=1):
+            place = Place(path, number)
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise place.error(f"not UTF-8 ({error.reason}): convert the file to UTF-8") from None
+            if line.strip():
+                yield place, line
+
+
+def json_lines(path: Path) -> Iterator[Record]:
+    """One JSON object a line."""
+    for place, line in lines(path):
+        yield Record(place, parse_object(place, line))
+
+
+def parse_object(place: Place, line: str) -> dict[str, Any]:
+    """The JSON object that a line is."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise place.error(f"not JSON ({error}): expected one object on the line") from None
+    if not isinstance(value, dict):
+        raise place.error(f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def json_array(path: Path) -> Iterator[Record]:
+    """The objects of a file that is one JSON array, or of one that has an object a line.
+
+    An array is read whole; its rows are placed by their number, for their lines are not known.
+    """
+    if not _begins_with_bracket(path):
+        yield from json_lines(path)
+        return
+    try:
+        with _open(path) as stream:
+            rows = json.load(stream)
+    except (ValueError, RecursionError) as error:
+        raise Place(path, getattr(error, "lineno", 1)).error(f"not JSON ({error})") from None
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise DatasetError(f"{path}, row {number}: expected an object, got {type(row).__name__}")
+        yield Record(_Row(path, number), row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row(Place):
+    """An entry of an array, counted from 1."""
+
+    def error(self, problem: str) -> DatasetError:
+        return DatasetError(f"{self.path}, row {self.line}: {problem}")
+
+
+def count_lines(path: Path) -> int:
+    """How many lines a file has, without parsing them; a last line needs no end."""
+    count, last = 0, b"\n"
+    with _open(path) as stream:
+        while block := stream.read(1 << 20):
+            count += block.count(b"\n")
+            last = block[-1:]
+    return count + (last != b"\n")
+
+
+def first_existing(folder: Path, names: list[str]) -> Path | None:
+    """The first of these files that the folder has, plain or compressed."""
+    for name in names:
+        for candidate in (folder / name, folder / f"{name}.gz"):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+def need_file(path: Path, purpose: str) -> Path:
+    """The path, or its compressed twin; an error that says what belongs there when neither exists."""
+    if found := first_existing(path.parent, [path.name]):
+        return found
+    raise DatasetError(f"{path} is missing: {purpose}")
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        opened = gzip.GzipFile(path) if path.suffix == ".gz" else path.open("rb")
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
+    return cast(BinaryIO, opened)
+
+
+def _begins_with_bracket(path: Path) -> bool:
+    with _open(path) as stream:
+        return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["

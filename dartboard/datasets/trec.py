@@ -1,0 +1,171 @@
+"""Judgments and rankings in the formats of TREC: what retrieval tools exchange.
+
+======================  ==========================================================
+qrels, TREC             ``query 0 passage grade``; also MS MARCO's, with tabs
+qrels, BEIR             ``query-id  corpus-id  score``, tabs, with a header
+subtopics (ndeval)      ``query facet passage grade``
+run                     ``query Q0 passage rank score tag``
+======================  ==========================================================
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dartboard.datasets.rows import Place, lines
+from dartboard.datasets.text import Facets, Qrels
+from dartboard.errors import ConfigError, DatasetError
+from dartboard.types import Hit
+
+Run = dict[str, list[Hit]]
+
+
+def read_qrels(path: str | Path) -> Qrels:
+    """Judgments in TREC's four columns or BEIR's three; a pair judged twice must be judged alike."""
+    qrels: Qrels = {}
+    for place, parts in _columns(Path(path)):
+        if len(parts) not in (3, 4):
+            raise place.error(
+                f"expected 'query 0 passage grade' or 'query passage grade', got {len(parts)} columns"
+            )
+        query_id, passage_id, grade = parts[0], parts[-2], parts[-1]
+        if place.line == 1 and not _is_integer(grade):
+            continue  # the header of BEIR's files
+        known = qrels.setdefault(query_id, {}).setdefault(passage_id, _integer(place, "grade", grade))
+        if known != int(grade):
+            raise place.error(
+                f"query {query_id!r} and passage {passage_id!r} are judged {grade}, but {known} before"
+            )
+    return qrels
+
+
+def write_qrels(qrels: Qrels, path: str | Path, *, layout: Literal["trec", "beir"] = "trec") -> None:
+    """Write judgments, one a line, in the order given."""
+    judged = [(query, passage, grade) for query, row in qrels.items() for passage, grade in row.items()]
+    if layout == "beir":
+        written = ["query-id\tcorpus-id\tscore"]
+        written += [f"{_tab_safe(query)}\t{_tab_safe(passage)}\t{grade}" for query, passage, grade in judged]
+    elif layout == "trec":
+        written = [f"{_word(query)} 0 {_word(passage)} {grade}" for query, passage, grade in judged]
+    else:
+        raise ConfigError(f"layout must be 'trec' or 'beir', got {layout!r}")
+    _write(path, written)
+
+
+def read_subtopics(path: str | Path) -> Facets:
+    """Which passages cover which facet of a query; grades of 0 and below are left out."""
+    facets: Facets = {}
+    for place, parts in _columns(Path(path)):
+        if len(parts) != 4:
+            raise place.error(f"expected 'query facet passage grade', got {len(parts)} columns")
+        query_id, facet, passage_id, grade = parts
+        if _integer(place, "grade", grade) > 0:
+            covering = facets.setdefault(query_id, {}).setdefault(facet, [])
+            if passage_id not in covering:
+                covering.append(passage_id)
+    return facets
+
+
+def write_subtopics(facets: Facets, path: str | Path) -> None:
+    """Write facets, one passage a line, each with grade 1."""
+    _write(
+        path,
+        (
+            f"{_word(query)} {_word(facet)} {_word(passage)} 1"
+            for query, by_facet in facets.items()
+            for facet, covering in by_facet.items()
+            for passage in covering
+        ),
+    )
+
+
+def read_run(path: str | Path) -> Run:
+    """Rankings, best first: by falling score, then by the rank that the file gives."""
+    ranked: dict[str, dict[str, tuple[float, int]]] = {}
+    for place, parts in _columns(Path(path)):
+        if len(parts) != 6:
+            raise place.error(f"expected 'query Q0 passage rank score tag', got {len(parts)} columns")
+        query_id, _, passage_id, rank, score, _ = parts
+        row = ranked.setdefault(query_id, {})
+        if passage_id in row:
+            raise place.error(f"passage {passage_id!r} is ranked twice for query {query_id!r}")
+        row[passage_id] = (-_score(place, score), _integer(place, "rank", rank))
+    return {
+        query_id: [
+            Hit(passage_id, -negative)
+            for passage_id, (negative, _) in sorted(row.items(), key=lambda item: (item[1], item[0]))
+        ]
+        for query_id, row in ranked.items()
+    }
+
+
+def write_run(run: Mapping[str, Sequence[Hit]], path: str | Path, *, tag: str = "dartboard") -> None:
+    """Write rankings, best first, so that every tool reads the same order.
+
+    trec_eval keeps scores as 32-bit floats and orders equal ones by passage id, whatever rank stands
+    beside them. So scores are written in that precision, and a score that ties with the one before is
+    lowered by the smallest step.
+    """
+    written = []
+    for query_id, hits in run.items():
+        previous = np.float32(np.inf)
+        for rank, (passage_id, score) in enumerate(hits, start=1):
+            if not math.isfinite(score) or (rank > 1 and score > hits[rank - 2].score):
+                raise DatasetError(
+                    f"run of query {query_id!r}: score {score} at rank {rank} is not finite or rises: "
+                    "give hits best first"
+                )
+            previous = min(np.float32(score), np.nextafter(previous, np.float32(-np.inf)))
+            written.append(f"{_word(query_id)} Q0 {_word(passage_id)} {rank} {previous!s} {_word(tag)}")
+    _write(path, written)
+
+
+def _columns(path: Path) -> Iterator[tuple[Place, list[str]]]:
+    """Split at tabs where a line has them and they separate all columns, else at any white space."""
+    for place, line in lines(path):
+        by_tab = [part.strip() for part in line.split("\t")]
+        yield place, by_tab if len(by_tab) >= 3 else line.split()
+
+
+def _integer(place: Place, name: str, text: str) -> int:
+    if not _is_integer(text):
+        raise place.error(f"{name} must be a whole number, got {text!r}")
+    return int(text)
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
+
+
+def _score(place: Place, text: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise place.error(f"score must be a finite number, got {text!r}")
+    return score
+
+
+def _word(text: str) -> str:
+    """What stands in a column that white space ends."""
+    if not text or len(text.split()) != 1 or text != text.strip():
+        raise DatasetError(f"{text!r} has white space or is empty: TREC files cannot hold it")
+    return text
+
+
+def _tab_safe(text: str) -> str:
+    if not text or any(end in text for end in "\t\r\n"):
+        raise DatasetError(f"{text!r} has a tab or a line end or is empty: BEIR's qrels cannot hold it")
+    return text
+
+
+def _write(path: str | Path, written: Iterable[str]) -> None:
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(f"{line}\n" for line in written)

@@ -1,0 +1,80 @@
+"""Vectors in a memory-mapped file that grows block by block and survives being killed.
+
+``<name>.f32`` holds rows of little-endian float32 and nothing else. ``<name>.blocks`` says which of it
+counts: a line ``rows crc32`` a block, written after the block itself has reached the disk. What stands
+behind the last block that agrees with its line is a torn write, and is cut off.
+"""
+
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from dartboard.embeddings.vectors import Vectors
+from dartboard.errors import DatasetError
+
+
+class VectorRows:
+    """Rows of ``dim`` numbers on disk; what is there already is checked on opening."""
+
+    def __init__(self, path: Path, dim: int) -> None:
+        self.path = path
+        self.dim = dim
+        self._journal = path.with_suffix(".blocks")
+        self.count = self._recover()
+
+    def append(self, vectors: Vectors) -> None:
+        """Keep a block of ``(n, dim)`` vectors: all of them or, if the process dies now, none."""
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise DatasetError(f"{self.path} holds rows of {self.dim} numbers, got shape {vectors.shape}")
+        block = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
+        _append(self.path, block)
+        _append(self._journal, f"{len(vectors)} {zlib.crc32(block)}\n".encode())
+        self.count += len(vectors)
+
+    def read(self) -> Vectors:
+        """All rows, ``(count, dim)``, mapped from the file and read-only."""
+        if not self.count:
+            return np.empty((0, self.dim), dtype=np.float32)
+        mapped = np.memmap(self.path, dtype="<f4", mode="r", shape=(self.count, self.dim))
+        return np.asarray(mapped, dtype=np.float32)
+
+    def _recover(self) -> int:
+        """How many rows are sound; the files are cut to them."""
+        if not (self.path.exists() and self._journal.exists()):
+            self.path.unlink(missing_ok=True)
+            self._journal.unlink(missing_ok=True)
+            return 0
+        rows, kept = self._sound_blocks()
+        os.truncate(self.path, rows * self.dim * 4)
+        os.truncate(self._journal, kept)
+        return rows
+
+    def _sound_blocks(self) -> tuple[int, int]:
+        """Rows, and bytes of the journal, up to the first block that disagrees with its line."""
+        rows = kept = 0
+        with self.path.open("rb") as data, self._journal.open("rb") as journal:
+            for line in journal:
+                size, checksum = _parse(line)
+                block = data.read(size * self.dim * 4)
+                if not size or len(block) < size * self.dim * 4 or zlib.crc32(block) != checksum:
+                    break
+                rows += size
+                kept += len(line)
+        return rows, kept
+
+
+def _parse(line: bytes) -> tuple[int, int]:
+    """Rows and checksum; (0, 0) for a line that was not finished."""
+    parts = line.split()
+    if not line.endswith(b"\n") or len(parts) != 2 or not all(part.isdigit() for part in parts):
+        return 0, 0
+    return int(parts[0]), int(parts[1])
+
+
+def _append(path: Path, content: bytes) -> None:
+    with path.open("ab") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())

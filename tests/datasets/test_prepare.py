@@ -1,0 +1,263 @@
+"""The pipeline: clean, split, embed, keep, index; and go on after a kill."""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dartboard.datasets import Passage, TextDataset, load_beir, prepare, prepare_on_disk
+from dartboard.datasets.cleaning import clean
+from dartboard.datasets.splitting import sentences, split
+from dartboard.datasets.vector_index import build_index, open_index, search_index
+from dartboard.datasets.vector_rows import VectorRows
+from dartboard.errors import ConfigError, DatasetError
+from tests.datasets.folders import beir_folder
+from tests.embeddings.hashing_model import HashingModel
+
+
+def tiny(texts=("A first text.", "A second text."), **more):
+    passages = [Passage(f"p{i}", text) for i, text in enumerate(texts)]
+    return TextDataset(
+        **{"name": "tiny", "passages": passages, "queries": {"q": "Which?"}, "qrels": {"q": {"p0": 1}}} | more
+    )
+
+
+def encoded(model):
+    return [text for batch in model.batches for text in batch]
+
+
+def test_a_folder_becomes_a_data_set(tmp_path):
+    model = HashingModel()
+    heard = []
+    folder = beir_folder(tmp_path)
+    dataset = prepare(
+        load_beir(folder), model, cache_dir=tmp_path / "cache", progress=lambda *told: heard.append(told)
+    )
+    assert dataset.name == "tiny"
+    assert (dataset.query_ids, dataset.queries) == (["q1", "q2"], ["First?", "Second?"])
+    assert dataset.ground_truth == {"q1": ["d0", "d1"], "q2": ["d2"]}
+    assert dataset.metadata["qrels"] == {"q1": {"d0": 1, "d1": 2}, "q2": {"d2": 1, "d3": 0}}
+    assert dataset.metadata["type"] == "real"
+    assert dataset.metadata["answers"] == {"q1": ["one", "1", "uno"]}
+    first = dataset.chunks[0]
+    assert (first.id, first.text) == ("d0", "Text number 0.")
+    assert first.metadata == {"title": "Title 0", "base_id": "d0"}
+    np.testing.assert_array_equal(first.embedding, model.encode_documents(["Title 0 Text number 0."])[0])
+    np.testing.assert_array_equal(
+        dataset.metadata["query_embeddings"], model.encode_queries(["First?", "Second?"])
+    )
+    assert heard[-1] == ("Embedding queries", 2, 2)
+    assert ("Embedding passages", 10, 10) in heard
+    manifest = json.loads((Path(dataset.metadata["prepared"]) / "manifest.json").read_text())
+    assert (manifest["format"], manifest["pieces"]) == (1, 10)
+    assert manifest["model"] == {"name": "hashing", "fingerprint": "hashing:0", "dim": 8}
+
+
+def test_nothing_is_embedded_twice(tmp_path):
+    text = load_beir(beir_folder(tmp_path))
+    once = prepare(text, HashingModel(), cache_dir=tmp_path / "cache")
+    model = HashingModel()
+    again = prepare(text, model, cache_dir=tmp_path / "cache")
+    assert model.batches == []
+    assert [chunk.embedding.tobytes() for chunk in once.chunks] == [
+        c.embedding.tobytes() for c in again.chunks
+    ]
+
+
+def test_another_model_or_another_text_has_its_own_vectors(tmp_path):
+    prepare(tiny(), HashingModel(), cache_dir=tmp_path)
+    other = HashingModel(seed=1)
+    prepare(tiny(), other, cache_dir=tmp_path)
+    assert len(encoded(other)) == 3
+    changed = HashingModel()
+    dataset = prepare(tiny(("A first text.", "Changed.")), changed, cache_dir=tmp_path)
+    assert "Changed." in encoded(changed)
+    assert dataset.chunks[1].text == "Changed."
+
+
+def test_the_vectors_stay_in_the_file(tmp_path):
+    prepared = prepare_on_disk(tiny(), HashingModel(), cache_dir=tmp_path)
+    assert (prepared.folder / "passages.f32").stat().st_size == 2 * 8 * 4
+    assert not prepared.vectors.flags.owndata
+    assert not prepared.vectors.flags.writeable
+    assert isinstance(prepared.vectors.base, np.memmap)
+    assert [chunk.id for chunk in prepared.chunks()] == ["p0", "p1"]
+
+
+def test_long_passages_are_split_and_truth_follows(tmp_path):
+    text = tiny(
+        ("One two three. Four five six. Seven eight nine ten.", "Short."),
+        facets={"q": {"1": ["p0"]}},
+        kernels={"q": ["p0"]},
+        pools={"q": ["p0", "p1"]},
+    )
+    dataset = prepare(text, HashingModel(), cache_dir=tmp_path, max_words=6)
+    assert [(c.id, c.text) for c in dataset.chunks] == [
+        ("p0", "One two three. Four five six."),
+        ("p0#2", "Seven eight nine ten."),
+        ("p1", "Short."),
+    ]
+    assert [chunk.metadata["base_id"] for chunk in dataset.chunks] == ["p0", "p0", "p1"]
+    assert dataset.ground_truth == {"q": ["p0", "p0#2"]}
+    assert dataset.metadata["facets"] == {"q": {"1": ["p0", "p0#2"]}}
+    assert dataset.metadata["kernels"] == {"q": ["p0"]}
+    assert dataset.metadata["pools"] == {"q": ["p0", "p0#2", "p1"]}
+
+
+def test_what_the_corpus_lacks_is_left_out_and_listed(tmp_path, caplog):
+    text = TextDataset(
+        name="sample",
+        passages=[Passage("p0", "Text."), Passage("empty", " \u200b "), Passage("t", "", "Only a title")],
+        queries={"q": "Which?", "lost": "Where?", "open": "Nothing is relevant to this?"},
+        qrels={"q": {"p0": 1, "gone": 1}, "lost": {"empty": 2}, "open": {"p0": 0}},
+        facets={"q": {"1": ["p0"], "2": ["gone"]}},
+        kernels={"q": ["p0", "gone"]},
+        answers={"lost": ["x"]},
+    )
+    with caplog.at_level(logging.WARNING):
+        dataset = prepare(text, HashingModel(), cache_dir=tmp_path)
+    assert [(c.id, c.text) for c in dataset.chunks] == [("p0", "Text."), ("t", "Only a title")]
+    assert dataset.query_ids == ["q", "open"]
+    assert dataset.ground_truth == {"q": ["p0"], "open": []}
+    assert dataset.metadata["unreachable"] == {"q": ["gone"]}
+    assert dataset.metadata["facets"] == {"q": {"1": ["p0"]}}
+    assert (dataset.metadata["kernels"], dataset.metadata["answers"]) == ({}, {})
+    assert "1 passages have neither text nor title" in caplog.text
+    assert "1 of 3 queries have no relevant passage in the corpus" in caplog.text
+
+
+def test_what_cannot_be_prepared(tmp_path):
+    with pytest.raises(DatasetError, match=r"passage id 'p' occurs twice"):
+        prepare(tiny(passages=[Passage("p", "a"), Passage("p", "b")]), HashingModel(), cache_dir=tmp_path)
+    with pytest.raises(DatasetError, match=r"'tiny' has no passage with text"):
+        prepare(tiny(()), HashingModel(), cache_dir=tmp_path)
+    with pytest.raises(ConfigError, match=r"max_words must be >= 1"):
+        prepare(tiny(), HashingModel(), cache_dir=tmp_path, max_words=0)
+    with pytest.raises(DatasetError, match=r"qrels name query 'x'"):
+        tiny(qrels={"x": {}})
+
+
+def test_cleaning_keeps_what_is_seen():
+    assert clean(" a\u00a0b\t\r\nc\u200b\ufeffd\x00 e\u0301 \ufffd ") == "a b cd é"
+    assert clean("x < y && z[0] != “5 €” — ½") == "x < y && z[0] != “5 €” — ½"
+    family = "\U0001f468\u200d\U0001f469"
+    assert clean(family) == family
+    assert clean("") == ""
+
+
+def test_splitting_loses_no_word():
+    text = 'He said "Stop." Then he left! Why? A very long sentence without any end at all'
+    assert sentences(text)[0] == 'He said "Stop."'
+    for most in (1, 2, 3, 5, 100):
+        pieces = split(text, most)
+        assert " ".join(pieces).split() == text.split()
+        assert max(len(piece.split()) for piece in pieces) <= most or most == 100
+
+
+def test_torn_vectors_are_cut_off(tmp_path):
+    rows = VectorRows(tmp_path / "v.f32", 4)
+    blocks = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
+    for block in blocks:
+        rows.append(block)
+    assert VectorRows(tmp_path / "v.f32", 4).count == 6
+    with (tmp_path / "v.f32").open("ab") as stream:
+        stream.write(b"torn")
+    with (tmp_path / "v.blocks").open("ab") as stream:
+        stream.write(b"2 123")
+    again = VectorRows(tmp_path / "v.f32", 4)
+    np.testing.assert_array_equal(again.read(), blocks.reshape(6, 4))
+    with (tmp_path / "v.f32").open("r+b") as stream:
+        stream.seek(40)
+        stream.write(b"zzzz")
+    damaged = VectorRows(tmp_path / "v.f32", 4)
+    assert damaged.count == 2
+    damaged.append(blocks[1])
+    np.testing.assert_array_equal(damaged.read(), blocks[:2].reshape(4, 4))
+    (tmp_path / "v.blocks").unlink()
+    assert VectorRows(tmp_path / "v.f32", 4).read().shape == (0, 4)
+    with pytest.raises(DatasetError, match=r"rows of 4 numbers, got shape"):
+        again.append(np.zeros((1, 3), np.float32))
+
+
+def test_the_index_finds_what_comparing_all_would(tmp_path):
+    prepared = prepare_on_disk(
+        tiny([f"Text {i}" for i in range(50)]), HashingModel(), cache_dir=tmp_path, index=True
+    )
+    rows, similarities = search_index(prepared.index_path, prepared.query_vectors, 5)
+    unit = prepared.vectors / np.linalg.norm(prepared.vectors, axis=1, keepdims=True)
+    query = prepared.query_vectors[0] / np.linalg.norm(prepared.query_vectors[0])
+    assert rows[0].tolist() == (unit @ query).argsort()[::-1][:5].tolist()
+    assert similarities[0] == pytest.approx(np.sort(unit @ query)[::-1][:5], abs=1e-5)
+    before = prepared.index_path.stat().st_mtime_ns
+    prepare_on_disk(tiny([f"Text {i}" for i in range(50)]), HashingModel(), cache_dir=tmp_path, index=True)
+    assert prepared.index_path.stat().st_mtime_ns == before
+    with pytest.raises(DatasetError, match=r"prepare the data set with index=True"):
+        open_index(tmp_path / "none.faiss")
+
+
+def test_a_large_index_finds_most_of_it(tmp_path):
+    vectors = np.random.default_rng(0).standard_normal((3000, 16)).astype(np.float32)
+    build_index(vectors, tmp_path / "i.faiss", lambda *told: None, exact_up_to=1000)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows, _ = search_index(tmp_path / "i.faiss", vectors[:50], 10)
+    exact = (unit[:50] @ unit.T).argsort(axis=1)[:, ::-1][:, :10]
+    found = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(rows, exact, strict=True)])
+    assert found > 0.8
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from dartboard.datasets import load_beir, prepare
+from tests.embeddings.hashing_model import HashingModel
+
+class Telling(HashingModel):
+    def _encode_batch(self, texts, task):
+        with open(sys.argv[3], "a") as log:
+            log.writelines(text + "\\n" for text in texts)
+        return super()._encode_batch(texts, task)
+
+prepare(load_beir(sys.argv[1]), Telling(pause=0.01), cache_dir=sys.argv[2], batch_size=2)
+"""
+
+
+def start(folder, cache, log):
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(folder), str(cache), str(log)], env=environment
+    )
+
+
+def kept_rows(cache):
+    return sum(path.stat().st_size // 32 for path in cache.glob("*/passages.f32"))
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
+    folder = beir_folder(tmp_path, docs=400)
+    cache, log, later = tmp_path / "cache", tmp_path / "log", tmp_path / "later"
+    with start(folder, cache, log) as process:
+        while kept_rows(cache) < 80 and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    kept = kept_rows(cache)
+    assert 80 <= kept < 400
+    with start(folder, cache, later) as process:
+        assert process.wait(timeout=60) == 0
+    embedded_first = log.read_text().splitlines()[:kept]
+    embedded_later = later.read_text().splitlines()
+    assert not set(embedded_first) & set(embedded_later)
+    assert len(embedded_later) == 400 - kept + 2  # and the two queries
+    resumed = prepare(load_beir(folder), HashingModel(), cache_dir=cache)
+    whole = prepare(load_beir(folder), HashingModel(), cache_dir=tmp_path / "other", batch_size=2)
+    assert [c.embedding.tobytes() for c in resumed.chunks] == [c.embedding.tobytes() for c in whole.chunks]
+    np.testing.assert_array_equal(resumed.metadata["query_embeddings"], whole.metadata["query_embeddings"])
+    assert [c.text for c in resumed.chunks] == [c.text for c in whole.chunks]
+    assert resumed.ground_truth == whole.ground_truth
