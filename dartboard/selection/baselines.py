@@ -59,6 +59,8 @@ class NearDuplicateFilter:
         kept: list[int] = []
         skipped: list[int] = []
         closest = np.full(int(pool.row_of.max()) + 1, -np.inf)
+        for candidate in pool.find(limits.must_include):
+            np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
         enough = len(pool) if limits.token_budget or limits.max_per_source else limits.k or len(pool)
         for candidate in pool.by_relevance():
             row = pool.row_of[candidate]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import InvalidInputError
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.building import FAST_FROM_SIGMA, Auto
@@ -23,14 +23,15 @@ from dartboard.selection.coverage import rounding_32
 from dartboard.selection.door import select
 from dartboard.selection.explain import HALF
 from dartboard.selection.kernels import check_sigma
+from dartboard.selection.limits import Limits
 from dartboard.selection.result import Selection
 from dartboard.types import FloatArray
 
 _BLOCK_ENTRIES = 400_000
 """Kernel entries that a block may have; measured: fewer cost calls, more leave the cache."""
 
-_FAST_UP_TO = 512
-"""Larger pools are not small selections any more."""
+_FAST_UP_TO = bandwidth.SAMPLE
+"""Larger pools are not small selections any more, and take σ from a sample by content."""
 
 
 def select_many(
@@ -43,6 +44,10 @@ def select_many(
     **options: Any,
 ) -> list[Selection]:
     """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``."""
+    k = 5 if k is None and options.get("token_budget") is None else k
+    Limits(k=k, token_budget=options.get("token_budget"), costs=options.get("costs"))
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ConfigError(f"threads must be a whole number >= 1, got {threads!r}")
     asked = np.asarray(queries)
     if asked.ndim != 2 or len(asked) != len(embeddings):
         raise InvalidInputError(
@@ -114,7 +119,7 @@ class _BlockWalk:
         weights = np.exp(relevance - relevance.max(axis=1, keepdims=True)).astype(np.float32)
         column = weights[:, :, None]
         alone = np.matmul(kernel, column)[:, :, 0]
-        slack = rounding.astype(np.float32)
+        slack = rounding.astype(np.float32)[:, None] * alone
         rise = np.empty_like(kernel)
 
         def gains_now() -> FloatArray:
@@ -132,8 +137,8 @@ class _BlockWalk:
             now = gains_now()
             picks[:, step] = best = now.argmax(axis=1)
             gains[:, step] = now[each, best]
-            level = now[each, best] - slack * alone[each, best]
-            self.sure &= ((now >= level[:, None]).sum(axis=1) == 1) & (level > 1e-30)
+            level = now[each, best] - slack[each, best]
+            self.sure &= ((now + slack >= level[:, None]).sum(axis=1) == 1) & (level > 1e-30)
             np.maximum(covered, kernel[each, best], out=covered)
         total = weights.sum(axis=1, dtype=np.float64)
         self.picks = picks
@@ -174,8 +179,7 @@ def _spreads(cosines: FloatArray, sigma: float | Auto) -> list[Sigma]:
     """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies."""
     if sigma != "auto":
         return [Sigma(float(sigma), "given")] * len(cosines)
-    sample = np.ascontiguousarray(cosines[:, : bandwidth.SAMPLE, : bandwidth.SAMPLE])
-    between = sample.reshape(len(sample), -1).take(bandwidth.pairs(sample.shape[1]), axis=1)
+    between = cosines.reshape(len(cosines), -1).take(bandwidth.pairs(cosines.shape[1]), axis=1)
     middle = between.shape[1] - 1 - between.shape[1] // 2
     medians = np.partition(between, middle, axis=1)[:, middle].astype(np.float64)
     return [Sigma(float((1.0 - cosine) / 2.0 / bandwidth.DIVISOR), "candidates") for cosine in medians]

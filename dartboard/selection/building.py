@@ -26,6 +26,7 @@ from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
 
 Auto = Literal["auto"]
 
+_LARGEST_SCORE = 1e100
 _FAST_FROM_ROWS = 64
 FAST_FROM_SIGMA = 0.03
 """Below either, float32 saves nothing or proves nothing."""
@@ -92,12 +93,18 @@ def _vector_pool(
         rows, row_of = by_content(vectors)
         vectors = vectors[rows]
     # A row that has no direction is NaN throughout once it is scaled to unit length.
-    if not np.isfinite((vectors[:, 0] if distance == "scaled_cosine" else vectors).sum()):
+    if distance != "scaled_cosine" or not np.isfinite(vectors[:, 0].sum()):
         check_matrix(embeddings)
-    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor)
     asked = direct(query[None], distance, dtype)
-    to_query = distances(vectors, asked, distance)[:, 0]
-    cosine = 1.0 - 2.0 * to_query if distance == "scaled_cosine" else unit_rows(vectors) @ unit_rows(asked)[0]
+    if distance == "scaled_cosine":
+        to_query = distances(vectors, asked, distance)[:, 0]
+        cosine = 1.0 - 2.0 * to_query
+    else:
+        cosine = unit_rows(vectors) @ unit_rows(asked)[0]
+        centre = vectors.mean(axis=0)  # distances stay, but lose less to rounding
+        vectors, asked = vectors - centre, asked - centre
+        to_query = distances(vectors, asked, distance)[:, 0]
+    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor)
     relevance = log_kernel(to_query, sigma.value)[row_of]
     return Pool(
         positions=np.arange(len(embeddings)),
@@ -157,12 +164,15 @@ def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> Fl
 
     The scale of scores is the retriever's own, so the default temperature is their standard deviation.
     """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise InvalidInputError(f"scores must be a vector of finite numbers, got shape {values.shape}")
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or values.size == 0 or not (np.abs(values) < _LARGEST_SCORE).all():
+        raise InvalidInputError(f"scores must be a vector of finite numbers below {_LARGEST_SCORE:g} in size")
     if temperature == "auto":
         temperature = float(values.std()) or 1.0
-    elif not (np.isfinite(temperature) and temperature > 0):
+    elif not isinstance(temperature, (int, float, np.number)) or not 0 < temperature < np.inf:
         raise ConfigError(f"temperature must be a finite number > 0 or 'auto', got {temperature!r}")
     logits: FloatArray = (values - values.max()) / temperature
     logits -= log_sum_rows(logits[None])[0]

@@ -16,8 +16,7 @@ from dartboard.types import FloatArray, IntArray
 UNCERTAIN = -1
 
 CompiledWalk = Callable[
-    [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, float, IntArray, FloatArray],
-    int,
+    [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, IntArray, FloatArray], int
 ]
 
 _compiled: CompiledWalk | None = None
@@ -37,7 +36,7 @@ def accelerate() -> None:
     walk = numba.njit(cache=True, nogil=True)(_walk_with(gain))
     for dtype in (np.float32, np.float64):
         one, row = np.ones((1, 1), dtype), np.ones(1, dtype)
-        walk(one, row, row * 0, row.copy(), row, 0.0, 0.0, 0.0, np.empty(1, np.intp), np.empty(1))
+        walk(one, row, row * 0, row.copy(), row, 0.0, 0.0, np.empty(1, np.intp), np.empty(1))
     _compiled = walk
 
 
@@ -60,8 +59,7 @@ def _walk_with(gain: Any) -> Callable[..., int]:
         weights: Any,
         covered: Any,
         bounds: Any,
-        alone: Any,
-        rounding: float,
+        slack: Any,
         smallest: float,
         stop_below: float,
         rows: Any,
@@ -79,22 +77,23 @@ def _walk_with(gain: Any) -> Callable[..., int]:
                     break
                 if bounds[best] == -np.inf:
                     return step
-                bounds[best] = gain(kernel, weights, covered, best)
+                bounds[best] = gain(kernel, weights, covered, best) + slack[best]
                 checked[best] = step
-            level = bounds[best] - rounding * alone[best]
-            if bounds[best] < stop_below:
+            found = bounds[best] - slack[best]
+            level = found - slack[best]
+            if found < stop_below:
                 return step
             if level < smallest:
                 return -1
             for row in range(n):
                 if row != best and bounds[row] >= level:
                     if checked[row] != step:
-                        bounds[row] = gain(kernel, weights, covered, row)
+                        bounds[row] = gain(kernel, weights, covered, row) + slack[row]
                         checked[row] = step
                     if bounds[row] >= level:
                         return -1
             rows[step] = best
-            gains[step] = bounds[best]
+            gains[step] = found
             bounds[best] = -np.inf
             for t in range(kernel.shape[1]):
                 covered[t] = max(covered[t], kernel[best, t])

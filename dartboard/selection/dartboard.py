@@ -66,7 +66,11 @@ class _Trail:
         return float(self.walk.state.shares(np.array(self.walk.gains)).sum())
 
     def _pick(self, candidate: int, gain: float | None) -> None:
-        self.walk.add(int(self._pool.row_of[candidate]), gain)
+        row = int(self._pool.row_of[candidate])
+        if gain is None:
+            self.walk.add_any(row)
+        else:
+            self.walk.add(row, gain)
         self._gate.admit(candidate)
         self.picks.append(candidate)
 

@@ -64,7 +64,10 @@ def select(
     """
     if k is None and limits.get("token_budget") is None:
         k = 5
+    chosen, bounds = method_of(method), Limits(k=k, **limits)
     pool = from_embeddings(query, embeddings, sigma=sigma, distance=distance, targets=targets)
     if scores is not None:
+        if isinstance(chosen, MMR):
+            raise ConfigError("mmr weighs similarities against each other and takes no scores")
         pool = pool.reweighted(log_softmax(scores, temperature))
-    return method_of(method).select(pool, Limits(k=k, **limits))
+    return chosen.select(pool, bounds)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.selection.greedy import LogState, Walk
+from dartboard.selection.greedy import LogState, State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
@@ -36,13 +36,30 @@ def explain_picks(
     """The result of picks that another method made, measured by Dartboard's objective."""
     chosen = np.array(picks, dtype=np.intp)
     rows = pool.row_of[chosen]
-    walk = Walk(pool.kernel.states(pool.log_weights)[0](), pool.relevance)
     exact = Walk(LogState(pool.log_weights, pool.kernel.rows(rows)), pool.relevance)
-    for place, row in enumerate(rows):
-        exact.add(place)
-        walk.add(int(row))
+    for place in range(len(rows)):
+        exact.add_any(place)
     log_gains = np.array(exact.gains) - pool.log_total()
+    if limits.min_gain_share:
+        small = log_gains[1:] < log_gains[:1] + np.log(limits.min_gain_share)
+        count = 1 + int(small.argmax()) if small.any() else len(chosen)
+        chosen, log_gains = chosen[:count], log_gains[:count]
+    walk = Walk(_first_state(pool), pool.relevance)
+    for row in pool.row_of[chosen]:
+        walk.add(int(row), 0.0)
     return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
+
+
+def _first_state(pool: Pool) -> State:
+    """The fastest state that the pool's numbers allow."""
+    for make_state in pool.kernel.states(pool.log_weights):
+        try:
+            return make_state()
+        except Uncertain:
+            continue
+    if pool.refine is None:
+        raise AssertionError("logarithms are never out of range")
+    return _first_state(pool.refine())
 
 
 def _selection(
@@ -87,7 +104,7 @@ def _bound(pool: Pool, limits: Limits, walk: Walk, reached: float) -> float:
     walk.refresh(2 * size)
     alone, still = (
         _most(walk.state.shares(values), size, costs, limits.token_budget)
-        for values in (walk.state.alone(), walk.bounds)
+        for values in (walk.state.ceilings(walk.state.alone(), slice(None)), walk.bounds)
     )
     return min(1.0, reached / min(1.0, alone, reached + still)) if reached else 0.0
 

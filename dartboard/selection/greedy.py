@@ -50,8 +50,11 @@ class State(Protocol):
     def absorb(self, row: int) -> None:
         """Count ``row`` among the picks."""
 
+    def ceilings(self, gains: FloatArray, rows: IntArray | slice) -> FloatArray:
+        """The most that the gains of ``rows`` can be, given what rounding may have done."""
+
     def level(self, gain: float, row: int) -> float:
-        """The smallest gain that cannot be told from ``gain``, which ``row`` has.
+        """The least that the gain of ``row`` can be: rows whose ceilings reach it are its rivals.
 
         Raises ``Uncertain`` where ``gain`` itself is not to be trusted.
         """
@@ -95,10 +98,12 @@ class LinearState:
         self._kernel = kernel
         self._peaks = peaks
         self._total = float(self._weights.sum() if peaks is None else self._weights @ peaks)
+        self._smallest = float(np.finfo(kernel.dtype).tiny) * 1e8
+        if self._total < self._smallest:
+            raise Uncertain
         self._covered = np.zeros_like(self._weights)
         self._alone: FloatArray = kernel @ self._weights
-        self._rounding = rounding
-        self._smallest = float(np.finfo(kernel.dtype).tiny) * 1e8
+        self._slack = self._alone * kernel.dtype.type(rounding)
         self._block = np.empty(
             (min(len(kernel), max(_LARGEST_BLOCK, _ALL_AT_ONCE)), kernel.shape[1]), kernel.dtype
         )
@@ -119,8 +124,12 @@ class LinearState:
     def absorb(self, row: int) -> None:
         np.maximum(self._covered, self._kernel[row], out=self._covered)
 
+    def ceilings(self, gains: FloatArray, rows: IntArray | slice) -> FloatArray:
+        ceilings: FloatArray = gains + self._slack[rows]
+        return ceilings
+
     def level(self, gain: float, row: int) -> float:
-        floor = gain - self._rounding * float(self._alone[row])
+        floor = gain - float(self._slack[row])
         if floor < self._smallest:
             raise Uncertain
         return floor
@@ -157,8 +166,8 @@ class LinearState:
         if walk is None:
             return None
         rows, gains = np.empty(count, dtype=np.intp), np.empty(count)
-        state = (self._kernel, self._weights, self._covered, bounds, self._alone)
-        made = walk(*state, self._rounding, self._smallest, stop_below, rows, gains)
+        state = (self._kernel, self._weights, self._covered, bounds, self._slack)
+        made = walk(*state, self._smallest, stop_below, rows, gains)
         if made == UNCERTAIN:
             raise Uncertain
         return rows[:made].tolist(), gains[:made].tolist()
@@ -189,6 +198,9 @@ class LogState:
 
     def absorb(self, row: int) -> None:
         np.maximum(self._covered, self._log_kernel[row], out=self._covered)
+
+    def ceilings(self, gains: FloatArray, rows: IntArray | slice) -> FloatArray:
+        return gains
 
     def level(self, gain: float, row: int) -> float:
         return gain - max(TIE, 1e-15 * abs(gain))
@@ -229,18 +241,24 @@ class Walk:
 
     def __init__(self, state: State, preference: FloatArray) -> None:
         self.state = state
-        self.bounds = state.alone()
+        self.bounds = state.ceilings(state.alone(), slice(None))
         self.picks: list[int] = []
         self.gains: list[float] = []
         self._preference = preference
         self._block = _SMALLEST_BLOCK
 
-    def add(self, row: int, gain: float | None = None) -> None:
-        """Count ``row`` among the picks; its gain is worked out where it is not known."""
+    def add(self, row: int, gain: float) -> None:
+        """Count ``row``, which adds ``gain``, among the picks."""
         self.picks.append(row)
-        self.gains.append(float(self.state.gains(np.array([row]))[0]) if gain is None else gain)
+        self.gains.append(gain)
         self.state.absorb(row)
         self.bounds[row] = -np.inf
+
+    def add_any(self, row: int) -> None:
+        """Add ``row`` whatever it adds."""
+        gain = float(self.state.gains(np.array([row]))[0])
+        self.state.level(gain, row)
+        self.add(row, gain)
 
     def run(self, count: int, stop_share: float = 0.0) -> None:
         """Add up to ``count`` rows, the best first, as long as they add anything.
@@ -263,68 +281,73 @@ class Walk:
         self, closed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
     ) -> tuple[int, float] | None:
         """The open row that adds most (per cost) and what it adds; None where none adds anything."""
-        if len(self.bounds) <= _ALL_AT_ONCE:
-            keys = self._keys(self._evaluate_all(), closed, costs)
-            best = int(keys.argmax())
-            if keys[best] == -np.inf:
-                return None
-            level = self._level(best, costs)
-        else:
-            found = self._search(closed, costs)
-            if found is None:
-                return None
-            keys, best, level = found
-        rivals = (keys >= level).nonzero()[0]
+        search = self._search_all if len(self.bounds) <= _ALL_AT_ONCE else self._search
+        found = search(closed, costs)
+        if found is None:
+            return None
+        ceilings, best, gain, level = found
+        rivals = (ceilings >= level).nonzero()[0]
         if len(rivals) > 1:
             best = self.state.settle(rivals, self._preference)
-        return best, float(self.bounds[best])
+            gain = float(self.bounds[best])
+        return best, gain
 
     def refresh(self, count: int) -> None:
-        """Make the ``count`` largest bounds exact."""
+        """Make the ``count`` largest bounds as tight as they can be."""
         rows = _largest(self.bounds, count)
         for start in range(0, len(rows), _LARGEST_BLOCK):
             block = rows[start : start + _LARGEST_BLOCK]
-            self.bounds[block] = self.state.gains(block)
+            self.bounds[block] = self.state.ceilings(self.state.gains(block), block)
 
-    def _evaluate_all(self) -> FloatArray:
-        self.bounds = self.state.gains(slice(None))
-        return self.bounds
-
-    def _keys(
-        self, bounds: FloatArray, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> FloatArray:
-        """What rows are compared by; a closed row never wins."""
-        keys = bounds if costs is None else self.state.per_cost(bounds, costs)
-        return keys if closed is None else np.where(closed, -np.inf, keys)
+    def _search_all(
+        self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
+    ) -> tuple[FloatArray, int, float, float] | None:
+        """Ceilings of all rows, the best row, its gain, the level of its rivals; quickest for few rows."""
+        gains = self.state.gains(slice(None))
+        self.bounds = self.state.ceilings(gains, slice(None))
+        keys = self._keys(gains, closed, costs)
+        best = int(keys.argmax())
+        if keys[best] == -np.inf:
+            return None
+        gain = float(gains[best])
+        return self._keys(self.bounds, closed, costs), best, gain, self._level(gain, best, costs)
 
     def _search(
         self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> tuple[FloatArray, int, float] | None:
-        """Keys, exact where they could win, the best row and the level of its rivals; evaluates few rows."""
-        keys = self._keys(self.bounds, closed, costs)
-        waiting = keys.copy()
-        rows = _largest(keys, self._block)
-        rows = rows[keys[rows] > -np.inf]
-        best, best_key, level, evaluated = -1, -np.inf, _LOWEST, 0
+    ) -> tuple[FloatArray, int, float, float] | None:
+        """The same, evaluating no more rows than could win."""
+        ceilings = self._keys(self.bounds, closed, costs)
+        waiting = ceilings.copy()
+        rows = _largest(waiting, self._block)
+        rows = rows[waiting[rows] > -np.inf]
+        best, best_key, gain, level, evaluated = -1, -np.inf, 0.0, _LOWEST, 0
         while len(rows):
-            fresh = self.bounds[rows] = self.state.gains(rows)
-            if costs is not None:
-                fresh = self.state.per_cost(fresh, costs[rows])
-            keys[rows] = fresh
+            gains = self.state.gains(rows)
+            self.bounds[rows] = self.state.ceilings(gains, rows)
             waiting[rows] = -np.inf
             evaluated += len(rows)
-            leader = fresh.argmax()
-            if fresh[leader] > best_key:
-                best, best_key = int(rows[leader]), fresh[leader]
-                level = self._level(best, costs)
+            priced = None if costs is None else costs[rows]
+            keys = self._keys(gains, None, priced)
+            ceilings[rows] = self._keys(self.bounds[rows], None, priced)
+            leader = keys.argmax()
+            if keys[leader] > best_key:
+                best, best_key, gain = int(rows[leader]), keys[leader], float(gains[leader])
+                level = self._level(gain, best, costs)
             rows = (waiting >= level).nonzero()[0]
             if len(rows) > _LARGEST_BLOCK:
                 rows = rows[_largest(waiting[rows], _LARGEST_BLOCK)]
         self._block = min(max(evaluated // 2, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-        return (keys, best, level) if best >= 0 else None
+        return (ceilings, best, gain, level) if best >= 0 else None
 
-    def _level(self, row: int, costs: FloatArray | None) -> float:
-        level = self.state.level(float(self.bounds[row]), row)
+    def _keys(
+        self, gains: FloatArray, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
+    ) -> FloatArray:
+        """What rows are compared by; a closed row never wins."""
+        keys = gains if costs is None else self.state.per_cost(gains, costs)
+        return keys if closed is None else np.where(closed, -np.inf, keys)
+
+    def _level(self, gain: float, row: int, costs: FloatArray | None) -> float:
+        level = self.state.level(gain, row)
         return level if costs is None else float(self.state.per_cost(np.array(level), costs[row]))
 
 

@@ -11,11 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.types import FloatArray
 
 Distance = Literal["scaled_cosine", "euclidean"]
 _CACHED = 65_536
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-8, 1e8
+LARGEST_COMPONENT = 1e140
 
 DISTANCES: tuple[Distance, ...] = ("scaled_cosine", "euclidean")
 
@@ -32,10 +34,8 @@ def check_sigma(sigma: float) -> float:
     """A finite σ > 0."""
     if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)) or not math.isfinite(sigma):
         raise ConfigError(f"sigma must be a finite number > 0 or 'auto', got {sigma!r}")
-    if sigma <= 0:
-        raise ConfigError(
-            f"sigma must be > 0, got {sigma}: the smaller, the closer to plain nearest neighbours"
-        )
+    if not SMALLEST_SIGMA <= sigma <= LARGEST_SIGMA:
+        raise ConfigError(f"sigma must be > 0, in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}], got {sigma}")
     return float(sigma)
 
 
@@ -55,19 +55,31 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
 
 def direct(vectors: FloatArray, distance: Distance, dtype: type = np.float64) -> FloatArray:
     """A copy of the vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
-    return unit_rows(vectors, dtype) if distance == "scaled_cosine" else vectors.astype(dtype)
+    if distance == "scaled_cosine":
+        return unit_rows(vectors, dtype)
+    if np.abs(vectors).max() > LARGEST_COMPONENT:
+        raise InvalidInputError(
+            f"Euclidean distances need components up to {LARGEST_COMPONENT:g}: scale them"
+        )
+    return vectors.astype(dtype)
 
 
 def distances(left: FloatArray, right: FloatArray, distance: Distance) -> FloatArray:
-    """``(n, m)`` distances between the rows of ``left`` and ``right``, which are unit rows for the cosine."""
-    dot: FloatArray = left @ right.T
+    """``(n, m)`` distances between the rows of ``left`` and ``right``, which are unit rows for the cosine.
+
+    Given one array twice, a row's distance to itself is exactly 0.
+    """
+    apart: FloatArray = left @ right.T
     if distance == "scaled_cosine":
-        np.subtract(0.5, np.multiply(dot, 0.5, out=dot), out=dot)
-        return np.maximum(dot, 0.0, out=dot)
-    squares = np.einsum("ij,ij->i", left, left)[:, None] + np.einsum("ij,ij->i", right, right)[None, :]
-    squares -= 2.0 * dot
-    root: FloatArray = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
-    return root
+        np.subtract(0.5, np.multiply(apart, 0.5, out=apart), out=apart)
+        np.maximum(apart, 0.0, out=apart)
+    else:
+        apart *= -2.0
+        apart += np.einsum("ij,ij->i", left, left)[:, None] + np.einsum("ij,ij->i", right, right)
+        np.sqrt(np.maximum(apart, 0.0, out=apart), out=apart)
+    if left is right:
+        np.fill_diagonal(apart, 0.0)
+    return apart
 
 
 def log_kernel(distance: FloatArray, sigma: float) -> FloatArray:

@@ -1,7 +1,9 @@
 """What a selection may contain: how many, how long, from where."""
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 import numpy as np
 import numpy.typing as npt
@@ -32,20 +34,27 @@ class Limits:
     min_similarity: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("must_include", "exclude"):
+            object.__setattr__(self, name, _positions(name, getattr(self, name)))
         if self.k is None and self.token_budget is None:
             raise ConfigError("say how much to select: k, token_budget, or both")
-        if self.k is not None and (isinstance(self.k, bool) or int(self.k) != self.k or self.k < 1):
-            raise ConfigError(f"k must be a whole number >= 1, got {self.k!r}")
-        if self.token_budget is not None and not self.token_budget > 0:
-            raise ConfigError(f"token_budget must be > 0, got {self.token_budget!r}")
-        if (self.token_budget is None) != (self.costs is None):
+        _whole("k", self.k)
+        _whole("max_per_source", self.max_per_source)
+        budget = self.token_budget
+        if budget is not None and (not _real(budget) or not 0 < budget < math.inf):
+            raise ConfigError(f"token_budget must be a finite number > 0, got {budget!r}")
+        if (budget is None) != (self.costs is None):
             raise ConfigError("token_budget and costs go together: a budget needs each candidate's tokens")
-        if not 0.0 <= self.min_gain_share <= 1.0:
+        if not _real(self.min_gain_share) or not 0.0 <= self.min_gain_share <= 1.0:
             raise ConfigError(f"min_gain_share must be in [0, 1], got {self.min_gain_share!r}")
-        if self.max_per_source is not None and self.max_per_source < 1:
-            raise ConfigError(f"max_per_source must be >= 1, got {self.max_per_source!r}")
         if (self.max_per_source is None) != (self.sources is None):
             raise ConfigError("max_per_source and sources go together: a cap needs each candidate's source")
+        if self.min_similarity is not None and not _real(self.min_similarity):
+            raise ConfigError(f"min_similarity must be a number, got {self.min_similarity!r}")
+        if self.must_include:
+            self._check_forced()
+
+    def _check_forced(self) -> None:
         if both := set(self.must_include) & set(self.exclude):
             raise ConfigError(f"candidate {min(both)} is both in must_include and in exclude")
         if len(set(self.must_include)) < len(self.must_include):
@@ -66,11 +75,13 @@ class Limits:
                         f"{name}: no candidate {position}, positions go from 0 to {n - 1}"
                     )
         if self.costs is not None:
-            costs = np.asarray(self.costs, dtype=np.float64)
-            if not (np.isfinite(costs).all() and (costs > 0).all()):
-                raise InvalidInputError("costs must be finite numbers > 0")
+            costs = _costs(self.costs)
             if self.must_include and costs[list(self.must_include)].sum() > (self.token_budget or 0):
                 raise ConfigError("must_include alone costs more than token_budget")
+        if self.sources is not None and not all(isinstance(source, Hashable) for source in self.sources):
+            raise InvalidInputError(
+                "sources must be names, such as strings or numbers: found a list or the like"
+            )
         if self.sources is not None and self.must_include:
             forced = [self.sources[i] for i in self.must_include]
             if max(forced.count(source) for source in forced) > (self.max_per_source or 0):
@@ -97,7 +108,7 @@ class Gate:
         self._left = np.inf
         self._sources: IntArray | None = None
         if limits.costs is not None and limits.token_budget is not None:
-            self._costs = np.asarray(limits.costs, dtype=np.float64)[pool.positions]
+            self._costs = _costs(limits.costs)[pool.positions]
             self._left = float(limits.token_budget)
             self._open &= self._costs <= self._left
         if limits.sources is not None:
@@ -140,3 +151,30 @@ class Gate:
             self._taken[source] += 1
             if self._taken[source] >= (self._limits.max_per_source or 0):
                 self._open &= self._sources != source
+
+
+def _real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _whole(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+        raise ConfigError(f"{name} must be a whole number >= 1, got {value!r}")
+
+
+def _positions(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    positions = tuple(values)
+    for value in positions:
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise ConfigError(f"{name} holds positions, whole numbers from 0: got {value!r}")
+    return tuple(int(value) for value in positions)
+
+
+def _costs(values: Sequence[float] | FloatArray) -> FloatArray:
+    try:
+        costs = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        costs = np.array(np.nan)
+    if costs.ndim != 1 or not (np.isfinite(costs).all() and (costs > 0).all()):
+        raise InvalidInputError("costs must be a vector of finite numbers > 0, one a candidate")
+    return costs

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dartboard.errors import ConfigError
 from dartboard.selection import select, select_many
 from tests.selection.pools import topical
 
@@ -48,3 +49,21 @@ def test_a_bad_pool_is_an_error_as_it_is_alone():
 
 def test_no_queries():
     assert select_many([], np.empty((0, 4))) == []
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True, "3"])
+def test_k_is_checked_as_it_is_alone(k):
+    queries, pools = stacked(2, 60)
+    with pytest.raises(ConfigError, match="k must be a whole number >= 1"):
+        select_many(pools, queries, k)
+    with pytest.raises(ConfigError, match="threads must be a whole number"):
+        select_many(pools, queries, 3, threads=-1)
+
+
+def test_large_pools_take_sigma_by_content():
+    queries, pools = stacked(3, 300, dim=32)
+    order = np.random.default_rng(0).permutation(300)
+    here, there = select_many(pools, queries, 5), select_many(pools[:, order], queries, 5)
+    for a, b, vectors, query in zip(here, there, pools, queries, strict=True):
+        assert a.indices.tolist() == order[b.indices].tolist() == select(vectors, query, 5).indices.tolist()
+        assert a.sigma == b.sigma

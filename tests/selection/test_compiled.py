@@ -67,18 +67,18 @@ def test_the_source_walks_as_it_is():
     leaders = pool.by_row()[0]
     first = int(pool.relevance[leaders].argmax())
     state.absorb(first)
-    bounds = state.alone()
+    bounds = state.ceilings(state.alone(), slice(None))
     bounds[first] = -np.inf
     walk = compiled._walk_with(compiled._gain)
     rows, gains = np.empty(5, dtype=np.intp), np.empty(5)
 
-    def go(stop_below=0.0, smallest=0.0, rounding=1e-6):
+    def go(stop_below=0.0, smallest=0.0, slack=state._slack):
         covered = state._covered.copy()
-        arrays = (state._kernel, state._weights, covered, bounds.copy(), state._alone)
-        return walk(*arrays, rounding, smallest, stop_below, rows, gains)
+        arrays = (state._kernel, state._weights, covered, bounds.copy(), slack)
+        return walk(*arrays, smallest, stop_below, rows, gains)
 
     assert go() == 5
     assert [int(leaders[row]) for row in [first, *rows]] == want
     assert go(stop_below=float(gains[3]) * 1.0001) == 3
     assert go(smallest=1e9) == compiled.UNCERTAIN
-    assert go(rounding=10.0) == compiled.UNCERTAIN
+    assert go(slack=10 * state._alone) == compiled.UNCERTAIN

@@ -4,7 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select
+from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select, select_many
+from dartboard.selection.greedy import LinearState
 from tests.selection import oracle
 from tests.selection.pools import topical
 
@@ -104,3 +105,97 @@ def test_all_identical_candidates():
     assert result.indices.tolist() == [0, 1, 2, 3, 4]
     assert result.coverage.tolist() == [1.0] * 5
     assert result.sigma.source == "fallback"
+
+
+def near_ties(seed, sigma=0.05, n=100, dim=64):
+    """Pools in which a lone candidate and one of a heavy, covered cluster gain the same but for rounding.
+
+    The lone candidate moves along an arc away from the query; the angle at which the two gains cross is
+    found by bisection, and pools are made around it.
+    """
+    rng = np.random.default_rng(seed)
+
+    def unit(vectors):
+        return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+    query = unit(rng.standard_normal(dim))
+    heart = unit(query + 0.5 * unit(rng.standard_normal(dim)))
+    cluster = unit(heart + 0.05 * unit(rng.standard_normal((n - 1, dim))))
+    aside = rng.standard_normal(dim)
+    aside = unit(aside - (aside @ query) * query)
+
+    def pool(angle):
+        return np.vstack([cluster, np.cos(angle) * query + np.sin(angle) * aside]).astype(np.float32)
+
+    def lead(angle):
+        vectors, asked = (
+            unit(pool(angle).astype(np.float64)),
+            unit(query.astype(np.float32).astype(np.float64)),
+        )
+        weights, kernel = (
+            np.exp(-(((1 - cosine) / 2) ** 2) / (2 * sigma**2))
+            for cosine in (vectors @ asked, vectors @ vectors.T)
+        )
+        gains = np.maximum(kernel - kernel[weights.argmax()], 0) @ weights
+        return gains[-1] - gains[:-1].max()
+
+    low, high = 0.52, 2.2
+    if not lead(low) > 0 > lead(high):
+        return
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if lead(middle) > 0 else (low, middle)
+    for offset in np.linspace(-2e-6, 2e-6, 11):
+        if abs(lead(low + offset)) > 1e-13:
+            yield query.astype(np.float32), pool(low + offset)
+
+
+def test_a_lead_within_rounding_is_not_believed(monkeypatch):
+    """The rival covers far more alone than the leader does, and its rounding counts as well."""
+    pools = [pool for seed in range(12) for pool in near_ties(seed)]
+    assert len(pools) > 40
+
+    def picks(vectors, query):
+        return select(vectors, query, 2, sigma=0.05).indices.tolist()
+
+    wanted = [picks(vectors.astype(np.float64), query) for query, vectors in pools]
+    assert [picks(vectors, query) for query, vectors in pools] == wanted
+    together = select_many(np.stack([p[1] for p in pools]), np.stack([p[0] for p in pools]), 2, sigma=0.05)
+    assert [result.indices.tolist() for result in together] == wanted
+    monkeypatch.setattr(LinearState, "ceilings", lambda self, gains, rows: gains)
+    believed = [picks(vectors, query) for query, vectors in pools]
+    assert believed != wanted, "these pools are meant to fool a proof that forgets the rival's rounding"
+
+
+@pytest.mark.parametrize("sigma", [1e-5, 1e-3, 0.005])
+@pytest.mark.parametrize("method", ["dartboard", "mmr", "top_k"])
+def test_a_vocabulary_far_from_everything(sigma, method):
+    """Where plain numbers underflow at the very first pick, logarithms still tell gains apart."""
+    rng = np.random.default_rng(0)
+    embeddings, targets, query = (rng.standard_normal(shape) for shape in ((30, 8), (50, 8), 8))
+    result = select(embeddings, query, 4, targets=targets, sigma=sigma, method=method)
+    assert len(result) == 4 and np.isfinite(result.log_gains[0])
+    assert np.isfinite(result.coverage).all() and 0 <= result.bound <= 1
+
+
+def test_log_probabilities_that_leave_the_range():
+    pairwise = [[-1e4, 0, 0], [-2e4, -1e5, 0], [-1e4, -3e3, -8e4]]
+    result = Dartboard().select(from_log_probs([0, -1e4, -1e4], pairwise), Limits(k=2))
+    assert len(result) == 2 and np.isfinite(result.gains).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0, 1e4])
+@pytest.mark.parametrize("sigma", [1e-3, 0.1])
+def test_euclidean_distances_far_from_the_origin(offset, sigma):
+    rng = np.random.default_rng(1)
+    embeddings = offset + 2 * sigma * rng.standard_normal((14, 5))
+    query = offset + 2 * sigma * rng.standard_normal(5)
+    to_query = np.linalg.norm(embeddings - query, axis=1)
+    pairwise = np.linalg.norm(embeddings[:, None] - embeddings[None], axis=2)
+    picks, _, _ = oracle.greedy(to_query, pairwise, sigma, 6)
+    assert select(embeddings, query, 6, sigma=sigma, distance="euclidean").indices.tolist() == picks
+
+
+def test_euclidean_vectors_beyond_squaring_are_refused():
+    with pytest.raises(ValueError, match="Euclidean distances need components"):
+        select(np.eye(3) * 1e160, np.ones(3), distance="euclidean")

@@ -92,6 +92,30 @@ def test_must_include_and_exclude(method):
         assert result.indices[:2].tolist() == [7, 3]
 
 
+def test_positions_may_be_arrays():
+    costs = [5] * 60
+    result = select(
+        CANDIDATES, QUERY, must_include=np.array([7, 3]), exclude=np.array([0]), token_budget=30, costs=costs
+    )
+    assert result.indices[:2].tolist() == [7, 3] and 0 not in result.indices
+
+
+@pytest.mark.parametrize("method", ["mmr", "top_k", "near_duplicate_filter", "dartboard"])
+def test_every_method_stops_at_a_small_gain(method):
+    everything = select(CANDIDATES, QUERY, 20, method=method, sigma=0.1)
+    stopped = select(CANDIDATES, QUERY, 20, method=method, sigma=0.1, min_gain_share=0.2)
+    count = len(stopped)
+    assert count < 20 and stopped.indices.tolist() == everything.indices[:count].tolist()
+    assert everything.gains[count] < 0.2 * everything.gains[0]
+    assert (stopped.gains >= 0.2 * stopped.gains[0]).all()
+
+
+def test_what_is_forced_is_not_repeated_by_the_near_duplicate_filter():
+    embeddings = np.array([[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
+    result = select(embeddings, [1.0, 0.2], 2, method="near_duplicate_filter", must_include=[1])
+    assert result.indices.tolist() == [1, 2]
+
+
 def test_what_is_excluded_is_no_target_either():
     result = select(CANDIDATES, QUERY, 60, exclude=range(30))
     assert len(result) == 30 and result.coverage[-1] == pytest.approx(1.0)
@@ -152,12 +176,12 @@ def test_a_vocabulary_as_targets():
         ({"k": 2.5}, "k must be a whole number"),
         ({"k": True}, "k must be a whole number"),
         ({"token_budget": 10}, "token_budget and costs go together"),
-        ({"token_budget": 0, "costs": [1] * 60}, "token_budget must be > 0"),
+        ({"token_budget": 0, "costs": [1] * 60}, "token_budget must be a finite number > 0"),
         ({"token_budget": 9, "costs": [1] * 3}, "costs has 3 entries for 60 candidates"),
-        ({"token_budget": 9, "costs": [0] * 60}, "costs must be finite numbers > 0"),
+        ({"token_budget": 9, "costs": [0] * 60}, "costs must be a vector of finite numbers > 0"),
         ({"token_budget": 9, "costs": [10] * 60, "must_include": [1]}, "more than token_budget"),
         ({"min_gain_share": 2}, "min_gain_share must be in"),
-        ({"max_per_source": 0, "sources": [1] * 60}, "max_per_source must be >= 1"),
+        ({"max_per_source": 0, "sources": [1] * 60}, "max_per_source must be a whole number >= 1"),
         ({"max_per_source": 1}, "max_per_source and sources go together"),
         ({"max_per_source": 1, "sources": [1] * 60, "must_include": [1, 2]}, "breaks max_per_source"),
         ({"must_include": [1], "exclude": [1]}, "both in must_include and in exclude"),
@@ -175,6 +199,22 @@ def test_a_vocabulary_as_targets():
         ({"scores": [1.0]}, "relevance has shape"),
         ({"scores": [np.nan] * 60}, "finite numbers"),
         ({"scores": [1.0] * 60, "temperature": 0}, "temperature must be a finite number > 0"),
+        ({"k": 3.0}, "k must be a whole number"),
+        ({"k": float("nan")}, "k must be a whole number"),
+        ({"k": "3"}, "k must be a whole number"),
+        ({"token_budget": "9", "costs": [1] * 60}, "token_budget must be a finite number"),
+        ({"token_budget": 9, "costs": np.ones((60, 1))}, "costs must be a vector"),
+        ({"token_budget": 9, "costs": ["a"] * 60}, "costs must be a vector"),
+        ({"max_per_source": "2", "sources": [1] * 60}, "max_per_source must be a whole number"),
+        ({"max_per_source": 2, "sources": [[1]] * 60}, "sources must be names"),
+        ({"must_include": [1.5]}, "must_include holds positions"),
+        ({"min_similarity": "x"}, "min_similarity must be a number"),
+        ({"min_gain_share": None}, "min_gain_share must be in"),
+        ({"scores": ["a"] * 60}, "scores must be a vector"),
+        ({"scores": np.linspace(-1e300, 1e300, 60)}, "scores must be a vector of finite numbers below"),
+        ({"scores": [1.0] * 60, "temperature": "hot"}, "temperature must be a finite number > 0"),
+        ({"scores": np.arange(60.0), "method": "mmr"}, "mmr weighs similarities"),
+        ({"sigma": 1e-300}, "sigma must be > 0"),
         ({"targets": np.ones((3, 2))}, "targets have 2 dimensions where 384"),
     ],
 )
