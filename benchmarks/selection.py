@@ -97,7 +97,7 @@ def systems(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Call
     exact, exact_query = candidates.astype(np.float64), query.astype(np.float64)
     scores = candidates @ query
     lists, query_list = candidates.tolist(), query.tolist()
-    column = query[None]
+    arrays = list(candidates)
     return {
         "dartboard": lambda: select(candidates, query, k, sigma=SIGMA),
         "dartboard, sigma auto": lambda: select(candidates, query, k),
@@ -107,8 +107,12 @@ def systems(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Call
         "pyversity MMR": lambda: diversify(candidates, scores, k, strategy=Strategy.MMR),
         "pyversity DPP": lambda: diversify(candidates, scores, k, strategy=Strategy.DPP),
         "pyversity COVER": lambda: diversify(candidates, scores, k, strategy=Strategy.COVER),
-        "LangChain MMR": lambda: maximal_marginal_relevance(column[0], lists, k=k),
-        "LlamaIndex MMR": lambda: get_top_k_mmr_embeddings(
+        "LangChain MMR, arrays": lambda: maximal_marginal_relevance(query, candidates, k=k),
+        "LangChain MMR, lists": lambda: maximal_marginal_relevance(query, lists, k=k),
+        "LlamaIndex MMR, arrays": lambda: get_top_k_mmr_embeddings(
+            query, arrays, similarity_top_k=k, embedding_ids=list(range(n)), mmr_threshold=0.5
+        ),
+        "LlamaIndex MMR, lists": lambda: get_top_k_mmr_embeddings(
             query_list, lists, similarity_top_k=k, embedding_ids=list(range(n)), mmr_threshold=0.5
         ),
     }

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError
@@ -60,13 +61,13 @@ class DartboardConfig:
 
 
 def _number(name: str, value: Any, low: float, high: float, otherwise: str = "") -> None:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    usable = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not usable or not low <= value <= high:
         raise ConfigError(f"{name} must be in [{low:g}, {high:g}]{otherwise}, got {value!r}")
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= value <= high:
         raise ConfigError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
 
 

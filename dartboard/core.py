@@ -7,7 +7,7 @@ is only who says how close two texts are (:class:`DartboardConfig`).
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Literal, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 
@@ -16,17 +16,17 @@ from dartboard.config import DartboardConfig
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.pairing import crossencoder_pool, hybrid_pool
 from dartboard.selection import (
     Dartboard,
     Limits,
     Method,
     Pool,
-    from_distances,
     from_embeddings,
     from_log_probs,
 )
 from dartboard.selection.bandwidth import DIVISOR, Sigma
-from dartboard.selection.building import log_softmax
+from dartboard.selection.door import method_of
 from dartboard.selection.kernels import direct, distances, unit_rows
 from dartboard.types import (
     Chunk,
@@ -37,7 +37,7 @@ from dartboard.types import (
     check_vector,
 )
 from dartboard.utils import logsumexp_stable
-from dartboard.vocab import TokenDistances
+from dartboard.vocab import TokenDistances, VocabularyMethod, build_token_vocabulary
 
 __all__ = ["DartboardConfig", "DartboardRetriever"]
 
@@ -66,6 +66,8 @@ class DartboardRetriever:
             )
         if calibration is not None:
             calibration.check(embedding_model.fingerprint, config.distance)
+        if config.reranker_type == "hybrid" and cross_encoder is not None and config.distance == "euclidean":
+            raise ConfigError("the hybrid variant compares passages by cosine: set distance='scaled_cosine'")
         self.calibration = calibration
         self.config = config
         self.embedding_model = embedding_model
@@ -76,6 +78,18 @@ class DartboardRetriever:
                 token_embeddings, name="token_embeddings", dim=embedding_model.embedding_dim
             )
             self._tokens = TokenDistances(vocabulary, config.distance)
+
+    @classmethod
+    def with_vocabulary(
+        cls,
+        config: DartboardConfig,
+        embedding_model: EmbeddingModel,
+        method: VocabularyMethod = "words",
+        cross_encoder: PairScorer | None = None,
+    ) -> Self:
+        """A retriever whose targets are a vocabulary of ``config.token_vocab_size`` tokens, built or kept."""
+        tokens = build_token_vocabulary(embedding_model, config.token_vocab_size, method)
+        return cls(config, embedding_model, tokens, cross_encoder)
 
     @property
     def variant(self) -> Literal["cosine", "crossencoder", "hybrid"]:
@@ -106,7 +120,8 @@ class DartboardRetriever:
         query: str,
         corpus: Sequence[Chunk],
         *,
-        method: Method | None = None,
+        k: int | None = None,
+        method: Method | str = "dartboard",
         token_budget: int | None = None,
         must_include: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -117,15 +132,19 @@ class DartboardRetriever:
     ) -> RetrievalResult:
         """As :meth:`retrieve`, with everything that explains the result, and within limits.
 
-        ``must_include`` and ``exclude`` are chunk ids, ``max_per_source`` counts chunks whose metadata
-        agree in ``source_field``, and ``token_budget`` is counted by the embedding model's tokenizer where
-        it has one, by words otherwise. ``method`` selects by other means, for comparison.
+        ``k`` is ``top_k`` unless a ``token_budget`` stands in for it, which is counted by the embedding
+        model's tokenizer where it has one, by words otherwise. ``must_include`` and ``exclude`` are chunk
+        ids; ``max_per_source`` counts chunks whose metadata agree in ``source_field``. ``method`` selects
+        by other means, for comparison.
         """
+        chosen = method_of(method)
         started = time.perf_counter()
         query_embedding = self._embed(query)
         embedded = time.perf_counter()
         known = _by_id(corpus)
         excluded = set(exclude)
+        if both := excluded & set(must_include):
+            raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
         for name in {*must_include, *excluded} - known.keys():
             raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include and exclude")
         candidates = self._triage(
@@ -135,7 +154,7 @@ class DartboardRetriever:
         triaged = time.perf_counter()
         place = {chunk.id: i for i, chunk in enumerate(candidates)}
         limits = Limits(
-            k=self.config.top_k,
+            k=self.config.top_k if k is None and token_budget is None else k,
             token_budget=token_budget,
             costs=None if token_budget is None else self._count_tokens(candidates),
             must_include=[place[name] for name in must_include],
@@ -145,7 +164,7 @@ class DartboardRetriever:
             min_similarity=min_similarity,
         )
         pool = self._pool(query, query_embedding, candidates)
-        selection = (method or Dartboard()).select(pool, limits)
+        selection = chosen.select(pool, limits)
         done = time.perf_counter()
         on_tokens = pool.targets_are == "vocabulary"
         return RetrievalResult(
@@ -200,6 +219,9 @@ class DartboardRetriever:
             )
         # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
         similarity = np.einsum("ij,j->i", unit_rows(_vectors(corpus)), unit_rows(asked[None])[0])
+        if not np.isfinite(similarity).all():
+            bad = corpus[int(np.flatnonzero(~np.isfinite(similarity))[0])]
+            check_vector(bad.embedding, name=f"embedding of chunk {bad.id!r}")
         count = min(self.config.triage_k, len(corpus))
         floor = np.partition(similarity, len(corpus) - count)[len(corpus) - count]
         near = np.flatnonzero(similarity >= floor)
@@ -231,7 +253,7 @@ class DartboardRetriever:
         pairwise_log_probs: FloatArray,
     ) -> float:
         """``log Σ_t P(t|q) · max_{g ∈ selected ∪ {candidate}} P(t|g)``: the objective with one more pick."""
-        covered = pairwise_log_probs[[*selected_indices, candidate_idx]].max(axis=0)
+        covered = np.asarray(pairwise_log_probs)[[*selected_indices, candidate_idx]].max(axis=0)
         return logsumexp_stable(np.asarray(query_log_probs) + covered)
 
     def _pool(self, query: str, query_embedding: FloatArray, candidates: list[Chunk]) -> Pool:
@@ -239,46 +261,27 @@ class DartboardRetriever:
         sigma, divisor = config.sigma, DIVISOR
         if sigma == "auto" and self.calibration is not None:
             sigma, divisor = self.calibration.sigma_or_rule()
+        texts = [chunk.text for chunk in candidates]
         if self.variant == "crossencoder" and self.cross_encoder is not None:
-            texts = [chunk.text for chunk in candidates]
-            between = 1.0 - self._scaled(self.cross_encoder.score_matrix(texts))
-            np.fill_diagonal(between, 0.0)  # a passage stands in for itself, whatever the scorer says
-            return from_distances(
-                1.0 - self._scaled(self.cross_encoder.score(query, texts)), between, sigma=config.sigma
-            )
+            return crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
         vectors = _vectors(candidates)
         known = self.embedding_model.sigma if config.distance == "scaled_cosine" else None
         if self._tokens is not None:
-            return self._tokens.pool(
+            pool = self._tokens.pool(
                 query_embedding, vectors, sigma=sigma, model_sigma=known, divisor=divisor
             )
-        pool = from_embeddings(
-            query_embedding,
-            vectors,
-            sigma=sigma,
-            distance=config.distance,
-            model_sigma=known,
-            divisor=divisor,
-        )
+        else:
+            pool = from_embeddings(
+                query_embedding,
+                vectors,
+                sigma=sigma,
+                distance=config.distance,
+                model_sigma=known,
+                divisor=divisor,
+            )
         if self.variant == "hybrid" and self.cross_encoder is not None:
-            scores = _finite(self.cross_encoder.score(query, [chunk.text for chunk in candidates]))
-            spread = Sigma(float(scores.std()) or 1.0, "scores") if config.sigma == "auto" else pool.sigma
-            return pool.with_cosine_kernel(spread).reweighted(log_softmax(scores, spread.value))
+            return hybrid_pool(self.cross_encoder, query, texts, config.sigma, pool)
         return pool
-
-    def _scaled(self, scores: FloatArray) -> FloatArray:
-        """Pair scores brought to [0, 1]."""
-        scores = _finite(scores)
-        if self.config.score_scaling == "sigmoid":
-            sigmoid: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
-            return sigmoid
-        low, high = scores.min(), scores.max()
-        if self.config.score_scaling == "bounds":
-            low, high = getattr(self.cross_encoder, "bounds", PAPER_BOUNDS)
-        if high <= low:
-            return np.full_like(scores, 0.5)
-        clipped: FloatArray = np.clip((scores - low) / (high - low), 0.0, 1.0)
-        return clipped
 
     def _count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         texts = [chunk.text for chunk in chunks]
@@ -287,22 +290,13 @@ class DartboardRetriever:
         return [max(1, tokens) for tokens in counts]
 
 
-PAPER_BOUNDS = (-11.6, 11.4)
-"""Scores of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
-
-
-def _finite(scores: FloatArray) -> FloatArray:
-    scores = np.asarray(scores, dtype=np.float64)
-    if not np.isfinite(scores).all():
-        raise InvalidInputError("the pair scorer gave NaN or infinity: check its model and the texts")
-    return scores
-
-
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:
     return np.stack([chunk.embedding for chunk in chunks])
 
 
 def _by_id(corpus: Sequence[Chunk]) -> dict[str, Chunk]:
+    if not isinstance(corpus, Sequence) or not all(isinstance(chunk, Chunk) for chunk in corpus):
+        raise InvalidInputError("corpus must be a list of Chunk: Chunk(id, text, embedding)")
     known = {chunk.id: chunk for chunk in corpus}
     if len(known) < len(corpus):
         seen: set[str] = set()

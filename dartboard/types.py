@@ -6,7 +6,7 @@ query that meets it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,10 @@ def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
     """Floating-point array, float32 and float64 kept, everything else made float64."""
     try:
         array = np.asarray(values)
-        if array.dtype == object or array.dtype.kind not in "fiub":
+        if array.dtype.kind == "O":
             array = array.astype(np.float64)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(array.dtype)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name}: expected {what} of numbers, got {type(values).__name__}") from error
     if array.dtype not in (np.float32, np.float64):
@@ -67,9 +69,9 @@ def check_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | 
     return matrix
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Chunk:
-    """A passage: its id, its text, its vector, and whatever else is known about it."""
+    """A passage: id, text, vector, and whatever else is known about it. Equal to itself alone."""
 
     id: str
     text: str
@@ -86,19 +88,12 @@ class Chunk:
         self.embedding = check_vector(self.embedding, name=f"embedding of chunk {self.id!r}")
 
 
-class Hit(NamedTuple):
-    """A chunk id with its score; higher is better."""
-
-    chunk_id: str
-    score: float
-
-
 @dataclass(slots=True)
 class RetrievalResult:
     """What a query returned, in order, with what explains it.
 
-    ``scores`` are as many as ``chunks`` and never rise. ``metadata`` holds the configuration and the
-    explanation: σ and where it came from, gain, coverage, what each pick stands for, timings.
+    ``scores`` are as many as ``chunks``: for Dartboard the gain of each. ``metadata`` holds the
+    configuration and the explanation: σ and where it came from, coverage, what each pick stands for, timings.
     """
 
     query: str
@@ -111,6 +106,8 @@ class RetrievalResult:
             raise InvalidInputError(
                 f"{len(self.chunks)} chunks with {len(self.scores)} scores: need one each"
             )
+        if not np.isfinite(self.scores).all():
+            raise InvalidInputError("scores must be finite numbers: found NaN or infinity")
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -126,7 +123,8 @@ class Dataset:
     """Chunks, queries and which chunks answer which query.
 
     ``ground_truth`` maps a query id to the ids of its relevant chunks. ``query_ids`` are the ids of
-    ``queries`` in order; where they are not given, the queries name themselves.
+    ``queries`` in order. Where they are not given, the queries name themselves, or, if ``ground_truth``
+    has other keys, one for each query, those are the ids in order.
     """
 
     name: str
@@ -139,8 +137,11 @@ class Dataset:
     def __post_init__(self) -> None:
         if not self.name:
             raise InvalidInputError("a data set needs a name")
+        if not all(isinstance(query, str) and query.strip() for query in self.queries):
+            raise InvalidInputError(f"data set {self.name!r}: a query is empty")
         if not self.query_ids:
-            self.query_ids = list(self.queries)
+            named = set(self.ground_truth) <= set(self.queries) or len(self.ground_truth) != len(self.queries)
+            self.query_ids = list(self.queries if named else self.ground_truth)
         if len(self.query_ids) != len(self.queries):
             raise InvalidInputError(
                 f"data set {self.name!r}: {len(self.query_ids)} query ids for {len(self.queries)} queries"

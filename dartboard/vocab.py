@@ -178,7 +178,11 @@ def _common_words(count: int) -> list[str]:
 
 
 def _check_size(vocab_size: Any) -> None:
-    if not isinstance(vocab_size, int) or not _SMALLEST <= vocab_size <= _LARGEST:
+    if (
+        not isinstance(vocab_size, int)
+        or isinstance(vocab_size, bool)
+        or not _SMALLEST <= vocab_size <= _LARGEST
+    ):
         raise ConfigError(
             f"vocab_size must be a whole number in [{_SMALLEST}, {_LARGEST}], got {vocab_size!r}"
         )

@@ -15,7 +15,7 @@ ROOT = Path(dartboard.__file__).parent
 LEVELS = [
     {"version", "errors", "types", "utils", "data"},
     {"selection", "embeddings"},
-    {"config", "vocab", "calibration"},
+    {"config", "vocab", "calibration", "pairing"},
     {"core", "datasets"},
     {"evaluation"},
     {"cli", "__main__"},

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_model
+from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_model, vocab
 from dartboard.calibration import Calibration, Estimate
 from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.pairing import rescaled
 from dartboard.selection.kernels import log_kernel
 from tests.models import SharedWords, WordBag, chunks_of
 
@@ -98,7 +99,9 @@ def test_the_papers_bounds_are_used_for_a_scorer_that_has_none():
             return np.full((len(passages),) * 2, -11.6)
 
     dart = retriever(Logits(), reranker_type="crossencoder", sigma=0.2)
-    np.testing.assert_allclose(dart._scaled(np.array([-11.6, -0.1, 11.4, 50.0])), [0.0, 0.5, 1.0, 1.0])
+    np.testing.assert_allclose(
+        rescaled(np.array([-11.6, -0.1, 11.4, 50.0]), Logits(), "bounds"), [0.0, 0.5, 1.0, 1.0]
+    )
     nearest = {c.id for c in dart._triage(WordBag().encode_query(QUERY), CORPUS)[-5:]}
     assert set(ids(dart.retrieve(QUERY, CORPUS))) == nearest
 
@@ -278,13 +281,18 @@ def test_a_vocabulary_makes_the_targets():
     )
 
 
-def test_chunk_token_distances_are_worked_out_once():
+def test_chunk_token_distances_are_worked_out_once(monkeypatch):
+    worked_out = []
+    plain = vocab.distances
+    monkeypatch.setattr(
+        vocab, "distances", lambda left, *rest: worked_out.append(len(left)) or plain(left, *rest)
+    )
     dart = retriever(tokens=WordBag().encode(["tea", "coffee", "hills"]))
     first = dart.search(QUERY, CORPUS)
-    kept = len(dart._tokens._recent)
-    assert kept == 10
+    assert worked_out == [10]
     assert ids(dart.search(QUERY, CORPUS).chunks) == ids(first.chunks)
-    assert len(dart._tokens._recent) == kept
+    dart.search("something else", [*CORPUS, *chunks_of(["new text"] * 1 + ["more"])[1:]][:10])
+    assert worked_out == [10], "chunks seen before cost nothing"
 
 
 def test_crossencoder_keeps_to_candidates_even_with_a_vocabulary():
@@ -338,3 +346,57 @@ def test_a_calibration_of_another_model_is_refused():
         DartboardRetriever(DartboardConfig(), WordBag(), calibration=calibration("sigma", "another model"))
     with pytest.raises(ConfigError, match="calibrate again"):
         DartboardRetriever(DartboardConfig(distance="euclidean"), WordBag(), calibration=calibration("sigma"))
+
+
+def test_hybrid_with_a_vocabulary_asks_the_scorer():
+    scorer = SharedWords()
+    dart = retriever(scorer, tokens=WordBag().encode(["tea", "coffee", "clay"]), top_k=3)
+    result = dart.search("cups are made of clay", CORPUS)
+    assert scorer.asked == [("score", 10)]
+    assert result.metadata["variant"] == "hybrid" and result.metadata["targets"] == "vocabulary"
+    assert result.top_chunk.text == "cups are made of clay"
+
+
+def test_copies_are_one_passage_to_a_cross_encoder():
+    class OwnScoreIsLow(SharedWords):
+        bounds = (-11.6, 11.4)
+
+        def _shared(self, a, b):
+            return 7.0 if a.split()[0] == b.split()[0] else -9.0
+
+    texts = ["tea one", "tea one", "coffee two", "clay three"]
+    corpus = chunks_of(texts)
+    for sigma in ("auto", 0.05, 0.1):
+        picked = retriever(OwnScoreIsLow(), reranker_type="crossencoder", top_k=3, sigma=sigma).retrieve(
+            "tea", corpus
+        )
+        assert len({chunk.text for chunk in picked}) == 3
+
+
+def test_search_takes_what_select_takes():
+    dart = retriever(top_k=2)
+    assert dart.search(QUERY, CORPUS, method="mmr").metadata["method"] == "mmr"
+    assert len(dart.search(QUERY, CORPUS, k=7)) == 7
+    assert len(dart.search(QUERY, CORPUS, token_budget=10_000)) == 10
+    with pytest.raises(ConfigError, match="both in must_include and in exclude"):
+        dart.search(QUERY, CORPUS, must_include=["c1"], exclude=["c1"])
+    for corpus in (None, ["a"], "text"):
+        with pytest.raises(ValueError, match="corpus must be a list of Chunk"):
+            dart.retrieve(QUERY, corpus)
+    with pytest.raises(ConfigError, match="compares passages by cosine"):
+        retriever(SharedWords(), distance="euclidean")
+    assert isinstance(dart._compute_dartboard_score([], 0, [0.0], [[0.0]]), float)
+
+
+def test_a_vector_spoilt_later_is_named():
+    corpus = chunks_of(TEXTS)
+    corpus[3].embedding[:] = np.nan
+    with pytest.raises(ValueError, match="embedding of chunk 'c3' contains NaN"):
+        retriever().retrieve(QUERY, corpus)
+
+
+def test_a_vocabulary_of_the_configured_size(tmp_path, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
+    dart = DartboardRetriever.with_vocabulary(DartboardConfig(token_vocab_size=1000), WordBag())
+    assert dart._tokens.vocabulary.shape == (1000, 32)
+    assert dart.search(QUERY, CORPUS).metadata["targets"] == "vocabulary"

@@ -77,9 +77,24 @@ def test_dataset():
     assert Dataset("d", [chunk("a")], ["why?"], {"why?": ["a"]}).query_ids == ["why?"]
 
 
+def test_keys_of_the_ground_truth_name_the_queries_in_order():
+    data = Dataset("d", [chunk("a"), chunk("b")], ["why?", "how?"], {"q1": ["a"], "q2": ["b"]})
+    assert data.query_ids == ["q1", "q2"]
+
+
+def test_unusable_kinds_of_numbers():
+    for bad in (np.array([1j, 2]), np.array(["2020-01-01"], dtype="datetime64[D]"), np.array(["1", "2"])):
+        with pytest.raises(InvalidInputError, match="of numbers"):
+            check_vector(bad)
+    with pytest.raises(InvalidInputError, match="scores must be finite"):
+        RetrievalResult("q", [chunk("a")], [float("nan")])
+    assert chunk("a") != chunk("a")
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        ({"queries": ["why?", " "]}, "a query is empty"),
         ({"name": ""}, "needs a name"),
         ({"query_ids": ["q1"]}, "1 query ids for 2 queries"),
         ({"query_ids": ["q1", "q1"]}, "'q1' occurs twice"),

@@ -13,7 +13,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from dartboard.cli.comparison import RUNS, Comparison, Outcome, Pick
+from dartboard.cli.comparison import Comparison, Outcome, Pick
 from dartboard.cli.demo_corpus import Question, questions
 from dartboard.cli.terminal import can_draw
 
@@ -161,7 +161,7 @@ def _summary(comparison: Comparison) -> Group:
 def _numbers(outcomes: Sequence[Outcome]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("")
-    for name in ("themes", "facts", "mean similarity", "weakest", "covered", "ms"):
+    for name in ("themes", "facts", "mean similarity", "weakest", "covered"):
         table.add_column(name, justify="right")
     for outcome in outcomes:
         table.add_row(
@@ -171,7 +171,6 @@ def _numbers(outcomes: Sequence[Outcome]) -> Table:
             f"{fmean(outcome.similarities):.2f}",
             f"{min(outcome.similarities):.2f}",
             f"{outcome.coverage:.1%}",
-            f"{outcome.milliseconds:.1f}",
             style="bold green" if outcome.name == "dartboard" else "",
         )
     return table
@@ -188,8 +187,7 @@ def _reading(comparison: Comparison) -> Iterator[Text]:
     yield _point("Dartboard", f"{source}. Proved: no set of {k} covers more than {most:.1%}.")
     yield Text(
         "Themes and facts are the corpus's own labels. Covered is what Dartboard maximises, so it is "
-        f"built to lead there. ms: to select and to work out these numbers, best of {RUNS}. "
-        "An illustration on invented text, not a benchmark.",
+        "built to lead there. An illustration on invented text, not a benchmark.",
         style="dim",
     )
 

@@ -19,7 +19,11 @@ from dartboard.errors import ConfigError, InvalidInputError
 
 Progress = Callable[[int], None]
 
-_PROBE = "The quick brown fox jumps over the lazy dog."
+_PROBES = [
+    "The quick brown fox jumps over the lazy dog.",
+    "Consumers fall behind when messages take long to handle.",
+    "def add(a, b): return a + b",
+]
 
 
 class EmbeddingModel(ABC):
@@ -43,11 +47,12 @@ class EmbeddingModel(ABC):
     def fingerprint(self) -> str:
         """An id that changes when the vectors would: the key of caches and of index manifests.
 
-        A model that does not say what its weights are is known by what it makes of one sentence:
-        sixteen entries of that vector, rounded so coarsely that another processor rounds the same.
+        A model that does not say what its weights are is known by what it makes of a few sentences: all
+        entries of their vectors, rounded so coarsely that another processor mostly rounds the same.
+        Where it does not, a cache misses; it never lies.
         """
-        vector = self.encode_documents([_PROBE])[0].astype(np.float64)
-        coarse = np.round(vector[:16] / np.sqrt(np.mean(vector**2)), 1) + 0.0
+        vectors = self.encode_documents(_PROBES).astype(np.float64)
+        coarse = np.round(vectors / np.sqrt(np.mean(vectors**2)), 2) + 0.0
         digest = hashlib.sha256(coarse.tobytes()).hexdigest()[:16]
         return f"{type(self).__module__}.{type(self).__qualname__}:{self.embedding_dim}:{digest}"
 
@@ -69,6 +74,7 @@ class EmbeddingModel(ABC):
         This base knows no tasks and encodes all texts alike.
         """
         listed = check_texts(texts)
+        check_task(task)
         check_batch_size(batch_size)
         raw = self.encode(listed, batch_size) if listed else np.empty((0, self.embedding_dim))
         vectors = check_vectors(raw, count=len(listed), dim=self.embedding_dim, model_name=self.name)
@@ -168,7 +174,7 @@ class BatchModel(TaskModel):
         vectors = np.empty((len(listed), self.embedding_dim), dtype=np.float32)
         done = 0
         for rows in batches_by_length(listed, batch_size):
-            raw = self._encode_batch([listed[row] for row in rows], TaskType(task))
+            raw = self._encode_batch([listed[row] for row in rows], check_task(task))
             vectors[rows] = check_vectors(raw, count=len(rows), dim=self.embedding_dim, model_name=self.name)
             done += len(rows)
             if progress:
@@ -180,6 +186,14 @@ def batches_by_length(texts: Sequence[str], batch_size: int) -> list[list[int]]:
     """The indices of the texts in batches, longest texts first: running out of memory shows at once."""
     order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
+def check_task(task: TaskType | str) -> TaskType:
+    """A known task, also by name."""
+    try:
+        return TaskType(task)
+    except ValueError:
+        raise ConfigError(f"unknown task {task!r}: choose one of {', '.join(TaskType)}") from None
 
 
 def check_batch_size(batch_size: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dartboard.embeddings.base import check_batch_size
 from dartboard.embeddings.checks import check_texts
-from dartboard.embeddings.pairs import Scores
+from dartboard.embeddings.pairs import PAPER_BOUNDS, Scores
 from dartboard.errors import MissingExtraError, ModelError
 
 
@@ -44,7 +44,7 @@ class CrossEncoder:
     @property
     def bounds(self) -> tuple[float, float]:
         """The range of logits that the paper rescales by."""
-        return (-11.6, 11.4)
+        return PAPER_BOUNDS
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
         """``(n,)`` logits of the query with each passage."""

@@ -55,8 +55,9 @@ class LateInteraction:
 
     def score_matrix(self, passages: Sequence[str]) -> Scores:
         """``(n, n)``: the average of both directions, since MaxSim itself is not symmetric."""
-        blocks = list(self._blocks(passages))
-        directed = np.empty((len(passages), len(passages)), dtype=np.float64)
+        texts = check_texts(passages)
+        blocks = list(self._blocks(texts))
+        directed = np.empty((len(texts), len(texts)), dtype=np.float64)
         for at, rows in enumerate(blocks):
             for columns in blocks[at:]:
                 cosines = rows.tokens @ columns.tokens.T

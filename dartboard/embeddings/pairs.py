@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 Scores = npt.NDArray[np.float64]
 
+PAPER_BOUNDS = (-11.6, 11.4)
+"""Logits of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
+
 
 class PairScorer(Protocol):
     """Scores pairs of texts; higher is closer.

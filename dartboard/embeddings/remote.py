@@ -51,6 +51,8 @@ class Patience:
 
 PATIENCE = Patience()
 
+_WORTH_ANOTHER_TRY = frozenset({408, 429})
+
 
 class Endpoint:
     """Posts JSON and returns JSON; asks again where that can help, and never shows the key."""
@@ -71,20 +73,20 @@ class Endpoint:
         self._client = httpx.Client(headers=dict(headers), timeout=patience.timeout)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The decoded answer; 429, 5xx and broken connections are tried again, other refusals are not."""
+        """The decoded answer; 408, 429, 5xx and broken connections are tried again, other refusals not."""
         url = f"{self.base_url}{path}"
         trouble = ""
         for attempt in range(self._patience.attempts):
             asked = None
             try:
-                response = self._client.post(url, json=body)
-            except httpx.TransportError as error:
+                response = self._answer(url, body)
+            except (httpx.TransportError, httpx.DecodingError) as error:
                 trouble = f"{type(error).__name__} {error}".strip()
             else:
                 if response.is_success:
                     return self._decoded(url, response)
                 trouble = f"HTTP {response.status_code} {response.text[:300]}"
-                if response.status_code != 429 and response.status_code < 500:
+                if response.status_code not in _WORTH_ANOTHER_TRY and response.status_code < 500:
                     raise EndpointError(self._hidden(f"{url} refused: {trouble}"))
                 asked = _retry_after(response)
             if attempt + 1 < self._patience.attempts:
@@ -95,6 +97,18 @@ class Endpoint:
             self._hidden(f"{url} failed {self._patience.attempts} times, at last with: {trouble}")
         )
 
+    def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
+        """The whole response within the timeout, however slowly its bytes come in."""
+        ends = time.monotonic() + self._patience.timeout
+        with self._client.stream("POST", url, json=body) as response:
+            content = bytearray()
+            for part in response.iter_bytes():
+                content += part
+                if time.monotonic() > ends:
+                    raise httpx.ReadTimeout(f"no whole answer within {self._patience.timeout:g} s")
+        decoded = {name: value for name, value in response.headers.items() if name != "content-encoding"}
+        return httpx.Response(response.status_code, headers=decoded, content=bytes(content))
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
@@ -102,7 +116,7 @@ class Endpoint:
     def _decoded(self, url: str, response: httpx.Response) -> Any:
         try:
             return response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             start = response.text[:100]
             raise EndpointError(self._hidden(f"{url} answered what is not JSON: {start!r}")) from None
 
@@ -180,9 +194,12 @@ class RemoteModel(BatchModel):
 
     def _vectors(self, answers: list[Any]) -> Vectors:
         try:
+            raw = np.array(answers)
+            if raw.dtype.kind not in "fiu":
+                raise TypeError(raw.dtype)
             with np.errstate(over="ignore"):
-                vectors = np.array(answers, dtype=np.float32)
-        except (TypeError, ValueError):
+                vectors = raw.astype(np.float32)
+        except (TypeError, ValueError, OverflowError):
             raise EndpointError(
                 f"{self!r} answered vectors that are not lists of numbers of one length"
             ) from None

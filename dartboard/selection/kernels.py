@@ -57,7 +57,7 @@ def direct(vectors: FloatArray, distance: Distance, dtype: type = np.float64) ->
     """A copy of the vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
     if distance == "scaled_cosine":
         return unit_rows(vectors, dtype)
-    if np.abs(vectors).max() > LARGEST_COMPONENT:
+    if float(np.abs(vectors).max()) > LARGEST_COMPONENT:
         raise InvalidInputError(
             f"Euclidean distances need components up to {LARGEST_COMPONENT:g}: scale them"
         )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -63,11 +64,16 @@ class LocalServer:
                     return
                 status, body, headers = reply
                 self.send_response(status)
-                for name, value in ({"content-length": str(len(body))} | headers).items():
+                parts = [body] if isinstance(body, bytes) else body
+                if isinstance(body, bytes):
+                    headers = {"content-length": str(len(body))} | headers
+                for name, value in headers.items():
                     self.send_header(name, value)
                 self.end_headers()
                 if with_body:
-                    self.wfile.write(body)
+                    with suppress(ConnectionError):
+                        for part in parts:
+                            self.wfile.write(part)
 
             def handle_error(self) -> None:
                 pass

@@ -151,3 +151,19 @@ def test_batches_cover_every_text_once(texts, size):
     batches = batches_by_length(texts, size)
     assert sorted(index for batch in batches for index in batch) == list(range(len(texts)))
     assert all(len(batch) <= size for batch in batches)
+
+
+def test_an_unknown_task_is_refused_by_name():
+    with pytest.raises(ConfigError, match="unknown task 'nonsense': choose one of RETRIEVAL_QUERY"):
+        SpecModel().encode_task(["a"], "nonsense")
+
+
+def test_models_that_differ_anywhere_have_other_fingerprints():
+    class Shifted(SpecModel):
+        def encode(self, texts, batch_size=32):
+            vectors = np.array(super().encode(texts, batch_size))
+            vectors[:, -1] += 1.0
+            return vectors
+
+    Shifted.__qualname__, Shifted.__module__ = SpecModel.__qualname__, SpecModel.__module__
+    assert Shifted().fingerprint != SpecModel().fingerprint

@@ -136,7 +136,19 @@ def truncated(request):
     return 200, b'{"data": [', {"content-length": "1000"}
 
 
-@pytest.mark.parametrize("trouble", [status(429), status(500), status(503), drop, slow, truncated])
+def false_gzip(request):
+    return 200, b"not gzip at all", {"content-encoding": "gzip"}
+
+
+def dripping(request):
+    """Each byte comes in time, the answer does not."""
+    return 200, (b" " for _ in range(100) if time.sleep(0.05) is None), {"content-length": "100"}
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [status(408), status(429), status(500), status(503), drop, slow, truncated, false_gzip, dripping],
+)
 def test_passing_trouble_is_outlived(openai, trouble):
     server, model = openai(sequence(trouble, trouble, openai_answer), dimensions=4)
     np.testing.assert_allclose(model.encode("a"), unit(["a"]), atol=1e-6)
@@ -151,6 +163,8 @@ def test_passing_trouble_is_outlived(openai, trouble):
         (drop, "failed 3 times, at last with: RemoteProtocolError"),
         (slow, "failed 3 times, at last with: ReadTimeout"),
         (truncated, "failed 3 times, at last with: RemoteProtocolError"),
+        (false_gzip, "failed 3 times, at last with: DecodingError"),
+        (dripping, "failed 3 times, at last with: ReadTimeout no whole answer within 0.3 s"),
     ],
 )
 def test_lasting_trouble_is_told(openai, trouble, message):
@@ -179,6 +193,10 @@ def data(*rows):
         ),
         (data({"index": 0}, {"index": 1}), "usable index"),
         (data(7, 8), "usable index"),
+        (status(200, b"[" * 100_000), "not JSON"),
+        (data({"embedding": [10**400, 1, 2, 3]}, {"embedding": [1, 2, 3, 4]}), "lists of numbers"),
+        (data({"embedding": [True] * 4}, {"embedding": [False] * 4}), "lists of numbers"),
+        (data({"embedding": ["1"] * 4}, {"embedding": ["2"] * 4}), "lists of numbers"),
         (data({"embedding": "%%%"}, {"embedding": "%%%"}), "usable index"),
         (data({"embedding": [1, 2, 3, 4]}, {"embedding": [1, 2]}), "of one length"),
         (data({"embedding": ["x"] * 4}, {"embedding": ["x"] * 4}), "lists of numbers"),

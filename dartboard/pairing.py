@@ -1,0 +1,71 @@
+"""Pools whose closeness comes from a pair scorer: the crossencoder and hybrid variants.
+
+Each distinct text is scored once, so that passages with the same words are the same to the scorer, whatever
+it makes of a text paired with itself.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dartboard.config import ScoreScaling
+from dartboard.embeddings.pairs import PAPER_BOUNDS, PairScorer
+from dartboard.errors import InvalidInputError
+from dartboard.selection import Pool, from_distances
+from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.building import Auto, log_softmax
+from dartboard.types import FloatArray, IntArray
+
+
+def crossencoder_pool(
+    scorer: PairScorer, query: str, texts: Sequence[str], sigma: float | Auto, scaling: ScoreScaling
+) -> Pool:
+    """Pair scores on both sides, made distances: ``1 - score`` brought to [0, 1]."""
+    distinct, places = _distinct(texts)
+    between = 1.0 - rescaled(scorer.score_matrix(distinct), scorer, scaling)
+    np.fill_diagonal(between, 0.0)  # a passage stands in for itself, whatever the scorer says
+    to_query = 1.0 - rescaled(scorer.score(query, distinct), scorer, scaling)
+    return from_distances(to_query[places], between[np.ix_(places, places)], sigma=sigma)
+
+
+def hybrid_pool(
+    scorer: PairScorer, query: str, texts: Sequence[str], sigma: float | Auto, by_vector: Pool
+) -> Pool:
+    """``softmax(score / σ)`` on the query's side, the scaled cosine similarity between passages.
+
+    Where the targets are a vocabulary, which no pair scorer knows, the scores say which pick is first.
+    """
+    distinct, places = _distinct(texts)
+    scores = _finite(scorer.score(query, distinct))[places]
+    if by_vector.targets_are == "vocabulary":
+        return by_vector.reweighted(log_softmax(scores))
+    spread = Sigma(float(scores.std()) or 1.0, "scores") if sigma == "auto" else by_vector.sigma
+    return by_vector.with_cosine_kernel(spread).reweighted(log_softmax(scores, spread.value))
+
+
+def rescaled(scores: FloatArray, scorer: PairScorer, scaling: ScoreScaling) -> FloatArray:
+    """Pair scores brought to [0, 1]."""
+    scores = _finite(scores)
+    if scaling == "sigmoid":
+        sigmoid: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+        return sigmoid
+    low, high = scores.min(), scores.max()
+    if scaling == "bounds":
+        low, high = getattr(scorer, "bounds", PAPER_BOUNDS)
+    if high <= low:
+        return np.full_like(scores, 0.5)
+    clipped: FloatArray = np.clip((scores - low) / (high - low), 0.0, 1.0)
+    return clipped
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], IntArray]:
+    """Each text once, in order, and for every text which of these it is."""
+    number = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return list(number), np.array([number[text] for text in texts], dtype=np.intp)
+
+
+def _finite(scores: FloatArray) -> FloatArray:
+    scores = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise InvalidInputError("the pair scorer gave NaN or infinity: check its model and the texts")
+    return scores
