@@ -25,7 +25,7 @@ import numpy as np
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import Dartboard, Limits, TopK, bandwidth, from_embeddings
 from dartboard.selection.kernels import unit_rows
-from dartboard.types import FloatArray, IntArray, check_matrix
+from dartboard.types import Dataset, FloatArray, IntArray, check_matrix
 
 FORMAT = 1
 FEWEST_PAIRS = 20
@@ -202,11 +202,43 @@ class Labelled:
                 f"{len(self.names)} names for {len(self.corpus)} passages, "
                 f"{len(self.targets)} target lists for {len(self.queries)} queries: need one each"
             )
+        for name in ("corpus", "queries"):
+            object.__setattr__(self, name, unit_rows(getattr(self, name)))
 
     def nearest(self, query: int, count: int) -> IntArray:
         """Rows of the corpus nearest to a query by cosine, nearest first."""
-        cosine = unit_rows(self.corpus) @ unit_rows(self.queries[query][None])[0]
-        return np.lexsort((np.arange(len(cosine)), -cosine))[:count]
+        cosine = self.corpus @ self.queries[query]
+        count = min(count, len(cosine))
+        near = np.argpartition(-cosine, count - 1)[:count]
+        return near[np.lexsort((near, -cosine[near]))]
+
+
+def labelled_by(dataset: Dataset) -> Labelled:
+    """The pairs of a data set: each query with its kernel where it has one, else with all that is relevant.
+
+    Query vectors are those in ``metadata["query_embeddings"]``.
+    """
+    vectors = dataset.metadata.get("query_embeddings")
+    if vectors is None:
+        raise InvalidInputError(f"data set {dataset.name!r} has no query vectors: prepare it with a model")
+    kernels = dataset.metadata.get("kernels", {})
+    names = [str(chunk.metadata.get("base_id", chunk.id)) for chunk in dataset.chunks]
+    name_of = dict(zip((chunk.id for chunk in dataset.chunks), names, strict=True))
+    targets = [
+        sorted(
+            {
+                name_of[chunk_id]
+                for chunk_id in kernels.get(query_id) or dataset.ground_truth.get(query_id, [])
+            }
+        )
+        for query_id in dataset.query_ids
+    ]
+    return Labelled(
+        corpus=np.stack([chunk.embedding for chunk in dataset.chunks]),
+        queries=np.asarray(vectors),
+        names=names,
+        targets=targets,
+    )
 
 
 def calibrate(

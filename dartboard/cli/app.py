@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from dartboard.cli.calibrate import calibrate
+from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
 from dartboard.cli.terminal import forward_warnings
 from dartboard.errors import DartboardError
@@ -24,6 +26,8 @@ app = typer.Typer(
     name="dartboard", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
+app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
+app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
 
 
 def _show_version(wanted: bool) -> None:

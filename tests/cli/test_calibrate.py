@@ -1,0 +1,60 @@
+"""``dartboard calibrate`` on a data set that is always there."""
+
+import json
+
+import pytest
+
+from dartboard.calibration import Calibration, labelled_by
+from dartboard.cli.app import main
+from dartboard.datasets import load_dataset
+from dartboard.errors import InvalidInputError
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path_factory.getbasetemp() / "calibrate-cache"))
+
+
+def test_json_is_the_calibration_that_is_written(capsys, tmp_path):
+    out = tmp_path / "calibration.json"
+    assert main(["calibrate", "--dataset", "synthetic_query_focused", "--json", "--out", str(out)]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    kept = Calibration.load(out)
+    assert shown["kind"] == kept.kind and shown["sigma"]["value"] == kept.sigma.value
+    assert kept.sigma.low < kept.sigma.value < kept.sigma.high and kept.sigma.pairs >= 20
+    assert set(kept.held_out["default"]) == {"as it is", "with near-copies"}
+    assert (
+        kept.held_out["default"]["with near-copies"] > kept.held_out["nearest neighbours"]["with near-copies"]
+    )
+
+
+def test_the_page_says_what_to_use_and_why(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    out = tmp_path / "c.json"
+    assert main(["calibrate", "--dataset", "synthetic_query_focused", "-k", "3", "--out", str(out)]) == 0
+    page = capsys.readouterr().out
+    assert "95 % interval" in page and "recall@3 on held-out queries" in page
+    assert "Use " in page and "Written to" in page
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path, capsys):
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in files:
+        assert (
+            main(["calibrate", "--dataset", "synthetic_query_focused", "--seed", "3", "--out", str(file)])
+            == 0
+        )
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_an_unknown_data_set_is_one_line(capsys, tmp_path):
+    assert main(["calibrate", "--dataset", "nowhere", "--data", str(tmp_path)]) == 1
+    error = capsys.readouterr().err.strip()
+    assert "nowhere" in error and "Traceback" not in error
+
+
+def test_a_data_set_without_query_vectors_is_refused():
+    data = load_dataset("synthetic_query_focused")
+    del data.metadata["query_embeddings"]
+    with pytest.raises(InvalidInputError, match="has no query vectors"):
+        labelled_by(data)
