@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dartboard.datasets.adversarial import make_adversarial
     from dartboard.datasets.beir import load_beir, write_beir
+    from dartboard.datasets.catalogue import DatasetInfo, list_datasets
     from dartboard.datasets.clustered import make_clustered
+    from dartboard.datasets.loading import load_dataset, load_text
+    from dartboard.datasets.mined import load_mined
+    from dartboard.datasets.msmarco import load_msmarco
+    from dartboard.datasets.multihop import load_hotpotqa, load_musique
     from dartboard.datasets.pieces import embedded_text
     from dartboard.datasets.preparing import PreparedDataset, prepare, prepare_on_disk
     from dartboard.datasets.progress import progress_bar
     from dartboard.datasets.query_focused import make_query_focused
+    from dartboard.datasets.redundancy import with_redundancy
+    from dartboard.datasets.rgb import load_rgb
     from dartboard.datasets.synthetic import SyntheticDatasetConfig
     from dartboard.datasets.text import Passage, PassageStream, TextDataset
     from dartboard.datasets.trec import (
@@ -28,13 +35,22 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "DatasetInfo": "catalogue",
     "Passage": "text",
     "PassageStream": "text",
     "PreparedDataset": "preparing",
     "SyntheticDatasetConfig": "synthetic",
     "TextDataset": "text",
     "embedded_text": "pieces",
+    "list_datasets": "catalogue",
     "load_beir": "beir",
+    "load_dataset": "loading",
+    "load_hotpotqa": "multihop",
+    "load_mined": "mined",
+    "load_msmarco": "msmarco",
+    "load_musique": "multihop",
+    "load_rgb": "rgb",
+    "load_text": "loading",
     "make_adversarial": "adversarial",
     "make_clustered": "clustered",
     "make_query_focused": "query_focused",
@@ -44,6 +60,7 @@ _HOMES = {
     "read_qrels": "trec",
     "read_run": "trec",
     "read_subtopics": "trec",
+    "with_redundancy": "redundancy",
     "write_beir": "beir",
     "write_qrels": "trec",
     "write_run": "trec",
@@ -51,13 +68,22 @@ _HOMES = {
 }
 
 __all__ = [
+    "DatasetInfo",
     "Passage",
     "PassageStream",
     "PreparedDataset",
     "SyntheticDatasetConfig",
     "TextDataset",
     "embedded_text",
+    "list_datasets",
     "load_beir",
+    "load_dataset",
+    "load_hotpotqa",
+    "load_mined",
+    "load_msmarco",
+    "load_musique",
+    "load_rgb",
+    "load_text",
     "make_adversarial",
     "make_clustered",
     "make_query_focused",
@@ -67,6 +93,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "read_subtopics",
+    "with_redundancy",
     "write_beir",
     "write_qrels",
     "write_run",

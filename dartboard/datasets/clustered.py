@@ -16,11 +16,15 @@ from dartboard.datasets.synthetic import Directions, SyntheticDatasetConfig, Wor
 from dartboard.errors import ConfigError
 from dartboard.types import Chunk, Dataset
 
+DEFAULT_QUERIES = 20
+
 _VOCABULARY = 12
 _SENTENCE = 14
 
 
-def make_clustered(config: SyntheticDatasetConfig | None = None, *, num_queries: int = 20) -> Dataset:
+def make_clustered(
+    config: SyntheticDatasetConfig | None = None, *, num_queries: int = DEFAULT_QUERIES
+) -> Dataset:
     """Clusters whose cosines lie in the configured bands, and queries about two or more of them.
 
     A query lies between the clusters that it is about, nearest to the first: all their chunks are

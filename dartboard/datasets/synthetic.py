@@ -13,8 +13,7 @@ WITHIN_BAND = 0.1
 BETWEEN_BAND = 0.2
 """How far cosines spread: .8 to .9 within a cluster and .2 to .4 between clusters, by default."""
 
-_CONSONANTS = "bdfgklmnprstvz"
-_VOWELS = "aeiou"
+_SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +95,7 @@ class Words:
         """Words that were not given out before."""
         drawn: list[str] = []
         while len(drawn) < count:
-            word = "".join(self._syllable() for _ in range(3))
+            word = self._word()
             if word not in self._used:
                 self._used.add(word)
                 drawn.append(word)
@@ -107,5 +106,5 @@ class Words:
         chosen = self._rng.choice(vocabulary, length)
         return " ".join(chosen).capitalize() + "."
 
-    def _syllable(self) -> str:
-        return str(self._rng.choice(list(_CONSONANTS))) + str(self._rng.choice(list(_VOWELS)))
+    def _word(self) -> str:
+        return "".join(_SYLLABLES[place] for place in self._rng.integers(len(_SYLLABLES), size=3))

@@ -13,14 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from dartboard.datasets.rows import Place, lines
 from dartboard.datasets.text import Facets, Qrels
 from dartboard.errors import ConfigError, DatasetError
-from dartboard.types import Hit
 
-Run = dict[str, list[Hit]]
+Ranking = Sequence[str] | Mapping[str, float]
+"""Ids from the best down, or ids with their scores."""
 
 
 def read_qrels(path: str | Path) -> Qrels:
@@ -82,45 +80,47 @@ def write_subtopics(facets: Facets, path: str | Path) -> None:
     )
 
 
-def read_run(path: str | Path) -> Run:
-    """Rankings, best first: by falling score, then by the rank that the file gives."""
-    ranked: dict[str, dict[str, tuple[float, int]]] = {}
+def read_run(path: str | Path) -> dict[str, dict[str, float]]:
+    """``{query_id: {passage_id: score}}``, best first by trec_eval's rule: falling score, then falling id.
+
+    As in trec_eval, the ranks that stand in the file say nothing.
+    """
+    scores: dict[str, dict[str, float]] = {}
     for place, parts in _columns(Path(path)):
         if len(parts) != 6:
             raise place.error(f"expected 'query Q0 passage rank score tag', got {len(parts)} columns")
         query_id, _, passage_id, rank, score, _ = parts
-        row = ranked.setdefault(query_id, {})
+        _integer(place, "rank", rank)
+        row = scores.setdefault(query_id, {})
         if passage_id in row:
             raise place.error(f"passage {passage_id!r} is ranked twice for query {query_id!r}")
-        row[passage_id] = (-_score(place, score), _integer(place, "rank", rank))
-    return {
-        query_id: [
-            Hit(passage_id, -negative)
-            for passage_id, (negative, _) in sorted(row.items(), key=lambda item: (item[1], item[0]))
-        ]
-        for query_id, row in ranked.items()
-    }
+        row[passage_id] = _score(place, score)
+    return {query_id: dict(_by_score(row)) for query_id, row in scores.items()}
 
 
-def write_run(run: Mapping[str, Sequence[Hit]], path: str | Path, *, tag: str = "dartboard") -> None:
-    """Write rankings, best first, so that every tool reads the same order.
+def write_run(run: Mapping[str, Ranking], path: str | Path, *, tag: str = "dartboard") -> None:
+    """Write rankings: ids with their scores, or lists of ids from the best down.
 
-    trec_eval keeps scores as 32-bit floats and orders equal ones by passage id, whatever rank stands
-    beside them. So scores are written in that precision, and a score that ties with the one before is
-    lowered by the smallest step.
+    A list has no scores, and tools order by score alone: its first of n passages is written with score n,
+    its last with 1, so that every tool reads the same order.
     """
     written = []
-    for query_id, hits in run.items():
-        previous = np.float32(np.inf)
-        for rank, (passage_id, score) in enumerate(hits, start=1):
-            if not math.isfinite(score) or (rank > 1 and score > hits[rank - 2].score):
-                raise DatasetError(
-                    f"run of query {query_id!r}: score {score} at rank {rank} is not finite or rises: "
-                    "give hits best first"
-                )
-            previous = min(np.float32(score), np.nextafter(previous, np.float32(-np.inf)))
-            written.append(f"{_word(query_id)} Q0 {_word(passage_id)} {rank} {previous!s} {_word(tag)}")
+    for query_id, ranking in run.items():
+        if isinstance(ranking, Mapping):
+            scored = _by_score(ranking)
+        else:
+            scored = [(one, float(len(ranking) - place)) for place, one in enumerate(ranking)]
+        if len({passage_id for passage_id, _ in scored}) < len(scored):
+            raise DatasetError(f"run of query {query_id!r} ranks a passage twice")
+        for rank, (passage_id, score) in enumerate(scored, start=1):
+            if not math.isfinite(score):
+                raise DatasetError(f"run of query {query_id!r}: passage {passage_id!r} has score {score}")
+            written.append(f"{_word(query_id)} Q0 {_word(passage_id)} {rank} {float(score)!r} {_word(tag)}")
     _write(path, written)
+
+
+def _by_score(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)
 
 
 def _columns(path: Path) -> Iterator[tuple[Place, list[str]]]:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from dartboard.datasets import Passage, TextDataset, load_beir, prepare, prepare_on_disk
 from dartboard.datasets.cleaning import clean
+from dartboard.datasets.locking import locked
 from dartboard.datasets.splitting import sentences, split
 from dartboard.datasets.vector_index import build_index, open_index, search_index
 from dartboard.datasets.vector_rows import VectorRows
@@ -212,6 +214,29 @@ def test_a_large_index_finds_most_of_it(tmp_path):
     assert found > 0.8
 
 
+def test_one_process_at_a_time(tmp_path, caplog):
+    entered = threading.Event()
+
+    def enter():
+        with locked(tmp_path / "lock"):
+            entered.set()
+
+    with caplog.at_level(logging.WARNING), locked(tmp_path / "lock"):
+        thread = threading.Thread(target=enter)
+        thread.start()
+        assert not entered.wait(0.1)
+    thread.join(timeout=10)
+    assert entered.is_set()
+    assert "waiting for another process" in caplog.text
+
+
+def test_the_default_model_and_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
+    dataset = prepare(tiny())
+    assert Path(dataset.metadata["prepared"]).parent == tmp_path / "datasets"
+    assert dataset.chunks[0].embedding.shape == (384,)
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -236,7 +261,11 @@ def start(folder, cache, log):
 
 
 def kept_rows(cache):
-    return sum(path.stat().st_size // 32 for path in cache.glob("*/passages.f32"))
+    """What the journal has: a kill may fall between a block and its line, and then the block is lost."""
+    journals = [path.read_text() for path in cache.glob("*/passages.blocks")]
+    return sum(
+        int(line.split()[0]) for text in journals for line in text.splitlines(True) if line[-1] == "\n"
+    )
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path):

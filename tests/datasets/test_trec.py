@@ -4,7 +4,6 @@ import pytest
 
 from dartboard.datasets import read_qrels, read_run, read_subtopics, write_qrels, write_run, write_subtopics
 from dartboard.errors import ConfigError, DatasetError
-from dartboard.types import Hit
 from tests.datasets.folders import write_text
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 3, "d": -1}}
@@ -66,22 +65,23 @@ def test_subtopics_survive_a_round_trip(tmp_path):
 
 
 def test_runs_survive_a_round_trip(tmp_path):
-    run = {"q1": [Hit("b", 2.5), Hit("a", 0.1), Hit("c", -1.0)], "q2": [Hit("a", 1.0)]}
+    run = {"q1": {"b": 2.5, "a": 0.1, "c": -1.0}, "q2": {"a": 1 / 3}}
     write_run(run, tmp_path / "run", tag="mine")
     assert read_run(tmp_path / "run") == run
     assert (tmp_path / "run").read_text().splitlines()[1] == "q1 Q0 a 2 0.1 mine"
 
 
-def test_ties_are_written_so_that_every_tool_keeps_the_order(tmp_path):
-    write_run({"q": [Hit("a", 1.0), Hit("z", 1.0), Hit("m", 1.0), Hit("b", 0.5)]}, tmp_path / "run")
-    read = read_run(tmp_path / "run")["q"]
-    assert [hit.chunk_id for hit in read] == ["a", "z", "m", "b"]
-    assert read[0].score > read[1].score > read[2].score > 0.999
+def test_lists_are_written_so_that_every_tool_keeps_their_order(tmp_path):
+    write_run({"q": ["m", "z", "a"]}, tmp_path / "run")
+    assert read_run(tmp_path / "run") == {"q": {"m": 3.0, "z": 2.0, "a": 1.0}}
+    assert list(read_run(tmp_path / "run")["q"]) == ["m", "z", "a"]
 
 
-def test_runs_are_ordered_by_score_then_rank(tmp_path):
+def test_runs_are_ordered_as_trec_eval_does(tmp_path):
     content = "q Q0 a 3 1.0 t\nq Q0 b 2 1.0 t\nq\tQ0\tc\t9\t 4e0\tt\n"
-    assert [hit.chunk_id for hit in read_run(write_text(tmp_path / "r", content))["q"]] == ["c", "b", "a"]
+    assert list(read_run(write_text(tmp_path / "r", content))["q"]) == ["c", "b", "a"]
+    write_run({"q": {"a": 1.0, "b": 1.0, "c": 2.0}}, tmp_path / "run")
+    assert [line.split()[2] for line in (tmp_path / "run").read_text().splitlines()] == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,7 @@ def test_malformed_runs(tmp_path, content, complaint):
         read_run(write_text(tmp_path / "r", content))
 
 
-@pytest.mark.parametrize(
-    "hits", [[Hit("a", 1.0), Hit("b", 2.0)], [Hit("a", float("nan"))], [Hit("a b", 1.0)]]
-)
-def test_runs_that_cannot_be_written(tmp_path, hits):
+@pytest.mark.parametrize("ranking", [["a", "a"], {"a": float("nan")}, {"a b": 1.0}, [""]])
+def test_runs_that_cannot_be_written(tmp_path, ranking):
     with pytest.raises(DatasetError):
-        write_run({"q": hits}, tmp_path / "run")
+        write_run({"q": ranking}, tmp_path / "run")

@@ -1,0 +1,174 @@
+"""Fetch public data sets into the data folder, or say what to put where without a network.
+
+Archives are checked against the sums that their publishers give, and only the files that a loader reads
+are taken out of them, under names of our own. An interrupted download goes on where it stopped.
+"""
+
+import hashlib
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from dartboard.datasets.progress import Listener, ignore
+from dartboard.errors import DatasetError
+
+_BEIR = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
+_RGB = "https://raw.githubusercontent.com/chen700564/RGB/65ec39e40e7dc9abb50e9bf1b4f32be3f6f16615/data"
+_MSMARCO = "https://msmarco.z22.web.core.windows.net/msmarcoranking/collectionandqueries.tar.gz"
+_HOTPOT = "https://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json"
+
+_BEIR_LAYOUT = "corpus.jsonl, queries.jsonl and qrels/test.tsv"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a data set comes from, and which files its folder needs."""
+
+    url: str
+    layout: str
+    md5: str | None = None
+    wanted: tuple[str, ...] = ()
+    """Patterns of the files to take out of an archive; none where the download itself is the file."""
+
+
+def _beir(name: str, md5: str) -> Source:
+    return Source(
+        url=f"{_BEIR}/{name}.zip",
+        md5=md5,
+        layout=_BEIR_LAYOUT,
+        wanted=("corpus.jsonl", "queries.jsonl", "qrels/*.tsv"),
+    )
+
+
+SOURCES: dict[str, Source] = {
+    "arguana": _beir("arguana", "8ad3e3c2a5867cdced806d6503f29b99"),
+    "fiqa": _beir("fiqa", "17918ed23cd04fb15047f73e6c3bd9d9"),
+    "hotpotqa": _beir("hotpotqa", "f412724f78b0d91183a0e86805e16114"),
+    "hotpotqa_distractor": Source(url=_HOTPOT, layout="hotpot_dev_distractor_v1.json"),
+    "msmarco": Source(
+        url=_MSMARCO,
+        layout="collection.tsv, queries.dev.small.tsv and qrels.dev.small.tsv",
+        wanted=("collection.tsv", "queries.*.tsv", "qrels.*.tsv"),
+    ),
+    "nfcorpus": _beir("nfcorpus", "a89dba18a62ef92f7d323ec890a0d38d"),
+    "nq": _beir("nq", "d4d3d2e48787a744b6f6e691ff534307"),
+    "rgb_en": Source(url=f"{_RGB}/en.json", layout="en.json"),
+    "rgb_en_fact": Source(url=f"{_RGB}/en_fact.json", layout="en_fact.json"),
+    "rgb_en_int": Source(url=f"{_RGB}/en_int.json", layout="en_int.json"),
+    "scifact": _beir("scifact", "5f7d1de60b170fc8027bb7898e2efca1"),
+    "trec-covid": _beir("trec-covid", "ce62140cb23feb9becf6270d0d1fe6d1"),
+}
+
+
+def download(name: str, root: Path, *, progress: Listener | None = None) -> Path:
+    """Fetch a data set of :data:`SOURCES` into ``root/name`` and return that folder."""
+    source = SOURCES[name]
+    folder = root / name
+    listen = progress or ignore
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fetched = _fetch(source, folder / f"{PurePosixPath(source.url).name}.part", name, listen)
+        if source.wanted:
+            _unpack(fetched, source.url, source.wanted, folder)
+            fetched.unlink()
+        else:
+            fetched.replace(folder / PurePosixPath(source.url).name)
+    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+        with suppress(OSError):
+            folder.rmdir()
+        raise DatasetError(
+            f"data set {name!r} could not be fetched from {source.url}: {_reason(error)}. "
+            f"Without network, put {source.layout} into {folder}"
+        ) from error
+    return folder
+
+
+def _fetch(source: Source, part: Path, name: str, listen: Listener) -> Path:
+    """Download to ``part``, after what an earlier attempt left there."""
+    import httpx
+
+    begun = part.stat().st_size if part.exists() else 0
+    headers = {"Range": f"bytes={begun}-"} if begun else {}
+    try:
+        with (
+            httpx.Client(follow_redirects=True, timeout=30) as client,
+            client.stream("GET", source.url, headers=headers) as answer,
+        ):
+            if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+                return _checked(part, source)
+            answer.raise_for_status()
+            resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
+            done = begun if resumed else 0
+            length = answer.headers.get("Content-Length")
+            total = done + int(length) if length else None
+            with part.open("ab" if resumed else "wb") as stream:
+                for block in answer.iter_bytes(_BLOCK):
+                    stream.write(block)
+                    done += len(block)
+                    listen(f"Downloading {name}", done, total)
+    except httpx.HTTPError as error:
+        raise OSError(_reason(error)) from error
+    return _checked(part, source)
+
+
+def _checked(part: Path, source: Source) -> Path:
+    """The file, if it is the one its publisher describes; else it is removed."""
+    if source.md5 is not None:
+        with part.open("rb") as stream:
+            found = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        if found != source.md5:
+            part.unlink()
+            raise OSError(f"its md5 sum is {found}, its publisher gives {source.md5}")
+    return part
+
+
+def _unpack(archive: Path, url: str, wanted: tuple[str, ...], folder: Path) -> None:
+    """Write the wanted members under the part of their names that was asked for, and nothing else."""
+    found = 0
+    for name, content in _members(archive, url):
+        if target := _target(name, wanted, folder):
+            part = target.with_name(f"{target.name}.part")
+            with part.open("wb") as stream:
+                shutil.copyfileobj(content, stream)
+            part.replace(target)
+            found += 1
+    if not found:
+        raise OSError(f"the archive holds none of {', '.join(wanted)}")
+
+
+def _members(archive: Path, url: str) -> Iterator[tuple[str, IO[bytes]]]:
+    """The names and contents of the files in an archive."""
+    if url.endswith(".zip"):
+        with zipfile.ZipFile(archive) as zipped:
+            for info in zipped.infolist():
+                with zipped.open(info) as content:
+                    yield info.filename, content
+        return
+    with tarfile.open(archive) as tarred:
+        for member in tarred:
+            if opened := tarred.extractfile(member) if member.isfile() else None:
+                with opened:
+                    yield member.name, opened
+
+
+def _target(member: str, wanted: tuple[str, ...], folder: Path) -> Path | None:
+    """Where a member goes, or None; only as many of its last names count as the pattern has."""
+    for pattern in wanted:
+        depth = len(PurePosixPath(pattern).parts)
+        tail = PurePosixPath(*PurePosixPath(member).parts[-depth:])
+        if len(tail.parts) == depth and ".." not in tail.parts and tail.match(pattern):
+            target = folder.joinpath(*tail.parts)
+            target.parent.mkdir(exist_ok=True)
+            return target
+    return None
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

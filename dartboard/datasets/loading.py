@@ -1,0 +1,78 @@
+"""A data set by its name: made, read from the data folder, or downloaded into it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dartboard.datasets.catalogue import ROOT_VARIABLE, data_root, find_datasets
+from dartboard.datasets.download import SOURCES, download
+from dartboard.datasets.preparing import prepare
+from dartboard.datasets.progress import Listener
+from dartboard.datasets.text import TextDataset
+from dartboard.embeddings import EmbeddingModel
+from dartboard.errors import DatasetError
+from dartboard.types import Dataset
+
+
+def load_dataset(
+    name: str,
+    root: str | Path | None = None,
+    model: EmbeddingModel | None = None,
+    *,
+    split: str | None = None,
+    cache_dir: str | Path | None = None,
+    progress: Listener | None = None,
+    fetch: bool = True,
+) -> Dataset:
+    """A data set with vectors, by name.
+
+    ``synthetic_clustered``, ``synthetic_query_focused`` and ``synthetic_adversarial`` are made; all others
+    come from ``root`` (see :func:`dartboard.datasets.list_datasets`) and, where they are not there and
+    ``fetch`` allows it, from their publishers. ``model`` is the default model unless given.
+    """
+    if make := _synthetic(model).get(name):
+        return make()
+    text = load_text(name, root, split=split, progress=progress, fetch=fetch)
+    return prepare(text, model, cache_dir=cache_dir, progress=progress)
+
+
+def load_text(
+    name: str,
+    root: str | Path | None = None,
+    *,
+    split: str | None = None,
+    progress: Listener | None = None,
+    fetch: bool = True,
+) -> TextDataset:
+    """As :func:`load_dataset`, before it is embedded; synthetic data sets have no such form."""
+    folder = data_root(root)
+    there = {entry.name: entry for entry in find_datasets(folder)}
+    if name not in there and fetch and name in SOURCES:
+        download(name, folder, progress=progress)
+        there = {entry.name: entry for entry in find_datasets(folder)}
+    if name not in there:
+        raise _missing(name, folder, sorted(there))
+    return there[name].load(split)
+
+
+def _synthetic(model: EmbeddingModel | None) -> dict[str, Callable[[], Dataset]]:
+    from dartboard.datasets.adversarial import make_adversarial
+    from dartboard.datasets.clustered import make_clustered
+    from dartboard.datasets.query_focused import make_query_focused
+
+    return {
+        "synthetic_adversarial": lambda: make_adversarial(model),
+        "synthetic_clustered": make_clustered,
+        "synthetic_query_focused": make_query_focused,
+    }
+
+
+def _missing(name: str, folder: Path, there: list[str]) -> DatasetError:
+    if name in SOURCES:
+        advice = f"put {SOURCES[name].layout} into {folder / name}, or allow the download"
+    else:
+        advice = (
+            f"put it into {folder / name} as a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv), "
+            f"or give another folder (now {folder}, {ROOT_VARIABLE} sets it)"
+        )
+    known = ", ".join([*there, *_synthetic(None)])
+    return DatasetError(f"there is no data set {name!r}: {advice}. There are: {known}")

@@ -1,0 +1,122 @@
+"""MS MARCO passage ranking in its official files, read as a stream: 8.8 million passages need no memory.
+
+::
+
+    collection.tsv                        passage id, text
+    queries.<split>.tsv                   query id, text; also topics.<split>.txt
+    qrels.<split>.tsv | .txt | .trec      query, 0, passage, grade
+
+The names of the TREC Deep Learning tracks are known too: ``msmarco-test2019-queries.tsv`` and
+``2019qrels-pass.txt`` are split ``dl19-passage``, those of 2020 ``dl20-passage``.
+"""
+
+import hashlib
+import heapq
+from collections.abc import Iterator
+from pathlib import Path
+
+from dartboard.datasets.rows import first_existing, lines
+from dartboard.datasets.text import Passage, PassageStream, Qrels, TextDataset
+from dartboard.datasets.trec import read_qrels
+from dartboard.errors import ConfigError, DatasetError
+
+DEFAULT_SPLIT = "dev.small"
+
+_COLLECTIONS = ["collection.tsv", "collection.sample.tsv"]
+_TRACKS = {
+    "dl19-passage": ("msmarco-test2019-queries.tsv", "2019qrels-pass.txt"),
+    "dl20-passage": ("msmarco-test2020-queries.tsv", "2020qrels-pass.txt"),
+}
+
+
+def load_msmarco(
+    path: str | Path, split: str = DEFAULT_SPLIT, *, distractors: int | None = None, seed: int = 0
+) -> TextDataset:
+    """The judged queries of a split, and the collection, which is read when it is iterated.
+
+    With ``distractors`` the corpus is a sample: every judged passage and so many others, chosen by a hash
+    of their ids and ``seed``, so that the order of the file does not matter.
+    """
+    folder = Path(path)
+    if distractors is not None and distractors < 0:
+        raise ConfigError(f"distractors must be >= 0, got {distractors}")
+    collection = collection_file(folder)
+    if collection is None:
+        raise DatasetError(f"{folder / 'collection.tsv'} is missing: MS MARCO's folder holds {_LAYOUT}")
+    query_file, qrels_file = split_files(folder, split)
+    if query_file is None or qrels_file is None:
+        lacking = f"queries.{split}.tsv" if query_file is None else f"qrels.{split}.tsv"
+        there = ", ".join(splits_of(folder)) or "none"
+        raise DatasetError(f"{folder / lacking} is missing: the splits there are: {there}")
+    qrels = read_qrels(qrels_file)
+    texts = _read_queries(query_file)
+    kept: Qrels = {query_id: judged for query_id, judged in qrels.items() if query_id in texts}
+    return TextDataset(
+        name=f"{folder.resolve().name}_{split}",
+        passages=PassageStream(
+            (lambda: read_collection(collection))
+            if distractors is None
+            else (lambda: _sample(collection, kept, distractors, seed))
+        ),
+        queries={query_id: texts[query_id] for query_id in kept},
+        qrels=kept,
+        metadata={"type": "real", "split": split, "distractors": distractors},
+    )
+
+
+def read_collection(path: Path) -> Iterator[Passage]:
+    """The passages of a collection, one after another."""
+    for place, line in lines(path):
+        passage_id, tab, text = line.partition("\t")
+        if not tab or not passage_id.strip():
+            raise place.error("expected a passage id, a tab and a text")
+        yield Passage(passage_id.strip(), text)
+
+
+def collection_file(folder: Path) -> Path | None:
+    """The collection of an MS MARCO folder, or None where it has none."""
+    return first_existing(folder, _COLLECTIONS)
+
+
+def splits_of(folder: Path) -> list[str]:
+    """The splits of which both queries and judgments are there, the default one first."""
+    names = [path.name.removesuffix(".gz") for path in folder.glob("q*.*")]
+    found = {name.removeprefix("qrels.").rpartition(".")[0] for name in names if name.startswith("qrels.")}
+    whole = [split for split in sorted(found | _TRACKS.keys()) if all(split_files(folder, split))]
+    return sorted(whole, key=lambda split: (split != DEFAULT_SPLIT, split))
+
+
+def split_files(folder: Path, split: str) -> tuple[Path | None, Path | None]:
+    """The files of queries and of judgments of a split, None for what is missing."""
+    track_queries, track_qrels = _TRACKS.get(split, (f"queries.{split}.tsv", f"qrels.{split}.tsv"))
+    queries = [f"queries.{split}.tsv", f"topics.{split}.txt", f"topics.{split}.tsv", track_queries]
+    qrels = [f"qrels.{split}.tsv", f"qrels.{split}.txt", f"qrels.{split}.trec", track_qrels]
+    return first_existing(folder, queries), first_existing(folder, qrels)
+
+
+def _read_queries(path: Path) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for place, line in lines(path):
+        query_id, _, text = line.partition("\t")
+        if not query_id.strip() or not text.strip():
+            raise place.error("expected a query id, a tab and a text")
+        if query_id in texts:
+            raise place.error(f"query id {query_id!r} occurs twice")
+        texts[query_id] = text.strip()
+    return texts
+
+
+def _sample(collection: Path, qrels: Qrels, distractors: int, seed: int) -> Iterator[Passage]:
+    judged = {passage for row in qrels.values() for passage in row}
+    others = (one.id for one in read_collection(collection) if one.id not in judged)
+    chosen = set(heapq.nsmallest(distractors, others, key=lambda id_: _rank(id_, seed)))
+    for passage in read_collection(collection):
+        if passage.id in judged or passage.id in chosen:
+            yield passage
+
+
+def _rank(passage_id: str, seed: int) -> bytes:
+    return hashlib.blake2b(passage_id.encode(), digest_size=8, key=str(seed).encode()).digest()
+
+
+_LAYOUT = "collection.tsv, queries.<split>.tsv and qrels.<split>.tsv"

@@ -1,0 +1,106 @@
+"""``retrieval_dataset.yaml``: read safely, checked, and complained about by line."""
+
+import pytest
+
+from dartboard.datasets import load_mined
+from dartboard.errors import DatasetError
+from tests.datasets.folders import write_text
+
+GOOD = """\
+pairs:
+  - id: "fix_errors:01"
+    query: "How do I create a minimal LlmAgent?"
+    judge: {model: some-judge, votes: 3}
+    positive_ctxs:
+      - fqn: "google.adk.agents.llm_agent.LlmAgent"
+        text: |
+          class LlmAgent:
+              name: str
+      - fqn: google.adk.tools.FunctionTool
+        text: "class FunctionTool: ..."
+    negative_ctxs:
+      - fqn: "google.adk.plugins.RetryPlugin"
+        text: "class RetryPlugin: ..."
+    kernel: [google.adk.agents.llm_agent.LlmAgent, google.adk.tools.FunctionTool]
+    answers: ["LlmAgent(name='a')"]
+  - id: second
+    query: And a retry?
+    positive_ctxs:
+      - {fqn: google.adk.plugins.RetryPlugin, text: "class RetryPlugin: ..."}
+      - {fqn: google.adk.plugins.RetryPlugin, text: "Another part of it."}
+    negative_ctxs:
+"""
+
+
+def test_a_mined_file(tmp_path):
+    data = load_mined(write_text(tmp_path / "retrieval_dataset.yaml", GOOD))
+    agent, tool, retry = (
+        "google.adk.agents.llm_agent.LlmAgent",
+        "google.adk.tools.FunctionTool",
+        "google.adk.plugins.RetryPlugin",
+    )
+    assert data.name == "retrieval_dataset"
+    assert data.queries == {"fix_errors:01": "How do I create a minimal LlmAgent?", "second": "And a retry?"}
+    assert [passage.id for passage in data.passages] == [agent, tool, retry, f"{retry}#2"]
+    assert next(iter(data.passages)).text == "class LlmAgent:\n    name: str\n"
+    assert data.qrels == {
+        "fix_errors:01": {retry: 0, agent: 1, tool: 1},
+        "second": {retry: 1, f"{retry}#2": 1},
+    }
+    assert data.kernels == {"fix_errors:01": [agent, tool]}
+    assert data.facets == {"fix_errors:01": {"1": [agent], "2": [tool]}}
+    assert data.answers == {"fix_errors:01": ["LlmAgent(name='a')"]}
+    assert set(data.pools["second"]) == {retry, f"{retry}#2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "line 1: the file is empty"),
+        ("- a\n", "line 1: the file must be a mapping, got a sequence"),
+        ("rows: []\n", "line 1: 'pairs' is missing"),
+        ("pairs:\n  a: b\n", "line 2: 'pairs' must be a list"),
+        ("pairs:\n  - just text\n", "line 2: each of 'pairs' must be a mapping, got a scalar"),
+        ("pairs:\n  - query: q\n", "line 2: 'id' is missing"),
+        ("pairs:\n  - id: a\n    query: ''\n", "line 3: 'query' is empty"),
+        (
+            "pairs:\n  - id: NO\n    query: q\n",
+            "line 2: 'id' must be a string, but 'NO' is bool: put it in quotes",
+        ),
+        ("pairs:\n  - id: 012\n    query: q\n", "line 2: 'id' must be a string, but '012' is int"),
+        ("pairs:\n  - id: 1:30\n    query: q\n", "line 2: 'id' must be a string, but '1:30' is int"),
+        ("pairs:\n  - id: [a]\n    query: q\n", "line 2: 'id' must be a string, got a sequence"),
+        ("pairs:\n  - id: a\n    id: b\n", "line 3: key 'id' occurs twice"),
+        ("pairs:\n- {id: a, query: q}\n- {id: a, query: q}\n", "line 3: id 'a' occurs twice"),
+        ("pairs:\n- id: a\n  query: q\n  positive_ctxs:\n  - fqn: x\n", "line 5: 'text' is missing"),
+        ("pairs:\n- id: a\n  query: q\n  positive_ctxs: text\n", "line 4: 'positive_ctxs' must be a list"),
+        ("pairs:\n- id: a\n  query: q\n  kernel: [x]\n", "line 2: kernel names 'x', which is not among"),
+        (
+            "pairs:\n- id: a\n  query: q\n  positive_ctxs: [{fqn: x, text: t}]\n"
+            "  negative_ctxs: [{fqn: x, text: t}]\n",
+            "line 2: context 'x' is both positive and negative",
+        ),
+        ("pairs:\n  - id: 'a\n", "line 3: not YAML"),
+        ("pairs:\n - a: &x 1\n   b: *x\n", r"line 3: alias \*x: write the value out"),
+        ("pairs:\n- !!python/object/apply:os.system ['true']\n", "line 2: each of 'pairs' must be a mapping"),
+        ("pairs:\n- id: !!python/name:os.system ''\n  query: q\n", "line 2: 'id' must be a string"),
+    ],
+)
+def test_malformed_files_are_named_by_line(tmp_path, content, complaint):
+    path = write_text(tmp_path / "d.yaml", content)
+    with pytest.raises(DatasetError, match=f"d.yaml, {complaint}"):
+        load_mined(path)
+
+
+def test_aliases_cannot_fill_memory(tmp_path):
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+    for one, other in zip("abcdefgh", "bcdefghi", strict=True):
+        bomb += f"{other}: &{other} [" + ",".join([f"*{one}"] * 10) + "]\n"
+    with pytest.raises(DatasetError, match=r"line 2: alias \*a"):
+        load_mined(write_text(tmp_path / "bomb.yaml", bomb))
+
+
+def test_other_encodings_are_refused(tmp_path):
+    (tmp_path / "d.yaml").write_bytes("pairs: [ö]\n".encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"d.yaml, line 1: not YAML"):
+        load_mined(tmp_path / "d.yaml")
