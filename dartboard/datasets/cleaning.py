@@ -1,31 +1,42 @@
-"""Text cleaning: what a reader cannot see, or sees as space, does not reach the model.
+"""Text cleaning: what a reader cannot see does not reach the model.
 
 Unicode is composed (NFC), so that one letter is one code point; control and format characters
 (zero-width spaces, soft hyphens, byte-order marks) and U+FFFD, which stands for what an earlier program
-could not read, are removed; every run of white space becomes one space. Words, punctuation and symbols
-stay: they carry meaning in code, formulas and names.
+could not read, are removed; runs of spaces become one, and runs of empty lines one. Words, punctuation,
+symbols, lines and their indentation stay: they carry meaning in code, formulas and lists.
 """
 
 import re
 import unicodedata
 
-_SPACE = re.compile(r"\s+")
+_SPACES = re.compile(r"\s+")
+_EMPTY_LINES = re.compile(r"\n{3,}")
 _JOINERS = frozenset("\u200c\u200d")
 """Invisible, but some scripts and emoji change their meaning without them."""
 
 
 def clean(text: str) -> str:
-    """The text as a reader sees it, on one line."""
+    """The text as a reader sees it."""
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
+        text = unicodedata.normalize("NFC", text).replace("\ufffd", "")
     if not text.isprintable():
-        text = "".join(_visible(character) for character in text)
-    return _SPACE.sub(" ", text.replace("\ufffd", "")).strip()
+        text = "".join(map(_visible, text.replace("\r\n", "\n").replace("\r", "\n")))
+    if "\n" not in text:
+        return _SPACES.sub(" ", text).strip()
+    lines = [_clean_line(line) for line in text.split("\n")]
+    cleaned = _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip("\n")
+    indented = any(line[:1].isspace() for line in cleaned.split("\n")[1:])
+    return cleaned if indented else cleaned.strip()
+
+
+def _clean_line(line: str) -> str:
+    body = line.strip()
+    return line[: line.index(body)] + _SPACES.sub(" ", body) if body else ""
 
 
 def _visible(character: str) -> str:
+    if character in "\n\t" or character in _JOINERS:
+        return character
     if character.isspace():
         return " "
-    if character in _JOINERS:
-        return character
     return "" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") else character

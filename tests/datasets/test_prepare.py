@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dartboard.datasets import Passage, TextDataset, load_beir, prepare, prepare_on_disk
+from dartboard.datasets import Passage, PassageStream, TextDataset, load_beir, prepare, prepare_on_disk
 from dartboard.datasets.cleaning import clean
 from dartboard.datasets.locking import locked
 from dartboard.datasets.splitting import sentences, split
@@ -22,6 +23,7 @@ from dartboard.datasets.vector_rows import VectorRows
 from dartboard.errors import ConfigError, DatasetError
 from tests.datasets.folders import beir_folder
 from tests.embeddings.hashing_model import HashingModel
+from tests.models import WordBag
 
 
 def tiny(texts=("A first text.", "A second text."), **more):
@@ -147,11 +149,35 @@ def test_what_cannot_be_prepared(tmp_path):
 
 
 def test_cleaning_keeps_what_is_seen():
-    assert clean(" a\u00a0b\t\r\nc\u200b\ufeffd\x00 e\u0301 \ufffd ") == "a b cd é"
+    assert clean(" a\u00a0 \tb\t\u200b\ufeffd\x00 e\u0301 \ufffd ") == "a b d é"
+    assert clean(" one  two \r\n\r\n\n\nthree\r") == "one two\n\nthree"
+    code = "class A:\n    def f(self):\n\treturn 1"
+    assert clean(f"\n{code}  \n") == code
+    assert clean("    def f(self):\n        return 1") == "    def f(self):\n        return 1"
     assert clean("x < y && z[0] != “5 €” — ½") == "x < y && z[0] != “5 €” — ½"
     family = "\U0001f468\u200d\U0001f469"
     assert clean(family) == family
     assert clean("") == ""
+
+
+def test_a_corpus_may_be_larger_than_memory(tmp_path):
+    class Small(WordBag):
+        def encode(self, texts, batch_size=32):
+            return np.ones((len(texts), self.embedding_dim), np.float32)
+
+    def read():
+        return (Passage(f"p{i}", f"{i} " + "word " * 200) for i in range(3000))
+
+    text = TextDataset(
+        name="large", passages=PassageStream(read), queries={"q": "Which?"}, qrels={"q": {"p7": 1}}
+    )
+    tracemalloc.start()
+    prepared = prepare_on_disk(text, Small(), cache_dir=tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert prepared.vectors.shape == (3000, 32)
+    assert prepared.pieces.path.stat().st_size > 3_000_000
+    assert peak < 1_500_000
 
 
 def test_splitting_loses_no_word():
