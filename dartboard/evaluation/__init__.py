@@ -25,7 +25,7 @@ from dartboard.evaluation.metrics import (
     subtopic_recall,
     success_at_k,
 )
-from dartboard.evaluation.runs import Run, read_run, write_run
+from dartboard.evaluation.runs import Run
 from dartboard.evaluation.scores import Scores
 
 __all__ = [
@@ -47,11 +47,9 @@ __all__ = [
     "ndcg_at_k",
     "pairwise_diversity",
     "precision_at_k",
-    "read_run",
     "recall_at_k",
     "reciprocal_rank",
     "set_recall",
     "subtopic_recall",
     "success_at_k",
-    "write_run",
 ]

@@ -26,13 +26,11 @@ from dartboard.evaluation import (
     ndcg_at_k,
     pairwise_diversity,
     precision_at_k,
-    read_run,
     recall_at_k,
     reciprocal_rank,
     set_recall,
     subtopic_recall,
     success_at_k,
-    write_run,
 )
 from dartboard.evaluation.measures import at_depths, available
 from dartboard.types import Chunk
@@ -260,25 +258,6 @@ def test_ground_truth_stands_in_for_grades():
     dataset = clustered()
     del dataset.metadata["qrels"]
     assert Judgements.of(dataset).grades[0] == dict.fromkeys(dataset.ground_truth["q00"], 1.0)
-
-
-def test_run_files_survive_a_round_trip(tmp_path):
-    run = {"q1": ["b", "a", "c"], "q2": ["z"]}
-    write_run(tmp_path / "deep" / "x.trec", run, "mine")
-    first = (tmp_path / "deep" / "x.trec").read_text().splitlines()[0]
-    assert first == "q1 Q0 b 1 3 mine"
-    again = read_run(tmp_path / "deep" / "x.trec")
-    judged = Judgements(qrels={"q1": {"a": 1}, "q2": {"z": 1}})
-    assert evaluate(again, judged, ["mrr"]).means == evaluate(run, judged, ["mrr"]).means
-
-
-def test_run_files_complain(tmp_path):
-    path = tmp_path / "x.trec"
-    path.write_text("q1 Q0 a 1 nonsense tag\n\n")
-    with pytest.raises(InvalidInputError, match="line 1: expected"):
-        read_run(path)
-    with pytest.raises(InvalidInputError, match="cannot stand in a TREC run file"):
-        write_run(path, {"a question": ["b"]}, "tag")
 
 
 @given(

@@ -8,7 +8,7 @@ import pyndeval
 import pytest
 import pytrec_eval
 
-from dartboard.evaluation import Judgements, alpha_ndcg, evaluate, read_run
+from dartboard.evaluation import Judgements, alpha_ndcg, evaluate
 from dartboard.evaluation.runs import ranked
 
 REFERENCE = Path(os.environ.get("DARTBOARD_DATA", "../shared/data")) / "trec_eval_reference"
@@ -22,6 +22,19 @@ PAIRS = {
     "recip_rank": "mrr",
 }
 GAINS = {**{f"ndcg_cut_{k}": f"ndcg@{k}" for k in DEPTHS}, "ndcg": "ndcg"}
+
+
+def reference(qrels_file):
+    if not REFERENCE.exists():
+        pytest.skip("trec_eval's test files are not here")
+    qrels, run = {}, {}
+    for line in (REFERENCE / qrels_file).read_text().splitlines():
+        query, _, doc, grade = line.split()
+        qrels.setdefault(query, {})[doc] = int(grade)
+    for line in (REFERENCE / "results.test").read_text().splitlines():
+        query, _, doc, _, score, _ = line.split()
+        run.setdefault(query, {})[doc] = float(score)
+    return qrels, run
 
 
 def random_qrels(rng, queries=40, docs=120, grades=4):
@@ -72,25 +85,14 @@ def test_relevance_measures_are_trec_evals_on_random_runs(seed):
 
 @pytest.mark.parametrize("qrels_file", ["qrels.test", "qrels.rel_level"])
 def test_relevance_measures_on_trec_evals_own_files(qrels_file):
-    if not REFERENCE.exists():
-        pytest.skip("trec_eval's test files are not here")
-    qrels = {}
-    for line in (REFERENCE / qrels_file).read_text().splitlines():
-        query, _, doc, grade = line.split()
-        qrels.setdefault(query, {})[doc] = int(grade)
-    assert_equal(qrels, read_run(REFERENCE / "results.test"))
+    assert_equal(*reference(qrels_file))
 
 
 def test_trec_evals_own_expected_output():
-    if not REFERENCE.exists():
-        pytest.skip("trec_eval's test files are not here")
-    qrels = {}
-    for line in (REFERENCE / "qrels.test").read_text().splitlines():
-        query, _, doc, grade = line.split()
-        qrels.setdefault(query, {})[doc] = int(grade)
+    qrels, run = reference("qrels.test")
     lines = (line.split() for line in (REFERENCE / "out.test.a").read_text().splitlines())
     expected = {name: value for name, _, value in lines}
-    found = evaluate(read_run(REFERENCE / "results.test"), Judgements(qrels=qrels), PAIRS.values()).means
+    found = evaluate(run, Judgements(qrels=qrels), PAIRS.values()).means
     for name in set(PAIRS) & set(expected):
         assert f"{found[PAIRS[name]]:.4f}" == expected[name], name
 

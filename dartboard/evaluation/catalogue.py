@@ -1,0 +1,150 @@
+"""Systems by name: what ``--systems`` understands.
+
+==========================  =============================================================
+cosine                      nearest neighbours
+mmr-W                       MMR with relevance weight W
+dedup-T                     nearest neighbours without what is within cosine T of a pick
+random                      random candidates, the mean of ten seeds
+pyversity-dpp, -cover       pyversity's strategies, where it is installed
+dartboard                   Dartboard on vectors; σ from each question's candidates
+dartboard-S                 the same with σ = S
+dartboard-hybrid            a pair scorer for the question, vectors between passages
+dartboard-crossencoder      a pair scorer for both
+oracle                      perfect retrieval: the upper bound
+run:FILE                    a TREC run file of any other retriever
+==========================  =============================================================
+
+A name that cannot be had (no pyversity, no real text) is skipped with its reason, never silently.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from dartboard.datasets.trec import read_run
+from dartboard.embeddings.pairs import PairScorer
+from dartboard.errors import ConfigError
+from dartboard.evaluation.judgements import Judgements
+from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
+from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
+from dartboard.types import Dataset
+
+MMR_WEIGHTS = (0.3, 0.5, 0.7, 0.9)
+DEDUP_THRESHOLDS = (0.80, 0.85, 0.90, 0.95)
+
+QUICK = (
+    "cosine",
+    *(f"mmr-{weight}" for weight in MMR_WEIGHTS),
+    *(f"dedup-{threshold:.2f}" for threshold in DEDUP_THRESHOLDS),
+    "pyversity-dpp",
+    "pyversity-cover",
+    "random",
+    "dartboard",
+    "oracle",
+)
+"""All baselines and Dartboard on vectors: about a second a hundred questions."""
+
+EVERYTHING = (*QUICK[:-1], "dartboard-hybrid", "dartboard-crossencoder", "oracle")
+"""With the variants that read texts: a second or more a question."""
+
+GROUPS = {"quick": QUICK, "all": EVERYTHING}
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The systems that can be run, and why others cannot."""
+
+    systems: list[System] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Names with groups spelled out, each once."""
+    spelled = [one for name in names for one in GROUPS.get(name.strip(), (name.strip(),)) if one]
+    return list(dict.fromkeys(spelled))
+
+
+def choose(
+    names: Sequence[str | System],
+    dataset: Dataset,
+    judgements: Judgements,
+    *,
+    scorer: Callable[[], PairScorer] | None = None,
+) -> Chosen:
+    """Systems for a data set; ``scorer`` makes the pair scorer, by default late interaction."""
+    chosen = Chosen()
+    shared = cache(scorer or _late_interaction)
+    for given in names:
+        for name in expand([given]) if isinstance(given, str) else [given]:
+            if not isinstance(name, str):
+                chosen.systems.append(name)
+            elif reason := _why_not(name, dataset):
+                chosen.skipped[name] = reason
+            else:
+                chosen.systems.append(_make(name, judgements, shared))
+    return chosen
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Complain about unknown names before anything runs."""
+    for name in expand(names):
+        head, _, number = name.rpartition("-")
+        if name not in EVERYTHING and head not in _NUMBERED and not name.startswith("run:"):
+            raise ConfigError(
+                f"unknown system {name!r}: choose from {', '.join(GROUPS)}, {', '.join(EVERYTHING)}, "
+                "dartboard-SIGMA, or run:FILE"
+            )
+        if head in _NUMBERED and name not in EVERYTHING:
+            _number(name, number)
+
+
+def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -> System:
+    if name.startswith("run:"):
+        path = Path(name.removeprefix("run:"))
+        return Recorded(path.stem, {q: list(scores) for q, scores in read_run(path).items()})
+    plain: Mapping[str, Callable[[], System]] = {
+        "cosine": lambda: Selecting("cosine", TopK()),
+        "random": Chance,
+        "oracle": lambda: Oracle(judgements),
+        "pyversity-dpp": lambda: Pyversity("dpp"),
+        "pyversity-cover": lambda: Pyversity("cover"),
+        "dartboard": lambda: Selecting("dartboard", Dartboard()),
+        "dartboard-hybrid": lambda: Reading("hybrid", scorer()),
+        "dartboard-crossencoder": lambda: Reading("crossencoder", scorer()),
+    }
+    if name in plain:
+        return plain[name]()
+    check_names([name])
+    head, _, number = name.rpartition("-")
+    return _NUMBERED[head](name, _number(name, number))
+
+
+_NUMBERED: Mapping[str, Callable[[str, float], System]] = {
+    "mmr": lambda name, weight: Selecting(name, MMR(relevance_weight=weight)),
+    "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
+    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), sigma),
+}
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"{name!r}: after the last - comes a number, as in mmr-0.7") from None
+
+
+def _why_not(name: str, dataset: Dataset) -> str | None:
+    if name.startswith("pyversity-") and find_spec("pyversity") is None:
+        return "pyversity is not installed: pip install pyversity"
+    reads = name in ("dartboard-hybrid", "dartboard-crossencoder")
+    if reads and dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata:
+        return "it reads texts, and the texts of this data set are made up"
+    return None
+
+
+def _late_interaction() -> PairScorer:
+    from dartboard.embeddings import LateInteraction, default_model
+
+    return LateInteraction(default_model())

@@ -1,0 +1,85 @@
+"""A query as a selection system meets it: its vector, and the candidates that triage leaves.
+
+All systems choose from the same candidates, the ``triage_k`` chunks nearest by cosine, so that a comparison
+is about choosing. What is alike for several systems is worked out once a query.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dartboard.errors import InvalidInputError
+from dartboard.selection import Pool, from_embeddings
+from dartboard.selection.building import Auto
+from dartboard.selection.kernels import unit_rows
+from dartboard.types import Chunk, Dataset, FloatArray, check_matrix
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Question:
+    """``candidates`` stand nearest first; ``vectors``, ``(n, d)``, and ``similarity``, ``(n,)``, go along."""
+
+    query_id: str
+    text: str
+    vector: FloatArray
+    candidates: Sequence[Chunk]
+    vectors: FloatArray
+    similarity: FloatArray
+    _pools: dict[float | Auto, Pool] = field(default_factory=dict, repr=False)
+
+    def pool(self, sigma: float | Auto = "auto") -> Pool:
+        """The candidates as selection sees them."""
+        if sigma not in self._pools:
+            self._pools[sigma] = from_embeddings(self.vector, self.vectors, sigma=sigma)
+        return self._pools[sigma]
+
+
+class Triage:
+    """Gives the questions of a data set that carries its vectors."""
+
+    def __init__(self, dataset: Dataset, triage_k: int = 100) -> None:
+        if not dataset.chunks:
+            raise InvalidInputError(f"data set {dataset.name!r} has no chunks")
+        self.dataset = dataset
+        self.triage_k = triage_k
+        self._vectors = np.stack([chunk.embedding for chunk in dataset.chunks])
+        self._units = unit_rows(self._vectors)
+        names = np.array([chunk.id for chunk in dataset.chunks])
+        self._by_name = np.empty(len(names), dtype=np.intp)
+        self._by_name[names.argsort()] = np.arange(len(names))
+        self._asked = _query_vectors(dataset, self._vectors.shape[1])
+        self._place = {query_id: place for place, query_id in enumerate(dataset.query_ids)}
+
+    def question(self, query_id: str) -> Question:
+        """One query with its candidates; equal similarities by id, so that a run repeats."""
+        place = self._place[query_id]
+        asked = self._asked[place]
+        # Not a matrix product: BLAS rounds a row by where it stands, and copies must come out equal.
+        similarity = np.einsum("ij,j->i", self._units, unit_rows(asked[None])[0])
+        count = min(self.triage_k, len(similarity))
+        floor = np.partition(similarity, len(similarity) - count)[len(similarity) - count]
+        near = np.flatnonzero(similarity >= floor)
+        rows = near[np.lexsort((self._by_name[near], -similarity[near]))][:count]
+        return Question(
+            query_id=query_id,
+            text=self.dataset.queries[place],
+            vector=asked,
+            candidates=[self.dataset.chunks[row] for row in rows],
+            vectors=self._vectors[rows],
+            similarity=similarity[rows].astype(np.float64),
+        )
+
+
+def _query_vectors(dataset: Dataset, dim: int) -> FloatArray:
+    given = dataset.metadata.get("query_embeddings")
+    if given is None:
+        raise InvalidInputError(
+            f"data set {dataset.name!r} has no metadata['query_embeddings']: load it with dartboard.datasets"
+        )
+    vectors = check_matrix(given, name="query_embeddings", dim=dim)
+    if len(vectors) != len(dataset.queries):
+        raise InvalidInputError(
+            f"data set {dataset.name!r}: {len(vectors)} query_embeddings for {len(dataset.queries)} queries"
+        )
+    return vectors

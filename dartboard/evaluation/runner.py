@@ -1,0 +1,135 @@
+"""Let every system answer every question, several questions at a time.
+
+A question is a unit of work: its candidates and pools are made once and shared by all systems. What comes
+out does not depend on how many workers there are or on which of them was first.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from dartboard.evaluation.journal import Journal, Part
+from dartboard.evaluation.questions import Triage
+from dartboard.evaluation.systems import System, check_unique
+from dartboard.types import Dataset
+
+Listener = Callable[[str, int, int], None]
+"""Hears what is going on, how much is done, and of how much."""
+
+Runs = dict[str, list[dict[str, Sequence[str]]]]
+"""For each system one run a seed."""
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """A listener that does nothing."""
+
+
+def answer(
+    triage: Triage,
+    query_ids: Sequence[str],
+    systems: Sequence[System],
+    *,
+    depth: int,
+    workers: int | None = None,
+    journal: Journal | None = None,
+    listener: Listener = silent,
+) -> tuple[Runs, dict[str, list[float]]]:
+    """The runs, and the seconds that each system took for each question.
+
+    Parts that the journal has are taken from it. An interruption leaves every finished question in it.
+    """
+    check_unique(systems)
+    step = f"Answering {triage.dataset.name}"
+    known: dict[tuple[str, str], Part] = dict(journal.parts) if journal else {}
+    todo = [
+        (query_id, missing)
+        for query_id in query_ids
+        if (missing := [system for system in systems if (system.name, query_id) not in known])
+    ]
+    done = len(query_ids) - len(todo)
+    listener(step, done, len(query_ids))
+    with one_blas_thread(), _stopping(ThreadPoolExecutor(workers or os.cpu_count() or 1)) as pool:
+        waiting: set[Future[list[Part]]] = {
+            pool.submit(_parts, triage, query_id, missing, depth, journal) for query_id, missing in todo
+        }
+        while waiting:
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                for part in future.result():
+                    known[part.system, part.query_id] = part
+            done += len(finished)
+            listener(step, done, len(query_ids))
+    return _gathered(known, query_ids, systems)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Matrices of a hundred rows go ten times slower through two BLAS threads than through one."""
+    if find_spec("threadpoolctl") is None:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@contextmanager
+def _stopping(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
+    """However it ends: what runs is finished, what waits is dropped."""
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _parts(
+    triage: Triage, query_id: str, systems: Sequence[System], depth: int, journal: Journal | None
+) -> list[Part]:
+    question = triage.question(query_id)
+    parts = []
+    for system in systems:
+        started = time.perf_counter()
+        lists = [list(system.rank(question, depth, seed)) for seed in system.seeds]
+        seconds = (time.perf_counter() - started) / len(lists)
+        parts.append(Part(system.name, query_id, lists, seconds))
+        if journal:
+            journal.add(parts[-1])
+    return parts
+
+
+def _gathered(
+    known: Mapping[tuple[str, str], Part], query_ids: Sequence[str], systems: Sequence[System]
+) -> tuple[Runs, dict[str, list[float]]]:
+    runs: Runs = {}
+    seconds: dict[str, list[float]] = {}
+    for system in systems:
+        parts = [known[system.name, query_id] for query_id in query_ids]
+        runs[system.name] = [
+            {part.query_id: part.lists[place] for part in parts} for place in range(len(system.seeds))
+        ]
+        seconds[system.name] = [part.seconds for part in parts]
+    return runs, seconds
+
+
+def identity(dataset: Dataset, *, depth: int, triage_k: int) -> dict[str, str | int]:
+    """What picks were made for: another data set or depth is another identity."""
+    digest = hashlib.sha256()
+    for chunk in dataset.chunks:
+        digest.update(f"{chunk.id}\0".encode())
+        digest.update(chunk.embedding.tobytes())
+    for query_id, query in zip(dataset.query_ids, dataset.queries, strict=True):
+        digest.update(f"{query_id}\0{query}\0".encode())
+    vectors = dataset.metadata.get("query_embeddings")
+    if vectors is not None:
+        digest.update(vectors.tobytes())
+    return {
+        "dataset": dataset.name,
+        "content": digest.hexdigest()[:16],
+        "depth": depth,
+        "triage_k": triage_k,
+    }

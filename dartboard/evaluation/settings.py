@@ -1,0 +1,59 @@
+"""What an evaluation is asked to do: the specification's fields first, then ours."""
+
+from dataclasses import dataclass, field
+
+from dartboard.errors import ConfigError
+from dartboard.evaluation.catalogue import check_names
+from dartboard.evaluation.measures import Measure
+
+DEFAULT_DEPTHS = (1, 3, 5, 10)
+
+
+@dataclass(slots=True)
+class EvaluationConfig:
+    """Configuration of an evaluation.
+
+    ``retrievers`` are names of systems or of groups of them (:mod:`dartboard.evaluation.catalogue`).
+    ``metrics`` are measures, each computed at every one of ``k_values`` unless it names its own depth;
+    none means all that the data can answer. Systems are compared with ``reference``. ``copies`` are the
+    levels of redundancy to repeat the comparison at: so many near-copies of every chunk, at cosine
+    ``copies_cosine``.
+    """
+
+    datasets: list[str]
+    retrievers: list[str]
+    metrics: list[str] = field(default_factory=list)
+    k_values: list[int] = field(default_factory=lambda: list(DEFAULT_DEPTHS))
+    output_dir: str = "results/"
+    triage_k: int = 100
+    reference: str = "dartboard"
+    seed: int = 0
+    resamples: int = 10_000
+    workers: int | None = None
+    sigma_sweep: bool = True
+    copies: list[int] = field(default_factory=lambda: [0, 1, 3, 5])
+    copies_cosine: float = 0.97
+
+    def __post_init__(self) -> None:
+        if not self.datasets:
+            raise ConfigError("no data set to evaluate on: name at least one")
+        if not self.retrievers:
+            raise ConfigError("no system to evaluate: name at least one, or a group such as 'quick'")
+        check_names(self.retrievers)
+        for name in self.metrics:
+            Measure.parse(name)
+        if not self.k_values or any(isinstance(k, bool) or int(k) != k or k < 1 for k in self.k_values):
+            raise ConfigError(f"k_values must be whole numbers >= 1, got {self.k_values}")
+        if self.triage_k < max(self.k_values):
+            raise ConfigError(
+                f"triage_k = {self.triage_k} leaves fewer candidates than k = {max(self.k_values)} asks for"
+            )
+        if self.resamples < 100:
+            raise ConfigError(f"resamples must be >= 100 for an interval, got {self.resamples}")
+        if any(count < 0 for count in self.copies):
+            raise ConfigError(f"copies must be >= 0, got {self.copies}")
+
+    @property
+    def headline_k(self) -> int:
+        """The depth that the first page is about: 5 where it is asked for, else the one nearest to it."""
+        return min(self.k_values, key=lambda k: (abs(k - 5), k))
