@@ -1,0 +1,70 @@
+"""Queries whose passages are known, as vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dartboard.errors import InvalidInputError
+from dartboard.selection.kernels import unit_rows
+from dartboard.types import Dataset, FloatArray, IntArray, check_matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """Queries with what they mean, by vectors: the corpus ``(N, d)``, the queries ``(m, d)``.
+
+    ``targets`` are the names of each query's passages, and ``names`` the name of each row of the corpus;
+    near-copies bear the name of their original, so that any of them counts.
+    """
+
+    corpus: FloatArray
+    queries: FloatArray
+    names: Sequence[str]
+    targets: Sequence[Sequence[str]]
+
+    def __post_init__(self) -> None:
+        dim = check_matrix(self.corpus, name="corpus").shape[1]
+        check_matrix(self.queries, name="queries", dim=dim)
+        if len(self.names) != len(self.corpus) or len(self.targets) != len(self.queries):
+            raise InvalidInputError(
+                f"{len(self.names)} names for {len(self.corpus)} passages, "
+                f"{len(self.targets)} target lists for {len(self.queries)} queries: need one each"
+            )
+        for name in ("corpus", "queries"):
+            object.__setattr__(self, name, unit_rows(getattr(self, name)))
+
+    def nearest(self, query: int, count: int) -> IntArray:
+        """Rows of the corpus nearest to a query by cosine, nearest first."""
+        cosine = self.corpus @ self.queries[query]
+        count = min(count, len(cosine))
+        near = np.argpartition(-cosine, count - 1)[:count]
+        return near[np.lexsort((near, -cosine[near]))]
+
+
+def labelled_by(dataset: Dataset) -> Labelled:
+    """The pairs of a data set: each query with its kernel where it has one, else with all that is relevant.
+
+    Query vectors are those in ``metadata["query_embeddings"]``.
+    """
+    vectors = dataset.metadata.get("query_embeddings")
+    if vectors is None:
+        raise InvalidInputError(f"data set {dataset.name!r} has no query vectors: prepare it with a model")
+    kernels = dataset.metadata.get("kernels", {})
+    names = [str(chunk.metadata.get("base_id", chunk.id)) for chunk in dataset.chunks]
+    name_of = dict(zip((chunk.id for chunk in dataset.chunks), names, strict=True))
+    targets = [
+        sorted(
+            {
+                name_of[chunk_id]
+                for chunk_id in kernels.get(query_id) or dataset.ground_truth.get(query_id, [])
+            }
+        )
+        for query_id in dataset.query_ids
+    ]
+    return Labelled(
+        corpus=np.stack([chunk.embedding for chunk in dataset.chunks]),
+        queries=np.asarray(vectors),
+        names=names,
+        targets=targets,
+    )
