@@ -15,9 +15,10 @@ path.insert(0, str(Path(__file__).parent.parent))
 
 from dartboard.selection import Limits, from_embeddings
 from dartboard.selection.coverage import rounding_32
-from dartboard.selection.dartboard import _best_trail
+from dartboard.selection.dartboard import best_trail
 from dartboard.selection.greedy import State, Uncertain
 from dartboard.selection.pool import Pool
+from dartboard.selection.referee import Referee
 from tests.selection.pools import topical
 
 SIGMAS = (0.03, 0.05, 0.09, 0.2, 1.0, 5.0)
@@ -39,7 +40,7 @@ def worst_error(sigma: float, pools: int, rng: np.random.Generator) -> float:
         )
         fast = from_embeddings(query, vectors, sigma=sigma)
         exact = fast.refine()
-        states = [pool.kernel.states(pool.log_weights)[0]() for pool in (fast, exact)]
+        states = [pool.states()[0]() for pool in (fast, exact)]
         alone = states[1].shares(states[1].alone())[exact.row_of]
         for pick in rng.choice(len(vectors), 20, replace=False):
             gains = [all_gains(state, pool) for state, pool in zip(states, (fast, exact), strict=True)]
@@ -54,8 +55,9 @@ def repeats(n: int, k: int, sigma: float, pools: int) -> int:
     for seed in range(pools):
         query, vectors = topical(n, seed=seed)
         pool = from_embeddings(query, vectors, sigma=sigma)
+        referee = Referee(pool)
         try:
-            _best_trail(pool, Limits(k=k), pool.kernel.states(pool.log_weights)[0]())
+            best_trail(pool, Limits(k=k), pool.states(referee)[0](), referee)
         except Uncertain:
             count += 1
     return count

@@ -1,6 +1,7 @@
 """Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -70,7 +71,7 @@ def from_embeddings(
         or (spread is not None and spread.value < FAST_FROM_SIGMA)
     ):
         return build(np.float64)
-    fast = build(np.float32, lambda: build(np.float64))
+    fast = build(np.float32, cache(lambda: build(np.float64)))
     return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64)
 
 

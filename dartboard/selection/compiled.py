@@ -1,6 +1,7 @@
 """The walk on plain numbers, compiled by numba: switched on by :func:`accelerate` (extra ``fast``).
 
-It makes the same picks with the same proof as :class:`dartboard.selection.greedy.Walk`. What it saves is
+It makes the same picks with the same proof as :class:`dartboard.selection.greedy.Walk`, and hands a pick that
+it cannot prove back to it: a walk that stops after m picks returns ``-m - 1``. What it saves is
 the price of a dozen NumPy calls a pick, which is most of the time on small pools. Importing numba takes
 half a second and compiling, the first time on a machine, a few more; hence on request.
 """
@@ -12,8 +13,6 @@ import numpy as np
 
 from dartboard.errors import MissingExtraError
 from dartboard.types import FloatArray, IntArray
-
-UNCERTAIN = -1
 
 CompiledWalk = Callable[
     [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, IntArray, FloatArray], int
@@ -76,22 +75,23 @@ def _walk_with(gain: Any) -> Callable[..., int]:
                 if checked[best] == step:
                     break
                 if bounds[best] == -np.inf:
-                    return step
+                    return -step - 1
                 bounds[best] = gain(kernel, weights, covered, best) + slack[best]
                 checked[best] = step
             found = bounds[best] - slack[best]
             level = found - slack[best]
             if found < stop_below:
                 return step
-            if level < smallest:
-                return -1
+            if found < smallest:
+                return -step - 1
+            level = max(level, smallest)
             for row in range(n):
                 if row != best and bounds[row] >= level:
                     if checked[row] != step:
                         bounds[row] = gain(kernel, weights, covered, row) + slack[row]
                         checked[row] = step
                     if bounds[row] >= level:
-                        return -1
+                        return -step - 1
             rows[step] = best
             gains[step] = found
             bounds[best] = -np.inf

@@ -14,6 +14,7 @@ from dartboard.selection.explain import explain
 from dartboard.selection.greedy import State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
+from dartboard.selection.referee import Referee
 from dartboard.selection.result import Selection
 
 
@@ -28,9 +29,10 @@ class Dartboard:
         return self._select(limits.apply(pool), limits)
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
-        for make_state in pool.kernel.states(pool.log_weights):
+        referee = Referee(pool)
+        for make_state in pool.states(referee):
             try:
-                trail = _best_trail(pool, limits, make_state())
+                trail = best_trail(pool, limits, make_state(), referee)
             except Uncertain:
                 continue
             return explain(pool, limits, trail.picks, trail.walk, method=self.name)
@@ -42,7 +44,9 @@ class Dartboard:
 class _Trail:
     """A walk over rows told as picks of candidates, within limits."""
 
-    def __init__(self, pool: Pool, limits: Limits, state: State, *, per_cost: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, limits: Limits, state: State, referee: Referee, *, per_cost: bool = False
+    ) -> None:
         self.picks: list[int] = []
         self._pool, self._limits, self._per_cost = pool, limits, per_cost
         self._gate = Gate(pool, limits)
@@ -52,7 +56,7 @@ class _Trail:
         for candidate in pool.find(limits.must_include):
             self._pick(candidate, None)
         if not self.picks and limits.token_budget is None:
-            self._pick(self._most_relevant(), None)
+            self._pick(self._most_relevant(referee), None)
         if self._gate.selective or not self.picks:
             while len(self.picks) < self._most and self._step():
                 pass
@@ -74,12 +78,12 @@ class _Trail:
         self._gate.admit(candidate)
         self.picks.append(candidate)
 
-    def _most_relevant(self) -> int:
+    def _most_relevant(self, referee: Referee) -> int:
         relevance = self._pool.relevance[self._leaders]
         first = int(relevance.argmax())
-        level = relevance[first] - self._pool.rounding
-        if self._pool.rounding and np.count_nonzero(relevance >= level) > 1:
-            raise Uncertain
+        rivals = np.flatnonzero(relevance >= relevance[first] - self._pool.rounding)
+        if self._pool.rounding and len(rivals) > 1:
+            return referee.most_relevant(self._leaders[rivals])
         return int(self._leaders[first])
 
     def _run(self) -> None:
@@ -119,14 +123,15 @@ class _Trail:
                 self.picks.append(int(candidate))
 
 
-def _best_trail(pool: Pool, limits: Limits, state: State) -> _Trail:
+def best_trail(pool: Pool, limits: Limits, state: State, referee: Referee) -> _Trail:
+    """The walk, or under a budget the better of two."""
     if limits.token_budget is None:
-        return _Trail(pool, limits, state)
-    by_price = _Trail(pool, limits, state, per_cost=True)
+        return _Trail(pool, limits, state, referee)
+    by_price = _Trail(pool, limits, state, referee, per_cost=True)
     reached = by_price.covered()
     state.restart()
-    by_gain = _Trail(pool, limits, state)
+    by_gain = _Trail(pool, limits, state, Referee(pool))
     if by_gain.covered() > reached:
         return by_gain
     state.restart()
-    return _Trail(pool, limits, state, per_cost=True)
+    return _Trail(pool, limits, state, Referee(pool), per_cost=True)

@@ -52,7 +52,7 @@ def explain_picks(
 
 def _first_state(pool: Pool) -> State:
     """The fastest state that the pool's numbers allow."""
-    for make_state in pool.kernel.states(pool.log_weights):
+    for make_state in pool.states():
         try:
             return make_state()
         except Uncertain:

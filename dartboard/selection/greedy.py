@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.selection.compiled import UNCERTAIN, compiled_walk
+from dartboard.selection.compiled import compiled_walk
 from dartboard.types import FloatArray, IntArray
 
 TIE = 1e-9
@@ -59,8 +59,8 @@ class State(Protocol):
         Raises ``Uncertain`` where ``gain`` itself is not to be trusted.
         """
 
-    def settle(self, rows: IntArray, preference: FloatArray) -> int:
-        """The winner among rows whose gains are level."""
+    def settle(self, rows: IntArray, preference: FloatArray, picks: list[int]) -> int:
+        """The winner among rows whose gains are level, given what was picked."""
 
     def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
         """Gains divided by costs, in the form in which this state keeps gains."""
@@ -80,20 +80,33 @@ class State(Protocol):
     def restart(self) -> None:
         """Forget what has been absorbed."""
 
-    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float]] | None:
-        """Rows and gains of the next ``count`` picks, absorbed, with bounds kept; None: walk step by step."""
+    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
+        """Rows and gains of the next picks, absorbed, with bounds kept; and whether to go on step by step."""
+
+
+class Settler(Protocol):
+    """Who decides between rows that a state cannot tell apart."""
+
+    def settle(self, rivals: IntArray, picks: list[int]) -> int:
+        """The winner, or ``Uncertain``."""
 
 
 class LinearState:
     """Gains as plain numbers, in the dtype of the kernel.
 
     ``rounding`` bounds the error of a gain as a share of what its row covers alone. ``peaks`` is the
-    largest kernel value of each target; without it, they are all 1.
+    largest kernel value of each target; without it, they are all 1. ``referee`` settles what is too close.
     """
 
     def __init__(
-        self, log_weights: FloatArray, kernel: FloatArray, rounding: float, peaks: FloatArray | None = None
+        self,
+        log_weights: FloatArray,
+        kernel: FloatArray,
+        rounding: float,
+        peaks: FloatArray | None = None,
+        referee: Settler | None = None,
     ) -> None:
+        self._referee = referee
         self._weights = np.exp(log_weights - log_weights.max()).astype(kernel.dtype, copy=False)
         self._kernel = kernel
         self._peaks = peaks
@@ -129,13 +142,14 @@ class LinearState:
         return ceilings
 
     def level(self, gain: float, row: int) -> float:
-        floor = gain - float(self._slack[row])
-        if floor < self._smallest:
+        if gain < self._smallest:
             raise Uncertain
-        return floor
+        return max(gain - float(self._slack[row]), self._smallest)
 
-    def settle(self, rows: IntArray, preference: FloatArray) -> int:
-        raise Uncertain
+    def settle(self, rows: IntArray, preference: FloatArray, picks: list[int]) -> int:
+        if self._referee is None:
+            raise Uncertain
+        return self._referee.settle(rows, picks)
 
     def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
         return gains / costs
@@ -161,16 +175,16 @@ class LinearState:
     def restart(self) -> None:
         self._covered[:] = 0.0
 
-    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float]] | None:
+    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
         walk = compiled_walk()
         if walk is None:
-            return None
+            return [], [], True
         rows, gains = np.empty(count, dtype=np.intp), np.empty(count)
         state = (self._kernel, self._weights, self._covered, bounds, self._slack)
         made = walk(*state, self._smallest, stop_below, rows, gains)
-        if made == UNCERTAIN:
-            raise Uncertain
-        return rows[:made].tolist(), gains[:made].tolist()
+        unclear = made < 0
+        made = -made - 1 if unclear else made
+        return rows[:made].tolist(), gains[:made].tolist(), unclear
 
 
 class LogState:
@@ -205,7 +219,7 @@ class LogState:
     def level(self, gain: float, row: int) -> float:
         return gain - max(TIE, 1e-15 * abs(gain))
 
-    def settle(self, rows: IntArray, preference: FloatArray) -> int:
+    def settle(self, rows: IntArray, preference: FloatArray, picks: list[int]) -> int:
         return int(rows[np.argmax(preference[rows])])
 
     def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
@@ -228,8 +242,8 @@ class LogState:
     def restart(self) -> None:
         self._covered[:] = -np.inf
 
-    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float]] | None:
-        return None
+    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
+        return [], [], True
 
 
 class Walk:
@@ -266,12 +280,13 @@ class Walk:
         Stops before a row that adds less than ``stop_share`` of what the first pick added.
         """
         stop_below = self.state.share(self.gains[0], stop_share) if stop_share else -np.inf
-        ready = self.state.run(self.bounds, count, stop_below)
-        if ready is not None:
-            self.picks += ready[0]
-            self.gains += ready[1]
-            return
-        for _ in range(count):
+        full = len(self.picks) + count
+        while len(self.picks) < full:
+            rows, gains, unclear = self.state.run(self.bounds, full - len(self.picks), stop_below)
+            self.picks += rows
+            self.gains += gains
+            if not unclear:
+                return
             best = self.best()
             if best is None or best[1] < stop_below:
                 return
@@ -288,8 +303,8 @@ class Walk:
         ceilings, best, gain, level = found
         rivals = (ceilings >= level).nonzero()[0]
         if len(rivals) > 1:
-            best = self.state.settle(rivals, self._preference)
-            gain = float(self.bounds[best])
+            best = self.state.settle(rivals, self._preference, self.picks)
+            gain = float(self.state.gains(np.array([best]))[0])
         return best, gain
 
     def refresh(self, count: int) -> None:

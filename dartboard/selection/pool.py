@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.coverage import Kernel, VectorKernel
-from dartboard.selection.greedy import log_sum_rows
+from dartboard.selection.greedy import Settler, State, log_sum_rows
 from dartboard.selection.kernels import log_kernel
 from dartboard.types import FloatArray, IntArray
 
@@ -46,6 +46,10 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def states(self, referee: Settler | None = None) -> list[Callable[[], State]]:
+        """Ways to walk, the fastest first."""
+        return self.kernel.states(self.log_weights, referee)
 
     def by_row(self) -> tuple[IntArray, IntArray]:
         """Candidates row by row, the most relevant of each first; and where each row starts."""

@@ -63,7 +63,7 @@ def test_the_source_walks_as_it_is():
     query, vectors = topical(80, seed=3, dim=16)
     pool = from_embeddings(query, vectors, sigma=0.1)
     want = Dartboard().select(pool, Limits(k=6)).indices.tolist()
-    state = pool.kernel.states(pool.log_weights)[0]()
+    state = pool.states()[0]()
     leaders = pool.by_row()[0]
     first = int(pool.relevance[leaders].argmax())
     state.absorb(first)
@@ -80,5 +80,5 @@ def test_the_source_walks_as_it_is():
     assert go() == 5
     assert [int(leaders[row]) for row in [first, *rows]] == want
     assert go(stop_below=float(gains[3]) * 1.0001) == 3
-    assert go(smallest=1e9) == compiled.UNCERTAIN
-    assert go(slack=10 * state._alone) == compiled.UNCERTAIN
+    assert go(smallest=1e9) == -1, "uncertain after no pick"
+    assert go(slack=10 * state._alone) == -1

@@ -6,6 +6,7 @@ import pytest
 
 from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select, select_many
 from dartboard.selection.greedy import LinearState
+from dartboard.selection.referee import Referee
 from tests.selection import oracle
 from tests.selection.pools import topical
 
@@ -162,6 +163,11 @@ def test_a_lead_within_rounding_is_not_believed(monkeypatch):
     assert [picks(vectors, query) for query, vectors in pools] == wanted
     together = select_many(np.stack([p[1] for p in pools]), np.stack([p[0] for p in pools]), 2, sigma=0.05)
     assert [result.indices.tolist() for result in together] == wanted
+    settled = []
+    plain = Referee.settle
+    monkeypatch.setattr(Referee, "settle", lambda self, *of: settled.append(of) or plain(self, *of))
+    assert [picks(vectors, query) for query, vectors in pools] == wanted
+    assert len(settled) >= len(pools) / 2, "float32 asks for a decision in double precision"
     monkeypatch.setattr(LinearState, "ceilings", lambda self, gains, rows: gains)
     believed = [picks(vectors, query) for query, vectors in pools]
     assert believed != wanted, "these pools are meant to fool a proof that forgets the rival's rounding"
