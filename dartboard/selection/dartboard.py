@@ -130,8 +130,8 @@ def best_trail(pool: Pool, limits: Limits, state: State, referee: Referee) -> _T
     by_price = _Trail(pool, limits, state, referee, per_cost=True)
     reached = by_price.covered()
     state.restart()
-    by_gain = _Trail(pool, limits, state, Referee(pool))
+    by_gain = _Trail(pool, limits, state, referee)
     if by_gain.covered() > reached:
         return by_gain
     state.restart()
-    return _Trail(pool, limits, state, Referee(pool), per_cost=True)
+    return _Trail(pool, limits, state, referee, per_cost=True)

@@ -90,6 +90,9 @@ class Settler(Protocol):
     def settle(self, rivals: IntArray, picks: list[int]) -> int:
         """The winner, or ``Uncertain``."""
 
+    def restart(self) -> None:
+        """Forget the picks of a walk that has ended."""
+
 
 class LinearState:
     """Gains as plain numbers, in the dtype of the kernel.
@@ -174,6 +177,8 @@ class LinearState:
 
     def restart(self) -> None:
         self._covered[:] = 0.0
+        if self._referee is not None:
+            self._referee.restart()
 
     def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
         walk = compiled_walk()

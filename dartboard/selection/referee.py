@@ -45,6 +45,11 @@ class Referee:
             raise Uncertain
         return int(rivals[best])
 
+    def restart(self) -> None:
+        """Forget the picks of a walk that has ended."""
+        self._judged = 0
+        self.__dict__.pop("_covered", None)
+
     def most_relevant(self, candidates: IntArray) -> int:
         """The candidate that is most probable, exactly."""
         relevance = self._exact.relevance[candidates]
