@@ -58,13 +58,14 @@ def test_permuting_the_candidates_changes_nothing(pool, k, sigma, random):
 @settings(max_examples=60, deadline=None)
 @given(pools(max_n=9), st.integers(1, 4), SIGMA)
 def test_the_bound_holds_against_exhaustive_search(pool, k, sigma):
+    """To a millionth: at σ = 1e-5, log-probabilities are of the order of 1e9 and have 1e-7 of rounding."""
     query, embeddings = pool
     candidates = from_embeddings(query, embeddings, sigma=sigma)
     best = METHODS["exhaustive"]().select(candidates, Limits(k=k)).coverage[-1]
     for name in METHODS:
         result = METHODS[name]().select(candidates, Limits(k=k))
-        assert result.coverage[-1] <= best * (1 + 1e-9)
-        assert result.coverage[-1] >= result.bound * best * (1 - 1e-9)
+        assert result.coverage[-1] <= best * (1 + 1e-6)
+        assert result.coverage[-1] >= result.bound * best * (1 - 1e-6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -80,5 +81,5 @@ def test_a_budget_keeps_its_guarantee(pool, costs, budget, sigma):
     assert sum(limits.costs[i] for i in ours.indices) <= budget
     if len(embeddings) <= 10:
         best = METHODS["exhaustive"]().select(candidates, limits)
-        assert ours.coverage[-1] >= 0.5 * (1 - 1 / np.e) * best.coverage[-1] * (1 - 1e-9)
-        assert ours.coverage[-1] >= ours.bound * best.coverage[-1] * (1 - 1e-9)
+        assert ours.coverage[-1] >= 0.5 * (1 - 1 / np.e) * best.coverage[-1] * (1 - 1e-6)
+        assert ours.coverage[-1] >= ours.bound * best.coverage[-1] * (1 - 1e-6)
