@@ -13,6 +13,7 @@ import typer
 from dartboard.cli.calibrate import calibrate
 from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
+from dartboard.cli.eval import evaluate
 from dartboard.cli.terminal import forward_warnings
 from dartboard.errors import DartboardError
 from dartboard.version import __version__
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
 app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
 app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
+app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)
 
 
 def _show_version(wanted: bool) -> None:

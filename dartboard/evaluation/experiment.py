@@ -86,7 +86,7 @@ def evaluate_dataset(
     record = _record(dataset, config, judgements, chosen, measures, scores)
     extras = _Extras(dataset, config, judgements, content, triage, chosen, listener)
     record["sweep"] = extras.sweep(record["headline"])
-    record["redundancy"] = extras.redundancy(record["headline"])
+    record["redundancy"] = extras.redundancy()
     return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
 
 
@@ -201,18 +201,24 @@ class _Extras:
             listener=lambda _, done, total: self.listener("Sweeping sigma", done, total),
         )
 
-    def redundancy(self, headline: Mapping[str, str]) -> dict[str, Any] | None:
+    def _recall(self) -> str:
+        """Recall of what a list can hold: of the kernel or the relevant chunks if few, else of the facets."""
+        few = float(self.judgements.relevant_counts.mean()) <= self.config.headline_k
+        if self.judgements.facets and not few:
+            return "subtopic_recall"
+        return "set_recall" if self.judgements.kernels else "recall"
+
+    def redundancy(self) -> dict[str, Any] | None:
         """The comparison with near-copies, for systems that look at vectors alone."""
         levels = self.config.copies
         if len(levels) < 2:
             return None
         if reason := redundancy.why_not(self.dataset, levels):
             return {"skipped": reason}
-        recall = "set_recall" if self.judgements.kernels else "recall"
         return redundancy.redundancy_levels(
             self.dataset,
             [s for s in self.chosen.systems if isinstance(s, (Selecting, Chance, Pyversity))],
-            Measure(recall, self.config.headline_k),
+            Measure(self._recall(), self.config.headline_k),
             copies=levels,
             cosine=self.config.copies_cosine,
             triage_k=self.config.triage_k,

@@ -1,0 +1,194 @@
+"""``dartboard eval``: many systems on one or more data sets, with a report to look at."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dartboard.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from dartboard.evaluation.experiment import Outcome
+    from dartboard.evaluation.runner import Listener
+    from dartboard.evaluation.settings import EvaluationConfig
+
+
+def evaluate(
+    dataset: Annotated[
+        list[str],
+        typer.Option(metavar="NAME", help="A data set with known answers; may be given more than once."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report; made where needed.")],
+    systems: Annotated[
+        str, typer.Option(metavar="NAMES", help="Systems or groups (quick, all), with commas between.")
+    ] = "all",
+    metrics: Annotated[
+        str, typer.Option(metavar="NAMES", help="Measures; by default all that the data can answer.")
+    ] = "",
+    k: Annotated[str, typer.Option("--k", "-k", metavar="NUMBERS", help="Depths.")] = "1,3,5,10",
+    reference: Annotated[
+        str, typer.Option(metavar="NAME", help="The system that all others are compared with.")
+    ] = "dartboard",
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of data sets; else DARTBOARD_DATA, else ./data."),
+    ] = None,
+    triage_k: Annotated[int, typer.Option(help="Candidates that systems choose from.", min=1)] = 100,
+    copies: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="Near-copies of each chunk to try with; 0 for none.")
+    ] = "0,1,3,5",
+    sigma_sweep: Annotated[bool, typer.Option(help="Try Dartboard at many fixed sigma.")] = True,
+    resamples: Annotated[int, typer.Option(help="For intervals and permutation tests.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same report.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(help="Questions at a time; by default one a processor.", min=1)
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from what --out already holds.")] = False,
+) -> None:
+    """Compare systems on data sets whose answers are known.
+
+    Every system chooses from the same candidates, the nearest by cosine. The report has the measures
+    with 95 % intervals, paired tests against one system (Holm-corrected), query-by-query wins, a sweep
+    over sigma, and the same comparison with near-copies in the corpus.
+
+    \b
+    Systems:
+      cosine            nearest neighbours
+      mmr-W             MMR, relevance weight W: mmr-0.3, mmr-0.5, ...
+      dedup-T           skip what is within cosine T of a pick: dedup-0.90, ...
+      pyversity-dpp     pyversity's DPP; pyversity-cover
+      random, oracle    chance (ten seeds) and perfection
+      dartboard         sigma from the candidates; dartboard-S fixes sigma = S
+      dartboard-hybrid  a pair scorer reads the texts; dartboard-crossencoder
+      run:FILE          the TREC run file of any other retriever
+      quick             all of these that need vectors alone
+      all               with those that read texts: a second or more a question
+
+    \b
+    In DIR: report.html (stands alone), report.md, results.json,
+    per_query/, runs/ (TREC), timings.json, parts/ (for --resume).
+
+    \b
+    Examples:
+      dartboard eval --dataset synthetic_clustered --systems quick --out report
+      dartboard eval --dataset hotpotqa_dev200 --dataset scifact --out report
+      dartboard eval --dataset mine --systems quick,run:bm25.trec --out report
+    """
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "eval", "dartboard eval")
+    from dartboard.evaluation.settings import EvaluationConfig
+
+    try:
+        config = EvaluationConfig(
+            datasets=dataset,
+            retrievers=_names(systems),
+            metrics=_names(metrics),
+            k_values=_numbers("--k", k),
+            output_dir=str(out),
+            triage_k=triage_k,
+            reference=reference,
+            seed=seed,
+            resamples=resamples,
+            workers=workers,
+            sigma_sweep=sigma_sweep,
+            copies=_numbers("--copies", copies),
+        )
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from error
+    _run(config, data, resume=resume)
+
+
+def _run(config: "EvaluationConfig", data: Path | None, *, resume: bool) -> None:
+    # What only a run needs is imported here: --help stays quick.
+    from dartboard.cli.terminal import messages
+    from dartboard.datasets import progress_bar
+    from dartboard.evaluation.report import write_report
+
+    progress: dict[str, tuple[int, int]] = {}
+    texts: dict[str, dict[str, str]] = {}
+    try:
+        with progress_bar() as listen:
+
+            def hear(step: str, done: int, total: int) -> None:
+                progress[step] = (done, total)
+                listen(step, done, total)
+
+            outcomes = [
+                _one(name, config, data, texts, hear, listen, resume=resume) for name in config.datasets
+            ]
+            page = write_report(outcomes, config, texts)
+    except KeyboardInterrupt:
+        said = "; ".join(f"{step}: {done} of {total}" for step, (done, total) in progress.items())
+        kept = "What is finished is kept, and the same command with --resume goes on."
+        messages().print(f"Stopped ({said or 'nothing answered yet'}). {kept}", soft_wrap=True)
+        raise
+    _show(outcomes, page)
+
+
+def _one(
+    name: str,
+    config: "EvaluationConfig",
+    data: Path | None,
+    texts: dict[str, dict[str, str]],
+    hear: "Listener",
+    listen: Any,
+    *,
+    resume: bool,
+) -> "Outcome":
+    from dartboard.cli.encoding import load_model
+    from dartboard.cli.terminal import messages
+    from dartboard.datasets import load_dataset
+    from dartboard.evaluation.experiment import evaluate_dataset
+
+    model = None if name in _WITHOUT_MODEL else load_model(messages())
+    loaded = load_dataset(name, data, model, progress=listen)
+    texts[loaded.name] = dict(zip(loaded.query_ids, loaded.queries, strict=True))
+    parts = Path(config.output_dir) / "parts"
+    return evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, listener=hear)
+
+
+_WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
+"""Data sets whose vectors are made, not encoded."""
+
+
+def _show(outcomes: "list[Outcome]", page: Path) -> None:
+    from rich.table import Table
+
+    from dartboard.cli.terminal import results
+    from dartboard.evaluation.summary import rows, sentences, short, signed
+
+    console = results()
+    for outcome in outcomes:
+        record = outcome.record
+        console.print(f"\n[bold]{record['dataset']}[/bold]")
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("")
+        quality = record["measures"][record["headline"]["quality"]]
+        for title in (quality, "95 % interval", f"against {record['reference']}", "win/tie/loss"):
+            table.add_column(title, justify="right")
+        for row in rows(record):
+            ours = row.verdict == "reference"
+            against = "" if ours else f"{signed(row.difference)} {row.verdict}"
+            counts = "" if ours else f"{row.wins}/{row.ties}/{row.losses}"
+            interval = f"{short(row.low)} to {short(row.high)}"
+            table.add_row(
+                row.system, short(row.mean), interval, against, counts, style="bold" if ours else ""
+            )
+        console.print(table)
+        for sentence in sentences(record):
+            console.print(f"- {sentence}", soft_wrap=True)
+        for name, reason in record["skipped"].items():
+            console.print(f"- {name} was skipped: {reason}.", soft_wrap=True)
+    console.print(f"\nReport: {page}", soft_wrap=True)
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _numbers(option: str, given: str) -> list[int]:
+    try:
+        return sorted({int(part) for part in _names(given)})
+    except ValueError:
+        raise typer.BadParameter(f"{option} takes whole numbers with commas between, got {given!r}") from None

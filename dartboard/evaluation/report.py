@@ -1,0 +1,77 @@
+"""Results in a folder: JSON first; Markdown and the page are made from it.
+
+::
+
+    results.json               means, intervals, comparisons, sweep, redundancy
+    per_query/DATASET.json     every measure of every query and system
+    runs/DATASET/SYSTEM.trec   TREC run files; of a system with seeds, one a seed
+    report.md, report.html     for people; the page stands alone
+    timings.json               seconds a question: the one file that differs from run to run
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from dartboard.datasets.trec import write_run
+from dartboard.evaluation.experiment import Outcome, rounded
+from dartboard.evaluation.markdown import markdown
+from dartboard.evaluation.page import page
+from dartboard.evaluation.settings import EvaluationConfig
+from dartboard.version import __version__
+
+FORMAT = 1
+
+
+def write_report(
+    outcomes: Sequence[Outcome], config: EvaluationConfig, queries: Mapping[str, Mapping[str, str]]
+) -> Path:
+    """Fill ``config.output_dir`` and return the page; ``queries[dataset][query_id]`` are the texts."""
+    folder = Path(config.output_dir)
+    records = [outcome.record for outcome in outcomes]
+    asked = {key: value for key, value in asdict(config).items() if key not in ("output_dir", "workers")}
+    _write_json(
+        folder / "results.json",
+        {"format": FORMAT, "dartboard": __version__, "config": asked, "datasets": records},
+    )
+    for outcome in outcomes:
+        _write_details(folder, outcome)
+    timings = {one.record["dataset"]: _timings(one) for one in outcomes}
+    _write_json(folder / "timings.json", {"seconds_per_question": timings})
+    (folder / "report.md").write_text(markdown(records), encoding="utf-8")
+    scores = {outcome.record["dataset"]: outcome.scores for outcome in outcomes}
+    (folder / "report.html").write_text(page(records, scores, queries), encoding="utf-8")
+    return folder / "report.html"
+
+
+def _write_details(folder: Path, outcome: Outcome) -> None:
+    name = outcome.record["dataset"]
+    first = next(iter(outcome.scores.values()))
+    table = {
+        "query_ids": list(first.query_ids),
+        "systems": {
+            system: {measure: column.tolist() for measure, column in found.values.items()}
+            for system, found in outcome.scores.items()
+        },
+    }
+    _write_json(folder / "per_query" / f"{name}.json", rounded(table), indent=None)
+    for system, seeded in outcome.runs.items():
+        for seed, run in enumerate(seeded):
+            file = f"{system}.trec" if len(seeded) == 1 else f"{system}-seed{seed}.trec"
+            write_run(run, folder / "runs" / name / file, tag=system)
+
+
+def _timings(outcome: Outcome) -> dict[str, dict[str, float]]:
+    return {
+        system: {"mean": rounded(fmean(seconds)), "median": rounded(median(seconds))}
+        for system, seconds in outcome.seconds.items()
+    }
+
+
+def _write_json(path: Path, value: Any, indent: int | None = 1) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,163 @@
+"""What a reader should take away: who is ahead of the reference, who is behind, and by how much.
+
+Markdown, the page and the terminal all say it from here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dartboard.evaluation.measures import Measure
+
+LEVEL = 0.05
+
+Verdict = Literal["reference", "ahead", "behind", "no difference"]
+
+FAMILIES = ("dartboard", "cosine", "mmr", "dedup", "pyversity", "random", "oracle")
+
+BOUNDS = ("random", "oracle")
+"""What no one would use: chance below, perfection above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the headline table; ``cells`` are further measures."""
+
+    system: str
+    mean: float
+    low: float
+    high: float
+    cells: dict[str, float]
+    verdict: Verdict
+    difference: float
+    p: float
+    wins: int
+    ties: int
+    losses: int
+
+
+def family(system: str) -> str:
+    """The kind of system that a name stands for; other names are families of their own."""
+    head = system.split("-")[0]
+    return head if head in FAMILIES else system
+
+
+def rows(record: Mapping[str, Any]) -> list[Row]:
+    """The headline table, best quality first; equal ones by name."""
+    quality = record["headline"]["quality"]
+    found = [_row(record, system, quality) for system in record["systems"]]
+    return sorted(found, key=lambda row: (-row.mean, row.system))
+
+
+def headline_measures(record: Mapping[str, Any]) -> list[str]:
+    """The measures beside quality that the headline table shows: few, so that it is read."""
+    quality = Measure.parse(record["headline"]["quality"])
+    wanted = ("ndcg", "recall", "success", "alpha_ndcg", "distinct_share", "cluster_coverage", "diversity")
+    names = [str(Measure(name, quality.k)) for name in wanted if name != quality.name]
+    names = [name for name in names if name in record["measures"]]
+    if quality.name == "set_recall" or len(names) > 4:
+        names = [name for name in names if not name.startswith("recall@")]
+    return names[:5]
+
+
+def best_of_families(record: Mapping[str, Any], *, bounds: bool = False) -> list[str]:
+    """The best system of each family by quality; Dartboard's variants each count."""
+    chosen: dict[str, str] = {}
+    for row in rows(record):
+        name = family(row.system)
+        key = row.system if name == "dartboard" else name
+        if bounds or name not in BOUNDS:
+            chosen.setdefault(key, row.system)
+    return list(chosen.values())
+
+
+def rival(record: Mapping[str, Any]) -> str | None:
+    """The best system of another family than the reference's, bounds aside."""
+    own = family(record["reference"])
+    others = (row.system for row in rows(record) if family(row.system) not in (own, *BOUNDS))
+    return next(others, None)
+
+
+def sentences(record: Mapping[str, Any]) -> list[str]:
+    """The result in words."""
+    table = {row.system: row for row in rows(record)}
+    reference = table[record["reference"]]
+    title = record["measures"][record["headline"]["quality"]]
+    said = [
+        f"{reference.system} reaches {title} {short(reference.mean)} "
+        f"(95 % interval {short(reference.low)} to {short(reference.high)}, {record['judged']} queries)."
+    ]
+    groups: dict[Verdict, list[str]] = {"behind": [], "ahead": [], "no difference": []}
+    for row in table.values():
+        if row.verdict != "reference" and family(row.system) not in BOUNDS:
+            groups[row.verdict].append(row.system)
+    words = {
+        "behind": "Significantly better than",
+        "ahead": "Significantly worse than",
+        "no difference": "No significant difference from",
+    }
+    said += [f"{words[kind]} {', '.join(names)}." for kind, names in groups.items() if names]
+    said += _about_diversity(record) + _about_copies(record)
+    return said
+
+
+def short(value: float) -> str:
+    """Three decimals, without the zero that says nothing."""
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def signed(value: float) -> str:
+    """The same with its sign."""
+    return f"{'+' if value >= 0 else '−'}{short(abs(value))}"
+
+
+def _row(record: Mapping[str, Any], system: str, quality: str) -> Row:
+    measured = record["systems"][system]
+    compared = record["comparisons"].get(quality, {}).get(system)
+    verdict: Verdict = "reference"
+    if compared is not None:
+        sure = compared["permutation_holm"] < LEVEL
+        verdict = ("ahead" if compared["difference"] > 0 else "behind") if sure else "no difference"
+    shown = compared or {"difference": 0.0, "permutation_holm": 1.0, "wins": 0, "ties": 0, "losses": 0}
+    return Row(
+        system=system,
+        mean=measured[quality]["mean"],
+        low=measured[quality]["low"],
+        high=measured[quality]["high"],
+        cells={name: measured[name]["mean"] for name in headline_measures(record)},
+        verdict=verdict,
+        difference=shown["difference"],
+        p=shown["permutation_holm"],
+        wins=shown["wins"],
+        ties=shown["ties"],
+        losses=shown["losses"],
+    )
+
+
+def _about_diversity(record: Mapping[str, Any]) -> list[str]:
+    measure = record["headline"].get("diversity")
+    if measure is None or "cosine" not in record["systems"] or record["reference"] == "cosine":
+        return []
+    ours, theirs = (record["systems"][name][measure]["mean"] for name in (record["reference"], "cosine"))
+    if theirs <= 0:
+        return []
+    more = "more" if ours >= theirs else "less"
+    picks = f"{record['reference']}'s picks are {abs(ours / theirs - 1):.0%} {more} diverse than cosine's"
+    return [f"{picks} ({short(ours)} against {short(theirs)})."]
+
+
+def _about_copies(record: Mapping[str, Any]) -> list[str]:
+    levels = record.get("redundancy")
+    if not levels or "systems" not in levels:
+        return []
+    values = levels["systems"]
+    told = [name for name in (record["reference"], "cosine") if name in values]
+    parts = [
+        f"{name} goes from {short(values[name][0])} to {short(values[name][-1])}"
+        for name in dict.fromkeys(told)
+    ]
+    if not parts:
+        return []
+    title = Measure.parse(levels["measure"]).title
+    return [f"{title} with {levels['copies'][-1]} near-copies of every chunk: {' and '.join(parts)}."]
