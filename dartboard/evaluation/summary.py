@@ -152,12 +152,9 @@ def _about_copies(record: Mapping[str, Any]) -> list[str]:
     if not levels or "systems" not in levels:
         return []
     values = levels["systems"]
-    told = [name for name in (record["reference"], "cosine") if name in values]
-    parts = [
-        f"{name} goes from {short(values[name][0])} to {short(values[name][-1])}"
-        for name in dict.fromkeys(told)
-    ]
+    told = dict.fromkeys(name for name in (record["reference"], "cosine") if name in values)
+    parts = [f"{name} {short(values[name][-1])} ({short(values[name][0])} without)" for name in told]
     if not parts:
         return []
     title = Measure.parse(levels["measure"]).title
-    return [f"{title} with {levels['copies'][-1]} near-copies of every chunk: {' and '.join(parts)}."]
+    return [f"{title} with {levels['copies'][-1]} near-copies of every chunk: {', '.join(parts)}."]
