@@ -1,10 +1,12 @@
 """Runs and judgements in, numbers and reports out.
 
 The specification's metrics for one list are functions (:func:`ndcg_at_k` …); :func:`evaluate` computes
-measures by name (``"ndcg@10"``) for all queries of a run at once.
+measures by name (``"ndcg@10"``) for all queries of a run at once; :func:`evaluate_dataset` lets systems
+answer a data set and compares them, and :func:`write_report` puts the results into a folder.
 """
 
 from dartboard.evaluation.content import Content
+from dartboard.evaluation.experiment import Outcome, evaluate_dataset
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.measures import MEASURES, Measure, evaluate
 from dartboard.evaluation.metrics import (
@@ -25,21 +27,28 @@ from dartboard.evaluation.metrics import (
     subtopic_recall,
     success_at_k,
 )
+from dartboard.evaluation.report import write_report
 from dartboard.evaluation.runs import Run
 from dartboard.evaluation.scores import Scores
+from dartboard.evaluation.settings import EvaluationConfig
+from dartboard.evaluation.systems import System
 
 __all__ = [
     "MEASURES",
     "Content",
+    "EvaluationConfig",
     "Judgements",
     "Measure",
+    "Outcome",
     "Run",
     "Scores",
+    "System",
     "alpha_ndcg",
     "average_precision",
     "cluster_coverage",
     "distinct_base_share",
     "evaluate",
+    "evaluate_dataset",
     "f1_diversity",
     "hit_rate_at_k",
     "intra_list_distance",
@@ -52,4 +61,5 @@ __all__ = [
     "set_recall",
     "subtopic_recall",
     "success_at_k",
+    "write_report",
 ]

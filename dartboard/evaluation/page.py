@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from statistics import fmean
 from typing import Any
 
 from dartboard.evaluation import plots
@@ -122,8 +123,8 @@ def _section(
 _NOTES = {
     "trade_off": "Up is better, right is less repetition. Crosses are 95 % intervals; "
     "a line joins the settings of one method.",
-    "copies": "Every chunk gets near-copies; finding any copy counts. "
-    "A flat line is a system that repetition does not hurt.",
+    "copies": "Every chunk gets near-copies, and systems choose from as many candidates as before; "
+    "finding any copy counts. A flat line is a system that repetition does not hurt.",
     "sweep": "★ σ from each question’s candidates: what “auto” does. "
     "◆ the likeliest σ given the labels, with its interval.",
     "depth": "The best setting of each method.",
@@ -171,29 +172,39 @@ def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]
 
 
 def _overview(records: Sequence[Mapping[str, Any]]) -> str:
-    """One line a system over all data sets, where there are several."""
+    """One line a system over all data sets, where there are several; best mean first."""
     if len(records) < 2:
         return ""
-    names = list(dict.fromkeys(system for record in records for system in record["systems"]))
+    found = {
+        name: [_quality(record, name) for record in records]
+        for name in dict.fromkeys(system for record in records for system in record["systems"])
+    }
     head = "".join(
         f"<th>{escape(record['dataset'])}<br>{escape(record['measures'][record['headline']['quality']])}</th>"
         for record in records
     )
+    best = [
+        max((values[place] or 0.0) for name, values in found.items() if family(name) not in BOUNDS)
+        for place in range(len(records))
+    ]
     body = ""
-    for name in names:
-        found = [
-            record["systems"][name][record["headline"]["quality"]]["mean"]
-            if name in record["systems"]
-            else None
-            for record in records
-        ]
-        cells = "".join(f"<td>{'–' if value is None else short(value)}</td>" for value in found)
+    for name in sorted(found, key=lambda name: (-fmean(value or 0.0 for value in found[name]), name)):
+        cells = "".join(
+            f"<td>{'–' if value is None else f'<b>{short(value)}</b>' if value == top else short(value)}</td>"
+            for value, top in zip(found[name], best, strict=True)
+        )
         kind = "us" if name == records[0]["reference"] else "bound" if family(name) in BOUNDS else ""
         body += f"<tr class='{kind}'><td>{escape(name)}</td>{cells}</tr>"
     return (
         f"<div class='scroll'><table><thead><tr><th>system</th>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _quality(record: Mapping[str, Any], system: str) -> float | None:
+    if system not in record["systems"]:
+        return None
+    return float(record["systems"][system][record["headline"]["quality"]]["mean"])
 
 
 def _card(title: str, note: str, picture: str | None, *, wide: bool = False) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -53,15 +53,12 @@ def answer(
     done = len(query_ids) - len(todo)
     listener(step, done, len(query_ids))
     with one_blas_thread(), _stopping(ThreadPoolExecutor(workers or os.cpu_count() or 1)) as pool:
-        waiting: set[Future[list[Part]]] = {
+        futures = [
             pool.submit(_parts, triage, query_id, missing, depth, journal) for query_id, missing in todo
-        }
-        while waiting:
-            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in finished:
-                for part in future.result():
-                    known[part.system, part.query_id] = part
-            done += len(finished)
+        ]
+        for future in as_completed(futures):
+            known |= {(part.system, part.query_id): part for part in future.result()}
+            done += 1
             listener(step, done, len(query_ids))
     return _gathered(known, query_ids, systems)
 

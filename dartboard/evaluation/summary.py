@@ -50,14 +50,21 @@ def rows(record: Mapping[str, Any]) -> list[Row]:
 
 
 def headline_measures(record: Mapping[str, Any]) -> list[str]:
-    """The measures beside quality that the headline table shows: few, so that it is read."""
+    """The measures beside quality that the headline table shows: few, and each tells systems apart."""
     quality = Measure.parse(record["headline"]["quality"])
     wanted = ("ndcg", "recall", "success", "alpha_ndcg", "distinct_share", "cluster_coverage", "diversity")
     names = [str(Measure(name, quality.k)) for name in wanted if name != quality.name]
-    names = [name for name in names if name in record["measures"]]
+    names = [name for name in names if name in record["measures"] and _tells_apart(record, name)]
     if quality.name == "set_recall" or len(names) > 4:
         names = [name for name in names if not name.startswith("recall@")]
     return names[:5]
+
+
+def _tells_apart(record: Mapping[str, Any], measure: str) -> bool:
+    means = {
+        found[measure]["mean"] for name, found in record["systems"].items() if family(name) not in BOUNDS
+    }
+    return len(means) > 1 or len(record["systems"]) == 1
 
 
 def best_of_families(record: Mapping[str, Any], *, bounds: bool = False) -> list[str]:
@@ -97,7 +104,7 @@ def sentences(record: Mapping[str, Any]) -> list[str]:
         "no difference": "No significant difference from",
     }
     said += [f"{words[kind]} {', '.join(names)}." for kind, names in groups.items() if names]
-    said += _about_diversity(record) + _about_copies(record)
+    said += _about_few_queries(record) + _about_diversity(record) + _about_copies(record)
     return said
 
 
@@ -133,6 +140,14 @@ def _row(record: Mapping[str, Any], system: str, quality: str) -> Row:
         ties=shown["ties"],
         losses=shown["losses"],
     )
+
+
+def _about_few_queries(record: Mapping[str, Any]) -> list[str]:
+    """The smallest p that so many signs can give, Holm's factor included, may be above the level."""
+    others = len(record["systems"]) - 1
+    if others and 2.0 ** (1 - record["judged"]) * others >= LEVEL:
+        return [f"{record['judged']} queries are too few: no difference could come out significant."]
+    return []
 
 
 def _about_diversity(record: Mapping[str, Any]) -> list[str]:

@@ -133,6 +133,18 @@ def test_words(written):
     assert any("with 2 near-copies of every chunk: dartboard" in one for one in said)
 
 
+def test_too_few_queries_are_admitted():
+    outcome = evaluate_dataset(clustered(queries=3), config("unused", sigma_sweep=False, copies=[]))
+    assert "3 queries are too few: no difference could come out significant." in sentences(outcome.record)
+
+
+def test_columns_that_tell_nothing_apart_are_left_out():
+    record = evaluate_dataset(clustered(), config("unused", sigma_sweep=False, copies=[])).record
+    for measures in record["systems"].values():
+        measures["success@5"] = {"mean": 0.0, "low": 0.0, "high": 0.0}
+    assert "success@5" not in headline_measures(record)
+
+
 def test_families():
     assert [family(name) for name in ("mmr-0.5", "dartboard-hybrid", "bm25")] == ["mmr", "dartboard", "bm25"]
     assert plots.colour("bm25") == plots.colour("bm25")
