@@ -16,7 +16,7 @@ from dartboard.errors import ConfigError
 from dartboard.evaluation import redundancy
 from dartboard.evaluation.catalogue import Chosen, choose
 from dartboard.evaluation.content import Content
-from dartboard.evaluation.journal import Journal
+from dartboard.evaluation.journal import Journal, file_name
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.measures import Measure, at_depths, available, evaluate
 from dartboard.evaluation.questions import Triage
@@ -77,7 +77,7 @@ def evaluate_dataset(
         runs, seconds = run(None)
     else:
         made_for = identity(dataset, depth=depth, triage_k=config.triage_k)
-        with Journal(journal_dir / f"{dataset.name}.jsonl", made_for, resume=resume) as journal:
+        with Journal(journal_dir / f"{file_name(dataset.name)}.jsonl", made_for, resume=resume) as journal:
             runs, seconds = run(journal)
     scores = {
         name: Scores.mean_of([evaluate(one, judgements, measures, content=content) for one in seeded])

@@ -5,6 +5,7 @@ for anything else are refused, and a line torn by a crash is dropped.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,11 @@ class Journal:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def file_name(name: str) -> str:
+    """A data set's or a system's name as part of a path: what could lead elsewhere becomes ``_``."""
+    return re.sub(r"[^\w.@+-]", "_", name).lstrip(".") or "_"
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

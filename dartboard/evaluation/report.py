@@ -18,6 +18,7 @@ from typing import Any
 
 from dartboard.datasets.trec import write_run
 from dartboard.evaluation.experiment import Outcome, rounded
+from dartboard.evaluation.journal import file_name
 from dartboard.evaluation.markdown import markdown
 from dartboard.evaluation.page import page
 from dartboard.evaluation.settings import EvaluationConfig
@@ -48,7 +49,7 @@ def write_report(
 
 
 def _write_details(folder: Path, outcome: Outcome) -> None:
-    name = outcome.record["dataset"]
+    name = file_name(outcome.record["dataset"])
     first = next(iter(outcome.scores.values()))
     table = {
         "query_ids": list(first.query_ids),
@@ -60,8 +61,8 @@ def _write_details(folder: Path, outcome: Outcome) -> None:
     _write_json(folder / "per_query" / f"{name}.json", rounded(table), indent=None)
     for system, seeded in outcome.runs.items():
         for seed, run in enumerate(seeded):
-            file = f"{system}.trec" if len(seeded) == 1 else f"{system}-seed{seed}.trec"
-            write_run(run, folder / "runs" / name / file, tag=system)
+            file = file_name(system if len(seeded) == 1 else f"{system}-seed{seed}")
+            write_run(run, folder / "runs" / name / f"{file}.trec", tag=file)
 
 
 def _timings(outcome: Outcome) -> dict[str, dict[str, float]]:

@@ -8,7 +8,7 @@ import pytest
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Judgements
 from dartboard.evaluation.experiment import evaluate_dataset, headline, rounded
-from dartboard.evaluation.journal import Journal, Part
+from dartboard.evaluation.journal import Journal, Part, file_name
 from dartboard.evaluation.measures import at_depths
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import answer, identity
@@ -188,6 +188,12 @@ def test_parts_made_for_something_else_are_refused(tmp_path):
     (tmp_path / "y").write_text("\n")
     with Journal(tmp_path / "y", {"depth": 10}, resume=True) as journal:
         assert not journal.parts
+
+
+def test_names_stay_inside_their_folder():
+    assert file_name("../a b/c") == "_a_b_c"
+    assert file_name("hotpot+5@0.97") == "hotpot+5@0.97"
+    assert file_name("..") == "_"
 
 
 def test_another_data_set_has_another_identity():
