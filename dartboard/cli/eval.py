@@ -163,13 +163,13 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
         record = outcome.record
         console.print(f"\n[bold]{record['dataset']}[/bold]")
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("")
+        table.add_column("", no_wrap=True)
         quality = record["measures"][record["headline"]["quality"]]
         for title in (quality, "95 % interval", f"against {record['reference']}", "win/tie/loss"):
             table.add_column(title, justify="right")
         for row in rows(record):
             ours = row.verdict == "reference"
-            against = "" if ours else f"{signed(row.difference)} {row.verdict}"
+            against = "" if ours else f"{signed(row.difference)} {row.said}"
             counts = "" if ours else f"{row.wins}/{row.ties}/{row.losses}"
             interval = f"{short(row.low)} to {short(row.high)}"
             table.add_row(

@@ -31,7 +31,7 @@ def _cells(row: Row) -> list[str]:
     against = ["–", "–", "–"]
     if row.verdict != "reference":
         p = f"{row.p:.3f}" if row.p >= 0.001 else "< .001"
-        against = [f"{signed(row.difference)} {row.verdict}", p, f"{row.wins} / {row.ties} / {row.losses}"]
+        against = [f"{signed(row.difference)} {row.said}", p, f"{row.wins} / {row.ties} / {row.losses}"]
     return [
         row.system,
         short(row.mean),

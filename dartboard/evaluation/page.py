@@ -163,9 +163,8 @@ def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]
     if row.verdict == "reference":
         cells += ["–", "–"]
     else:
-        said = {"ahead": "better", "behind": "worse", "no difference": "same"}[row.verdict]
         cells += [
-            f"{signed(row.difference)} <span class='{row.verdict.split()[0]}'>{said}</span>",
+            f"{signed(row.difference)} <span class='{row.verdict.split()[0]}'>{row.said}</span>",
             f"{row.wins} / {row.ties} / {row.losses}",
         ]
     return f"<tr class='{kind}'>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -34,6 +34,9 @@ COLOURS = {
 }
 _OTHER = ("#a855f7", "#0d9488", "#db2777", "#65a30d")
 
+_WITH_SETTINGS = ("mmr", "dedup")
+"""Families whose members differ in one number."""
+
 _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "dartboard",
@@ -76,7 +79,7 @@ def trade_off(record: Mapping[str, Any]) -> str | None:
     with _figure(10.4, 4.9) as (figure, (axes,)):
         for kind in dict.fromkeys(map(family, points)):
             members = [name for name in points if family(name) == kind]
-            if kind in ("mmr", "dedup") and len(members) > 1:
+            if kind in _WITH_SETTINGS and len(members) > 1:
                 xs, ys = ([points[name][side]["mean"] for name in members] for side in (0, 1))
                 axes.plot(xs, ys, color=colour(kind), linewidth=1, alpha=0.5, zorder=2)
         for name, (across, up) in points.items():
@@ -98,7 +101,7 @@ def trade_off(record: Mapping[str, Any]) -> str | None:
         axes.set_ylabel(f"{record['measures'][headline['quality']]}: better →")
         axes.margins(0.12)
         where = {name: (a["mean"], u["mean"]) for name, (a, u) in points.items()}
-        merged = merge_close(where, family, near=0.03)
+        merged = merge_close(where, _setting_of, near=0.03)
         styles = {label: _label_style(names[0], record) for label, names in merged.items()}
         crosses = [(a["low"], u["low"], a["high"], u["high"]) for a, u in points.values()]
         place_labels(axes, {label: where[names[0]] for label, names in merged.items()}, styles, crosses)
@@ -219,6 +222,11 @@ def redundancy(record: Mapping[str, Any]) -> str | None:
         axes.set_ylabel(Measure.parse(levels["measure"]).title)
         _label_ends(axes, {name: found[-1] for name, found in values.items()}, record)
         return _svg(figure, "Recall against redundancy")
+
+
+def _setting_of(system: str) -> str:
+    """What a system is a setting of; most are settings of nothing but themselves."""
+    return family(system) if family(system) in _WITH_SETTINGS else system
 
 
 def _label_style(name: str, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,11 @@ class Row:
     ties: int
     losses: int
 
+    @property
+    def said(self) -> str:
+        """The difference in a word."""
+        return {"ahead": "better", "behind": "worse"}.get(self.verdict, "same")
+
 
 def family(system: str) -> str:
     """The kind of system that a name stands for; other names are families of their own."""
