@@ -66,8 +66,8 @@ def _sets(console: Console, outcomes: Sequence[Outcome]) -> Group:
 
 
 def _side_by_side(console: Console, outcomes: Sequence[Outcome]) -> Table:
-    """With ids and all methods where they fit; KNN, the first MMR and Dartboard in any case."""
-    fewest = [outcomes[0], outcomes[1], outcomes[-1]]
+    """With ids and all methods where they fit; KNN, the last MMR and Dartboard in any case."""
+    fewest = [outcomes[0], *outcomes[1:-1][-1:], outcomes[-1]]
     tables = [
         _columns(outcomes, with_ids=True, gap=3),
         _columns(outcomes, with_ids=False, gap=3),
