@@ -67,7 +67,7 @@ def _number(name: str, value: Any, low: float, high: float, otherwise: str = "")
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= value <= high:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         raise ConfigError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
 
 
