@@ -1,12 +1,13 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test
 # make bench  time selection beside its rivals
+# make bench-quality  measure it on the data sets in DARTBOARD_DATA
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint bench clean help
+.PHONY: demo test lint bench bench-quality clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +26,11 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/tables.py
+
+bench-quality: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/tables.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build

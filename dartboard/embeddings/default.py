@@ -2,18 +2,22 @@
 
 from functools import cache
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from dartboard.embeddings.onnx import OnnxModel
+if TYPE_CHECKING:
+    from dartboard.embeddings.onnx import OnnxModel
 
 _lock = Lock()
 
 
-def default_model() -> OnnxModel:
+def default_model() -> "OnnxModel":
     """all-MiniLM-L6-v2, the same object for every caller and thread."""
     with _lock:
         return _load()
 
 
 @cache
-def _load() -> OnnxModel:
+def _load() -> "OnnxModel":
+    from dartboard.embeddings.onnx import OnnxModel
+
     return OnnxModel.bundled()

@@ -104,7 +104,7 @@ def test_every_width_is_kept(columns, cache, capsys, monkeypatch):
     page = capsys.readouterr().out
     assert max(map(len, page.splitlines())) <= min(int(columns), 160)
     assert "+ another fact on a theme already there" in unwrapped(page)
-    assert ("MMR 0.7   " in page.split("Summary")[0]) == (int(columns) >= 120)
+    assert ("MMR 0.5   " in page.split("Summary")[0]) == (int(columns) >= 120)
 
 
 @pytest.mark.parametrize("k", ["1", "20"])
