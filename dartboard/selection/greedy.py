@@ -120,9 +120,8 @@ class LinearState:
         self._covered = np.zeros_like(self._weights)
         self._alone: FloatArray = kernel @ self._weights
         self._slack = self._alone * kernel.dtype.type(rounding)
-        self._block = np.empty(
-            (min(len(kernel), max(_LARGEST_BLOCK, _ALL_AT_ONCE)), kernel.shape[1]), kernel.dtype
-        )
+        at_once = len(kernel) if len(kernel) <= _ALL_AT_ONCE else _LARGEST_BLOCK
+        self._block = np.empty((at_once, kernel.shape[1]), kernel.dtype)
 
     def alone(self) -> FloatArray:
         return self._alone.copy()

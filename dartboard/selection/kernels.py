@@ -16,6 +16,9 @@ from dartboard.types import FloatArray
 
 Distance = Literal["scaled_cosine", "euclidean"]
 _CACHED = 65_536
+_UNIT = 3e-7
+"""float32 rows whose squared length is that close to 1 are as long as rounding lets them be."""
+
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-8, 1e8
 LARGEST_COMPONENT = 1e140
 
@@ -40,7 +43,10 @@ def check_sigma(sigma: float) -> float:
 
 
 def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
-    """A copy with rows of length 1, ``(n, d)``, at any magnitude; a zero or non-finite row becomes NaN."""
+    """Rows scaled to length 1, ``(n, d)``, from any magnitude; a zero or non-finite row becomes NaN.
+
+    Rows that are so already may come back as they are: not to be written to.
+    """
     rows = vectors.astype(vectors.dtype if dtype is None else dtype, copy=False)
     with np.errstate(over="ignore", under="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
@@ -49,12 +55,14 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
         with np.errstate(invalid="ignore"):
             rows = rows / np.abs(rows).max(axis=1, keepdims=True)
             squares = np.einsum("ij,ij->i", rows, rows)
+    if rows.dtype == np.float32 and np.abs(squares - 1.0).max() < _UNIT:
+        return rows
     unit: FloatArray = rows / np.sqrt(squares)[:, None]
     return unit
 
 
 def direct(vectors: FloatArray, distance: Distance, dtype: type = np.float64) -> FloatArray:
-    """A copy of the vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
+    """The vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
     if distance == "scaled_cosine":
         return unit_rows(vectors, dtype)
     if float(np.abs(vectors).max()) > LARGEST_COMPONENT:

@@ -205,3 +205,17 @@ def test_euclidean_distances_far_from_the_origin(offset, sigma):
 def test_euclidean_vectors_beyond_squaring_are_refused():
     with pytest.raises(ValueError, match="Euclidean distances need components"):
         select(np.eye(3) * 1e160, np.ones(3), distance="euclidean")
+
+
+def test_rows_that_differ_only_at_the_end_are_not_copies():
+    """A fingerprint reads the beginning of a row; what agrees there is compared in full."""
+    query, vectors = topical(80, seed=6)
+    twins = np.repeat(vectors[:40], 2, axis=0)
+    twins[1::2, -1] += 0.5
+    fast, slow = (select(v, query, 20, sigma=0.05) for v in (twins, twins.astype(np.float64)))
+    assert fast.indices.tolist() == slow.indices.tolist()
+    assert (fast.gains > 0).all()
+    order = np.random.default_rng(0).permutation(80)
+    assert order[select(twins[order], query, 20, sigma=0.05).indices].tolist() == fast.indices.tolist()
+    together = select_many(twins[None], query[None], 20, sigma=0.05)[0]
+    assert together.indices.tolist() == fast.indices.tolist()
