@@ -128,10 +128,11 @@ def best_trail(pool: Pool, limits: Limits, state: State, referee: Referee) -> _T
     if limits.token_budget is None:
         return _Trail(pool, limits, state, referee)
     by_price = _Trail(pool, limits, state, referee, per_cost=True)
-    reached = by_price.covered()
     state.restart()
     by_gain = _Trail(pool, limits, state, referee)
-    if by_gain.covered() > reached:
+    if by_gain.covered() > by_price.covered():
         return by_gain
     state.restart()
-    return _Trail(pool, limits, state, referee, per_cost=True)
+    for row in by_price.walk.picks:
+        state.absorb(row)
+    return by_price
