@@ -6,6 +6,12 @@
     ├── InvalidInputError (ValueError)    data that cannot be used: NaN vectors, an empty query …
     ├── ConfigError (ValueError)          a knob outside its range, or knobs that contradict each other
     ├── DatasetError (ValueError)         a data set that is missing or malformed: file and line are named
+    ├── IngestError (ValueError)          a document that cannot be read; the file is named
+    ├── StoreError (RuntimeError)         a store that cannot do what was asked
+    │   ├── StoreLockedError              another process is writing to it
+    │   ├── StoreFormatError              damaged, of a newer format, or made with another model
+    │   ├── StoreUnavailableError         a server that cannot be reached, or refuses
+    │   └── CollectionError               a collection that is missing, or exists already
     ├── ModelError (RuntimeError)         a model that cannot be loaded, verified or trusted
     │   └── EndpointError                 a remote model that refused, timed out or answered nonsense
     └── MissingExtraError (ImportError)   an optional dependency; the message is the command to type
@@ -26,6 +32,30 @@ class ConfigError(DartboardError, ValueError):
 
 class DatasetError(DartboardError, ValueError):
     """A data set is missing, or a row of it cannot be used."""
+
+
+class IngestError(DartboardError, ValueError):
+    """A document could not be read or split."""
+
+
+class StoreError(DartboardError, RuntimeError):
+    """A store could not do what was asked of it; what it held before is still there."""
+
+
+class StoreLockedError(StoreError):
+    """Another process is writing to the store."""
+
+
+class StoreFormatError(StoreError):
+    """The store is damaged, of a newer format, or was made with another model."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store's server cannot be reached, or refuses."""
+
+
+class CollectionError(StoreError):
+    """A collection is missing, or exists already."""
 
 
 class ModelError(DartboardError, RuntimeError):

@@ -6,7 +6,7 @@ query that meets it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,13 @@ class Chunk:
         if self.embedding is None:
             raise InvalidInputError(f"Chunk must have valid embedding: chunk {self.id!r} has None")
         self.embedding = check_vector(self.embedding, name=f"embedding of chunk {self.id!r}")
+
+
+class Hit(NamedTuple):
+    """What a search found: a chunk's id and its score, higher is better."""
+
+    id: str
+    score: float
 
 
 @dataclass(slots=True)

@@ -1,0 +1,127 @@
+"""Where passages live: one protocol for memory, a file, PostgreSQL and Milvus.
+
+A :class:`Store` holds collections; a :class:`Collection` holds records that one model made. Stores never
+embed: vectors come in and go out. Every search returns hits best first, equal scores by id, and a write
+that has returned is kept.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, runtime_checkable
+
+from dartboard.stores.filters import Filter
+from dartboard.stores.records import Manifest, Record, SparseVector
+from dartboard.types import FloatArray, Hit
+
+DEFAULT_COLLECTION = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionStats:
+    """What a collection holds and costs; ``details`` is the store's own (index kind, its state)."""
+
+    name: str
+    records: int
+    bytes: int
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Collection(Protocol):
+    """Records of one model. Ids are unique; an upsert replaces the whole record."""
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the collection was made with."""
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Replace the manifest's settings (JSON only)."""
+
+    def upsert(self, records: Sequence[Record]) -> None:
+        """Keep the records, all or none; when this returns they survive a crash."""
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
+        """Remove the records with these ids, or those that match; one of the two. Returns how many went."""
+
+    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
+        """The records that exist, in the order asked; of the bytes, those named.
+
+        Further vectors and sparse vectors come along only from :meth:`iterate`.
+        """
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many records there are, or match."""
+
+    def search_vector(
+        self,
+        query: FloatArray,
+        k: int,
+        *,
+        where: Filter | None = None,
+        field: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """Nearest by the embedding, or by a further vector ``field``; scores are cosines or dot products.
+
+        ``exact`` compares every record that matches, whatever index there is.
+        """
+
+    def search_sparse(
+        self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
+    ) -> list[Hit]:
+        """Best by the dot product of sparse vectors; records that share no term are not found."""
+
+    def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
+        """Best by the store's lexical score; records that share no term with the query are not found."""
+
+    def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
+        """All records that match, whole, by rising id."""
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write the collection to one file that any store can restore."""
+
+    def stats(self) -> CollectionStats:
+        """Size and state."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Collections by name."""
+
+    @property
+    def url(self) -> str:
+        """How the store was opened, without passwords."""
+
+    def collections(self) -> list[str]:
+        """The names of the collections, sorted."""
+
+    def create(self, name: str, manifest: Manifest) -> Collection:
+        """A new empty collection; one of that name is an error."""
+
+    def open(self, name: str = DEFAULT_COLLECTION) -> Collection:
+        """A collection that exists, or an error that names those that do."""
+
+    def drop(self, name: str) -> None:
+        """Remove a collection and all in it."""
+
+    def restore(self, path: str | Path, name: str | None = None) -> Collection:
+        """A new collection from a snapshot, under its own name or another."""
+
+    def close(self) -> None:
+        """Give back what the store holds (files, connections); closing twice does nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...

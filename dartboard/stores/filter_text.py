@@ -1,0 +1,150 @@
+"""Read filters as people write them; what is wrong is pointed at."""
+
+import re
+from dataclasses import dataclass
+
+from dartboard.errors import InvalidInputError
+from dartboard.stores.filters import DEEPEST, OPERATORS, And, Exists, Filter, Not, Or, Value, comparison
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+    | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<quoted>`[^`]+`)
+    | (?P<word>[^\W\d][\w.-]*)
+    | (?P<sign><=|>=|!=|==|[=<>(),\[\]])
+    )""",
+    re.VERBOSE,
+)
+_ESCAPED = re.compile(r"\\(.)")
+_WORDS = ("and", "or", "not", "in", "exists", "true", "false")
+
+
+def parse_filter(text: str) -> Filter:
+    """A filter from text such as ``year >= 2020 and lang = "en"``."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInputError('filter is empty: write for example  year >= 2020 and lang = "en"')
+    return _Reader(text).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+
+
+class _Reader:
+    """Recursive descent: ``or`` binds least, then ``and``, then ``not``."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._at = 0
+        self._depth = 0
+
+    def _split(self) -> "list[_Token]":
+        tokens, position = [], 0
+        end = len(self._text.rstrip())
+        while position < end:
+            found = _TOKEN.match(self._text, position)
+            if found is None or found.lastgroup is None:
+                raise self._error("cannot read", end - len(self._text[position:end].lstrip()))
+            kind = found.lastgroup
+            word = found.group(kind)
+            if kind == "word" and word.lower() in _WORDS:
+                kind, word = "keyword", word.lower()
+            tokens.append(_Token(kind, word, found.start(found.lastgroup)))
+            position = found.end()
+        return tokens
+
+    def read(self) -> Filter:
+        """The whole text as one filter."""
+        where = self._either()
+        if self._at < len(self._tokens):
+            raise self._error("expected and, or, or the end", self._tokens[self._at].start)
+        return where
+
+    def _either(self) -> Filter:
+        parts = [self._both()]
+        while self._take("or"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _both(self) -> Filter:
+        parts = [self._one()]
+        while self._take("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _one(self) -> Filter:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise InvalidInputError(f"filter is nested more than {DEEPEST} deep")
+        try:
+            if self._take("not"):
+                return Not(self._one())
+            if self._take("("):
+                inside = self._either()
+                self._need(")")
+                return inside
+            return self._compare()
+        finally:
+            self._depth -= 1
+
+    def _compare(self) -> Filter:
+        token = self._next("a field")
+        if token.kind not in ("word", "quoted"):
+            raise self._error("expected a field (in backquotes where it is no plain word)", token.start)
+        field = token.text.strip("`")
+        operator = self._next("an operator")
+        if operator.text not in (*OPERATORS, "=="):
+            raise self._error(f"expected one of {', '.join(OPERATORS)}", operator.start)
+        if operator.text == "exists":
+            return Exists(field)
+        return comparison(field, operator.text, self._values() if operator.text == "in" else self._value())
+
+    def _values(self) -> list[Value]:
+        closing = {"[": "]", "(": ")"}.get(self._next("a list").text)
+        if closing is None:
+            raise self._error("expected a list such as [1, 2]", self._tokens[self._at - 1].start)
+        values: list[Value] = []
+        while not self._take(closing):
+            if values:
+                self._need(",")
+            values.append(self._value())
+        return values
+
+    def _value(self) -> Value:
+        token = self._next("a value")
+        if token.kind == "text":
+            return _ESCAPED.sub(r"\1", token.text[1:-1])
+        if token.kind == "number":
+            plain = token.text.lstrip("-").isdigit()
+            return int(token.text) if plain else float(token.text)
+        if token.text in ("true", "false"):
+            return token.text == "true"
+        raise self._error('expected a value: "text" in quotes, a number, true or false', token.start)
+
+    def _next(self, wanted: str) -> _Token:
+        if self._at == len(self._tokens):
+            raise self._error(f"expected {wanted}", len(self._text.rstrip()))
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _take(self, text: str) -> bool:
+        here = self._tokens[self._at] if self._at < len(self._tokens) else None
+        if here is None or here.text != text or here.kind not in ("keyword", "sign"):
+            return False
+        self._at += 1
+        return True
+
+    def _need(self, text: str) -> None:
+        if not self._take(text):
+            start = self._tokens[self._at].start if self._at < len(self._tokens) else len(self._text.rstrip())
+            raise self._error(f"expected {text}", start)
+
+    def _error(self, problem: str, position: int) -> InvalidInputError:
+        rest = self._text[position : position + 20]
+        at = f"at {rest!r}" if rest.strip() else "at the end"
+        return InvalidInputError(f"filter: {problem} {at} of {self._text.strip()[:200]!r}")

@@ -1,0 +1,239 @@
+"""One small language for filters on metadata, the same in every store.
+
+    year >= 2020 and lang in ["en", "de"] and not draft = true
+    source exists or title = "Release notes"
+
+A filter is true or false of a record, never unknown: a comparison with a field that is missing (or null)
+is false, and ``not`` turns that into true; ``!=`` is ``not … =``. Numbers compare with numbers, text with
+text (by code point), true and false with ``=`` only; values of different types are never equal. ``=`` and
+``in`` match a list when they match one of its members; ranges never match a list. Only fields at the top
+level of the metadata can be filtered on.
+
+As JSON: ``{"field": "year", "op": ">=", "value": 2020}``, ``{"field": "source", "op": "exists"}``,
+``{"and": […]}``, ``{"or": […]}``, ``{"not": …}``.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from dartboard.errors import InvalidInputError
+
+Value = str | int | float | bool
+RangeOperator = Literal["<", "<=", ">", ">="]
+
+_RANGE: tuple[str, ...] = get_args(RangeOperator)
+DEEPEST = 64
+OPERATORS = ("=", "!=", *_RANGE, "in", "exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """The field has the value, or is a list that contains it."""
+
+    field: str
+    value: Value
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+        _check_value(self.value)
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        found = metadata.get(self.field)
+        members = found if isinstance(found, list) else [found]
+        return any(_same(member, self.value) for member in members)
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """The field equals one of the values; of no values, none."""
+
+    field: str
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+        for value in self.values:
+            _check_value(value)
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        return any(Equal(self.field, value).matches(metadata) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """The field is a number (or text) on the given side of a number (or text)."""
+
+    field: str
+    operator: RangeOperator
+    value: str | int | float
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+        _check_value(self.value)
+        if self.operator not in _RANGE:
+            raise InvalidInputError(f"filter: unknown range {self.operator!r}: use {', '.join(_RANGE)}")
+        if isinstance(self.value, bool):
+            raise InvalidInputError(
+                f"filter: {self.field} {self.operator} needs a number or text, not true/false"
+            )
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        found = metadata.get(self.field)
+        if _kind(found) != _kind(self.value):
+            return False
+        match self.operator:
+            case "<":
+                return bool(found < self.value)  # type: ignore[operator]
+            case "<=":
+                return bool(found <= self.value)  # type: ignore[operator]
+            case ">":
+                return bool(found > self.value)  # type: ignore[operator]
+            case _:
+                return bool(found >= self.value)  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The field is there and not null."""
+
+    field: str
+
+    def __post_init__(self) -> None:
+        _check_field(self.field)
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        return metadata.get(self.field) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of the parts hold; of none, yes."""
+
+    parts: "tuple[Filter, ...]"
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        return all(part.matches(metadata) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one of the parts holds; of none, no."""
+
+    parts: "tuple[Filter, ...]"
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        return any(part.matches(metadata) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: "Filter"
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a record with this metadata passes."""
+        return not self.part.matches(metadata)
+
+
+Filter = Equal | In | Compare | Exists | And | Or | Not
+
+
+def filter_from_json(value: Any) -> Filter:
+    """Read a filter from parsed JSON."""
+    return _from_json(value, 0)
+
+
+def filter_to_json(where: Filter) -> dict[str, Any]:
+    """What :func:`filter_from_json` reads."""
+    match where:
+        case Equal(field, value):
+            return {"field": field, "op": "=", "value": value}
+        case In(field, values):
+            return {"field": field, "op": "in", "value": list(values)}
+        case Compare(field, operator, value):
+            return {"field": field, "op": operator, "value": value}
+        case Exists(field):
+            return {"field": field, "op": "exists"}
+        case And(parts):
+            return {"and": [filter_to_json(part) for part in parts]}
+        case Or(parts):
+            return {"or": [filter_to_json(part) for part in parts]}
+        case Not(part):
+            return {"not": filter_to_json(part)}
+
+
+def _from_json(value: Any, depth: int) -> Filter:
+    if depth > DEEPEST:
+        raise InvalidInputError(f"filter is nested more than {DEEPEST} deep")
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(
+            'filter must be an object such as {"field": "year", "op": ">=", "value": 2020}'
+        )
+    keys = set(value)
+    if keys == {"not"}:
+        return Not(_from_json(value["not"], depth + 1))
+    if keys in ({"and"}, {"or"}):
+        (key,) = keys
+        if not isinstance(value[key], list):
+            raise InvalidInputError(f'filter: "{key}" takes a list of filters')
+        parts = tuple(_from_json(part, depth + 1) for part in value[key])
+        return And(parts) if key == "and" else Or(parts)
+    if not {"field", "op"} <= keys <= {"field", "op", "value"}:
+        raise InvalidInputError(
+            'filter: expected "field", "op" and "value", or one of "and", "or", "not"; '
+            f"got {sorted(map(str, value))}"
+        )
+    return comparison(value["field"], value["op"], value.get("value"))
+
+
+def comparison(field: Any, operator: Any, value: Any) -> Filter:
+    """``field operator value`` as a filter."""
+    if operator == "exists":
+        return Exists(field)
+    if operator == "in":
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise InvalidInputError(f"filter: {field} in takes a list of values")
+        return In(field, tuple(value))
+    if operator in ("=", "=="):
+        return Equal(field, value)
+    if operator == "!=":
+        return Not(Equal(field, value))
+    if operator in _RANGE:
+        return Compare(field, operator, value)
+    raise InvalidInputError(f"filter: unknown operator {operator!r}: use {', '.join(OPERATORS)}")
+
+
+def _check_field(field: Any) -> None:
+    if not isinstance(field, str) or not field or "\x00" in field:
+        raise InvalidInputError("filter: a field is a non-empty name")
+
+
+def _check_value(value: Any) -> None:
+    if _kind(value) is None:
+        raise InvalidInputError("filter: values are text, finite numbers, true or false")
+    if isinstance(value, str) and "\x00" in value:
+        raise InvalidInputError("filter: text must not contain the character U+0000")
+
+
+def _kind(value: Any) -> str | None:
+    """What a value compares with: values of one kind only."""
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (int, float)):
+        return "number" if math.isfinite(value) else None
+    return None
+
+
+def _same(found: Any, value: Value) -> bool:
+    return _kind(found) == _kind(value) and bool(found == value)

@@ -1,0 +1,39 @@
+"""Stores by URL.
+
+memory://                      in this process, gone with it
+docs.dartboard                 a file (any path, or file:///path)
+postgresql://user@host/name    PostgreSQL with pgvector
+milvus://host:19530            a Milvus server or cluster; milvus:///path is Milvus Lite
+"""
+
+from urllib.parse import unquote, urlsplit
+
+from dartboard.errors import ConfigError
+from dartboard.stores.base import Store
+
+
+def open_store(url: str, *, read_only: bool = False) -> Store:
+    """The store at ``url``; a file that does not exist is made, unless ``read_only`` is asked for."""
+    if not isinstance(url, str) or not url.strip():
+        raise ConfigError("a store needs a URL: a file path, postgresql://…, milvus://… or memory://")
+    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
+    if scheme == "memory":
+        from dartboard.stores.memory import MemoryStore
+
+        return MemoryStore()
+    if scheme in ("", "file"):
+        from dartboard.stores.embedded import EmbeddedStore
+
+        path = url if not scheme else unquote(urlsplit(url).path)
+        return EmbeddedStore(path, read_only=read_only)
+    if scheme in ("postgresql", "postgres"):
+        from dartboard.stores.postgres import PostgresStore
+
+        return PostgresStore(url, read_only=read_only)
+    if scheme in ("milvus", "milvuss"):
+        from dartboard.stores.milvus import MilvusStore
+
+        return MilvusStore(url, read_only=read_only)
+    raise ConfigError(
+        f"unknown kind of store {scheme!r}: use a file path, postgresql://…, milvus://… or memory://"
+    )

@@ -1,0 +1,169 @@
+"""What a store keeps of a passage, and what a collection says of itself.
+
+A record is a chunk with what other retrievers need beside its vector: further dense vectors by name,
+learned sparse vectors by name, and bytes by name that only their retriever can read (token codes).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.types import Chunk, FloatArray, check_vector
+
+FORMAT_VERSION = 1
+LARGEST_INTEGER = 2**53
+"""Beyond it, stores that keep numbers as doubles would disagree on what is equal."""
+
+Metric = Literal["cosine", "dot"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseVector:
+    """Weights > 0 of a few terms: ``terms``, ``(m,)`` int32, rising; ``weights``, ``(m,)`` float32."""
+
+    terms: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        terms = np.asarray(self.terms, dtype=np.int32)
+        weights = np.asarray(self.weights, dtype=np.float32)
+        if terms.ndim != 1 or terms.shape != weights.shape:
+            raise InvalidInputError(f"sparse vector: {terms.shape} terms with {weights.shape} weights")
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise InvalidInputError("sparse vector: weights must be finite and > 0; leave other terms out")
+        if terms.size and (terms[0] < 0 or (np.diff(terms) <= 0).any()):
+            raise InvalidInputError("sparse vector: terms must be >= 0, each once, in rising order")
+        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "weights", weights)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A passage as a store keeps it; checked where it enters."""
+
+    id: str
+    text: str
+    embedding: FloatArray
+    metadata: dict[str, Any] = field(default_factory=dict)
+    vectors: Mapping[str, FloatArray] = field(default_factory=dict)
+    sparse: Mapping[str, SparseVector] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked = Chunk(self.id, self.text, self.embedding, self.metadata)
+        if "\x00" in self.id or "\x00" in self.text:
+            raise InvalidInputError(f"chunk {self.id!r}: text must not contain the character U+0000")
+        self.embedding = checked.embedding.astype(np.float32, copy=False)
+        check_metadata(self.metadata, self.id)
+        self.vectors = {
+            name: check_vector(vector, name=f"vector {name!r} of chunk {self.id!r}").astype(
+                np.float32, copy=False
+            )
+            for name, vector in self.vectors.items()
+        }
+
+    @property
+    def chunk(self) -> Chunk:
+        """The record as the rest of dartboard knows it."""
+        return Chunk(self.id, self.text, self.embedding, self.metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorField:
+    """A further dense vector: how long it is, and what its search compares."""
+
+    dimension: int
+    metric: Metric = "cosine"
+
+    def __post_init__(self) -> None:
+        if self.dimension < 1:
+            raise ConfigError(f"dimension must be >= 1, got {self.dimension}")
+        if self.metric not in ("cosine", "dot"):
+            raise ConfigError(f"metric must be 'cosine' or 'dot', got {self.metric!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a collection was made with; kept in the store, and checked when it is opened.
+
+    ``model`` is the embedding model's fingerprint, ``model_name`` what people call it. ``vectors`` and
+    ``sparse`` name the further fields that records carry. ``settings`` is kept as given (chunking,
+    calibration, retrievers): JSON only.
+    """
+
+    model: str
+    dimension: int
+    model_name: str = ""
+    vectors: Mapping[str, VectorField] = field(default_factory=dict)
+    sparse: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        if self.dimension < 1:
+            raise ConfigError(f"dimension must be >= 1, got {self.dimension}")
+
+    def check(self, records: Sequence[Record]) -> None:
+        """Every record carries just the fields that the collection has, of the right lengths."""
+        for record in records:
+            if record.embedding.size != self.dimension:
+                raise InvalidInputError(
+                    f"chunk {record.id!r} has {record.embedding.size} dimensions where the collection has "
+                    f"{self.dimension}: encode it with {self.model_name or self.model!r}"
+                )
+            for name, vector in record.vectors.items():
+                if name not in self.vectors:
+                    raise InvalidInputError(
+                        f"chunk {record.id!r} has a vector {name!r}; the collection has "
+                        f"{sorted(self.vectors) or 'none beside the embedding'}"
+                    )
+                if vector.size != self.vectors[name].dimension:
+                    raise InvalidInputError(
+                        f"chunk {record.id!r}: vector {name!r} has {vector.size} dimensions where "
+                        f"{self.vectors[name].dimension} are expected"
+                    )
+            if unknown := set(record.sparse) - set(self.sparse):
+                raise InvalidInputError(
+                    f"chunk {record.id!r} has a sparse vector {min(unknown)!r}; the collection has "
+                    f"{sorted(self.sparse) or 'none'}"
+                )
+
+
+def check_metadata(metadata: Mapping[str, Any], chunk_id: str) -> None:
+    """JSON all through: names, text, true and false, finite numbers, lists and objects of these."""
+    if not isinstance(metadata, dict):
+        raise InvalidInputError(
+            f"metadata of chunk {chunk_id!r} must be a dict, got {type(metadata).__name__}"
+        )
+    _check_json(metadata, f"metadata of chunk {chunk_id!r}", depth=0)
+
+
+def _check_json(value: Any, where: str, depth: int) -> None:
+    if depth > 16:
+        raise InvalidInputError(f"{where} is nested more than 16 deep")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str) or not key or "\x00" in key:
+                raise InvalidInputError(f"{where}: names must be non-empty strings, got {key!r}")
+            _check_json(inner, f"{where}, {key!r}", depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_json(inner, where, depth + 1)
+    elif isinstance(value, str):
+        if "\x00" in value:
+            raise InvalidInputError(f"{where}: text must not contain the character U+0000")
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > LARGEST_INTEGER:
+            raise InvalidInputError(f"{where}: integers must lie within ±2**53; keep {value} as text")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInputError(f"{where}: numbers must be finite, got {value}")
+    elif value is not None and not isinstance(value, bool):
+        raise InvalidInputError(
+            f"{where}: {type(value).__name__} is not JSON: use text, numbers, lists, dicts"
+        )
