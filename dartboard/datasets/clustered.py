@@ -18,21 +18,30 @@ from dartboard.types import Chunk, Dataset
 
 DEFAULT_QUERIES = 20
 
+FEWEST_CLUSTERS = 3
+"""A query is about this many clusters or more: what precision means for a list of up to three chunks, one
+from each cluster, is clear. A longer list has to repeat a cluster or to leave what the query is about."""
+
 _VOCABULARY = 12
 _SENTENCE = 14
 
 
 def make_clustered(
-    config: SyntheticDatasetConfig | None = None, *, num_queries: int = DEFAULT_QUERIES
+    config: SyntheticDatasetConfig | None = None,
+    *,
+    num_queries: int = DEFAULT_QUERIES,
+    fewest_clusters: int = FEWEST_CLUSTERS,
 ) -> Dataset:
-    """Clusters whose cosines lie in the configured bands, and queries about two or more of them.
+    """Clusters whose cosines lie in the configured bands, and queries about several of them.
 
     A query lies between the clusters that it is about, nearest to the first: all their chunks are
-    relevant, and each cluster is a facet.
+    relevant, and each cluster is a facet. The first query is about all clusters, the others about
+    ``fewest_clusters`` and more, in turn.
     """
     config = config or SyntheticDatasetConfig()
-    if num_queries < 1:
-        raise ConfigError(f"num_queries must be >= 1, got {num_queries}")
+    for name, value in (("num_queries", num_queries), ("fewest_clusters", fewest_clusters)):
+        if value < 1:
+            raise ConfigError(f"{name} must be >= 1, got {value}")
     rng = np.random.default_rng(config.random_seed)
     centres, vectors = _vectors(config, rng)
     words = Words(rng)
@@ -47,7 +56,7 @@ def make_clustered(
         for cluster in range(config.num_clusters)
         for number in range(config.docs_per_cluster)
     ]
-    about = [_about(number, config.num_clusters, rng) for number in range(num_queries)]
+    about = [_about(number, config.num_clusters, fewest_clusters, rng) for number in range(num_queries)]
     return _dataset(
         config, chunks, centres, about, [_question(which, vocabularies, words) for which in about]
     )
@@ -110,9 +119,9 @@ def _coherence(rest: Directions, block: int = 1024) -> float:
     return largest
 
 
-def _about(number: int, clusters: int, rng: np.random.Generator) -> list[int]:
-    """The clusters of a query: all of them for the first, then from two upwards in turn."""
-    size = clusters if number == 0 or clusters <= 2 else 2 + (number - 1) % (clusters - 1)
+def _about(number: int, clusters: int, fewest: int, rng: np.random.Generator) -> list[int]:
+    """The clusters of a query: all of them for the first, then from the fewest upwards in turn."""
+    size = clusters if number == 0 or clusters <= fewest else fewest + (number - 1) % (clusters - fewest + 1)
     return [int(cluster) for cluster in rng.permutation(clusters)[:size]]
 
 

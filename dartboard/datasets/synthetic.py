@@ -16,7 +16,7 @@ BETWEEN_BAND = 0.2
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SyntheticDatasetConfig:
     """How large a synthetic data set is and how its vectors lie.
 

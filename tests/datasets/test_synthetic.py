@@ -67,6 +67,7 @@ def test_clustered_cosines_lie_in_their_bands(config):
 
 
 def test_the_default_bands_are_the_specified_ones():
+    assert SyntheticDatasetConfig(5, 20, 0.8, 0.9, 384, 42) == SyntheticDatasetConfig()
     assert SyntheticDatasetConfig().within == pytest.approx((0.8, 0.9))
     assert SyntheticDatasetConfig().between == pytest.approx((0.2, 0.4))
     assert (len(make_clustered().chunks), len(make_clustered())) == (100, 20)
@@ -78,9 +79,16 @@ def test_a_clustered_query_is_nearest_to_what_it_is_about():
     assert len(dataset.metadata["facets"][dataset.query_ids[0]]) == 5
     for query_id, row in zip(dataset.query_ids, similarities, strict=True):
         relevant = np.array([chunk.id in dataset.ground_truth[query_id] for chunk in dataset.chunks])
-        assert len(dataset.metadata["facets"][query_id]) >= 2
+        assert len(dataset.metadata["facets"][query_id]) >= 3
         if not relevant.all():
             assert row[relevant].min() > row[~relevant].max()
+
+
+@pytest.mark.parametrize("fewest", [1, 2, 4, 9])
+def test_queries_are_about_so_many_clusters_and_more(fewest):
+    dataset = make_clustered(num_queries=30, fewest_clusters=fewest)
+    counts = {len(facets) for facets in dataset.metadata["facets"].values()}
+    assert counts == set(range(min(fewest, 5), 6))
 
 
 def test_nearest_neighbours_miss_clusters_that_one_each_would_cover():
@@ -140,6 +148,7 @@ def test_query_focused_relevance_has_a_boundary_and_near_duplicates(config):
         (lambda: SyntheticDatasetConfig(intra_cluster_similarity=1.0), "intra_cluster_similarity must be"),
         (lambda: SyntheticDatasetConfig(cluster_separation=0.3), "as alike as those of one"),
         (lambda: make_clustered(num_queries=0), "num_queries must be >= 1"),
+        (lambda: make_clustered(fewest_clusters=0), "fewest_clusters must be >= 1"),
         (lambda: make_clustered(SyntheticDatasetConfig(embed_dim=5)), "5 clusters need embed_dim >= 7"),
         (lambda: make_clustered(SyntheticDatasetConfig(embed_dim=16)), "100 chunks do not fit"),
         (
