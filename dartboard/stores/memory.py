@@ -1,0 +1,281 @@
+"""Records in this process: NumPy, exact, gone with it. The measure that other stores are held to."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import InvalidInputError
+from dartboard.lexical.bm25 import BM25Index
+from dartboard.lexical.inverted import InvertedIndex
+from dartboard.stores.base import DEFAULT_COLLECTION, CollectionStats
+from dartboard.stores.checks import check_k, check_name, check_query_vector, exists_already, missing
+from dartboard.stores.filters import Filter
+from dartboard.stores.lexical_settings import build_bm25
+from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.snapshots import read_snapshot, write_snapshot
+from dartboard.types import FloatArray, Hit
+
+_Made = TypeVar("_Made")
+
+
+class MemoryCollection:
+    """Records by id, with their vectors stacked when a search first needs them."""
+
+    def __init__(self, name: str, manifest: Manifest) -> None:
+        self.name = name
+        self.manifest = manifest
+        self._records: dict[str, Record] = {}
+        self._view: _View | None = None
+        self._lock = threading.RLock()
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Replace the manifest's settings."""
+        check_metadata(dict(settings), f"settings of {self.name}")
+        with self._lock:
+            self.manifest = replace(self.manifest, settings=dict(settings))
+            self._view = None
+
+    def upsert(self, records: Sequence[Record]) -> None:
+        """Keep the records, all or none."""
+        listed = list(records)
+        self.manifest.check(listed)
+        with self._lock:
+            self._records |= {record.id: record for record in listed}
+            self._view = None
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
+        """Remove by ids or by filter."""
+        if (ids is None) == (where is None):
+            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        with self._lock:
+            doomed = {id for id in ids if id in self._records} if ids is not None else set(self._ids(where))
+            self._records = {id: record for id, record in self._records.items() if id not in doomed}
+            self._view = None
+        return len(doomed)
+
+    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
+        """The records that exist, in the order asked."""
+        found = [self._records[id] for id in ids if id in self._records]
+        return [
+            replace(
+                record,
+                vectors={},
+                sparse={},
+                blobs={name: record.blobs[name] for name in blobs if name in record.blobs},
+            )
+            for record in found
+        ]
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many records there are, or match."""
+        return len(self._records) if where is None else sum(1 for _ in self._ids(where))
+
+    def search_vector(
+        self,
+        query: FloatArray,
+        k: int,
+        *,
+        where: Filter | None = None,
+        field: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """Every record that matches is compared."""
+        asked, _ = check_query_vector(self.manifest, query, field)
+        check_k(k)
+        view = self._current()
+        ids, matrix = view.matrix(field)
+        return _best(ids, matrix @ asked, view.mask(ids, where), k)
+
+    def search_sparse(
+        self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
+    ) -> list[Hit]:
+        """Best by dot product, through an inverted index."""
+        check_k(k)
+        if field not in self.manifest.sparse:
+            raise InvalidInputError(
+                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(self.manifest.sparse)}"
+            )
+        view = self._current()
+        ids, index = view.sparse(field)
+        rows, scores = index.top(query.terms, query.weights, k, view.mask(ids, where))
+        return [Hit(ids[row], float(score)) for row, score in zip(rows, scores, strict=True)]
+
+    def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
+        """Best by BM25."""
+        check_k(k)
+        view = self._current()
+        rows, scores = view.bm25.top(query, k, view.mask(view.ids, where))
+        return [Hit(view.ids[row], float(score)) for row, score in zip(rows, scores, strict=True)]
+
+    def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
+        """What each term of the query adds to a record's BM25 score."""
+        view = self._current()
+        if chunk_id not in self._records:
+            return []
+        return view.bm25.explain(query, view.ids.index(chunk_id))
+
+    def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
+        """All records that match, by rising id, as they were when this began."""
+        check_k(batch_size, "batch_size")
+        records = self._records
+        ids = sorted(id for id in records if where is None or where.matches(records[id].metadata))
+        for start in range(0, len(ids), batch_size):
+            yield [records[id] for id in ids[start : start + batch_size]]
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write the collection to one file."""
+        write_snapshot(path, self.name, self.manifest, self.iterate())
+
+    def stats(self) -> CollectionStats:
+        """Size in memory, texts and vectors only."""
+        size = sum(
+            record.embedding.nbytes
+            + len(record.text.encode("utf-8", "replace"))
+            + sum(vector.nbytes for vector in record.vectors.values())
+            + sum(len(data) for data in record.blobs.values())
+            for record in self._records.values()
+        )
+        return CollectionStats(
+            name=self.name, records=len(self._records), bytes=size, details={"index": "exact"}
+        )
+
+    def _ids(self, where: Filter | None) -> Iterator[str]:
+        return (id for id, record in self._records.items() if where is None or where.matches(record.metadata))
+
+    def _current(self) -> "_View":
+        with self._lock:
+            if self._view is None:
+                ordered = dict(sorted(self._records.items()))
+                self._view = _View(ordered, self.manifest)
+            return self._view
+
+
+class _View:
+    """The records as they stood at one moment, by rising id, with what searches need, made when needed."""
+
+    def __init__(self, records: dict[str, Record], manifest: Manifest) -> None:
+        self._records = records
+        self._manifest = manifest
+        self.ids = list(records)
+        self._made: dict[Any, Any] = {}
+        self._lock = threading.RLock()
+
+    def matrix(self, field: str | None) -> tuple[list[str], FloatArray]:
+        """The ids that carry the vector, and their rows, ``(n, d)`` float32, of unit length for cosines."""
+        return self._once(("matrix", field), lambda: self._stack(field))
+
+    def sparse(self, field: str) -> tuple[list[str], InvertedIndex]:
+        """The ids that carry the sparse vector, and an index over them."""
+        return self._once(("sparse", field), lambda: self._invert(field))
+
+    @property
+    def bm25(self) -> BM25Index:
+        """The lexical index over all texts."""
+        texts = (record.text for record in self._records.values())
+        return self._once("bm25", lambda: build_bm25(texts, self._manifest))
+
+    def mask(self, ids: list[str], where: Filter | None) -> npt.NDArray[np.bool_] | None:
+        """Which of the ids match; None where all do."""
+        if where is None:
+            return None
+        return np.array([where.matches(self._records[id].metadata) for id in ids], dtype=bool)
+
+    def _once(self, key: Any, make: Callable[[], _Made]) -> _Made:
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = make()
+            made: _Made = self._made[key]
+            return made
+
+    def _stack(self, field: str | None) -> tuple[list[str], FloatArray]:
+        if field is None:
+            ids, rows = self.ids, [record.embedding for record in self._records.values()]
+            dimension, cosine = self._manifest.dimension, True
+        else:
+            ids = [id for id, record in self._records.items() if field in record.vectors]
+            rows = [self._records[id].vectors[field] for id in ids]
+            described = self._manifest.vectors[field]
+            dimension, cosine = described.dimension, described.metric == "cosine"
+        matrix: FloatArray = np.stack(rows) if rows else np.empty((0, dimension), np.float32)
+        if cosine and rows:
+            matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+        return ids, matrix
+
+    def _invert(self, field: str) -> tuple[list[str], InvertedIndex]:
+        ids = [id for id, record in self._records.items() if field in record.sparse]
+        vectors = (self._records[id].sparse[field] for id in ids)
+        return ids, InvertedIndex.build((vector.terms, vector.weights) for vector in vectors)
+
+
+@dataclass(slots=True, eq=False)
+class MemoryStore:
+    """Collections in this process."""
+
+    url: str = "memory://"
+
+    def __post_init__(self) -> None:
+        self._collections: dict[str, MemoryCollection] = {}
+
+    def collections(self) -> list[str]:
+        """The names of the collections, sorted."""
+        return sorted(self._collections)
+
+    def create(self, name: str, manifest: Manifest) -> MemoryCollection:
+        """A new empty collection."""
+        check_name(name)
+        if name in self._collections:
+            raise exists_already(name)
+        self._collections[name] = MemoryCollection(name, manifest)
+        return self._collections[name]
+
+    def open(self, name: str = DEFAULT_COLLECTION) -> MemoryCollection:
+        """A collection that exists."""
+        if name not in self._collections:
+            raise missing(name, self.collections())
+        return self._collections[name]
+
+    def drop(self, name: str) -> None:
+        """Remove a collection and all in it."""
+        self.open(name)
+        del self._collections[name]
+
+    def restore(self, path: str | Path, name: str | None = None) -> MemoryCollection:
+        """A new collection from a snapshot."""
+        stored_name, manifest, batches = read_snapshot(path)
+        collection = self.create(name or stored_name, manifest)
+        for batch in batches:
+            collection.upsert(batch)
+        return collection
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self.close()
+
+
+def _best(ids: list[str], scores: FloatArray, mask: npt.NDArray[np.bool_] | None, k: int) -> list[Hit]:
+    """The ``k`` best, equal scores by id; ids rise with their rows, so a stable sort keeps them in order."""
+    rows = np.arange(len(ids)) if mask is None else np.flatnonzero(mask)
+    kept = scores[rows]
+    if k < len(rows):
+        floor = np.partition(kept, len(kept) - k)[len(kept) - k]
+        near = np.flatnonzero(kept >= floor)
+        rows, kept = rows[near], kept[near]
+    order = np.argsort(-kept, kind="stable")[:k]
+    return [Hit(ids[rows[at]], float(kept[at])) for at in order]

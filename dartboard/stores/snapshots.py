@@ -1,0 +1,195 @@
+"""A collection as one file that any store can restore: compressed JSON lines with a seal at the end.
+
+The first line is the manifest, each further line a record with its numbers in base64, and the last one
+says how many records there are and what they hash to. A file without its seal was not finished, one whose
+hash differs was changed: neither is restored.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dartboard.errors import StoreError, StoreFormatError
+from dartboard.stores.records import FORMAT_VERSION, Manifest, Record, SparseVector, VectorField
+from dartboard.types import FloatArray
+
+KIND = "dartboard snapshot"
+_BATCH = 1000
+_LEVEL = 1  # vectors hardly compress; text does at any level
+
+
+def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]) -> None:
+    """Write all records; the file appears under its name only when it is whole."""
+    target = Path(path)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as raw:
+            with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as stream:
+                head = {"kind": KIND, "format": FORMAT_VERSION, "name": name, **manifest_to_json(manifest)}
+                stream.write(_line(head))
+                digest, count = hashlib.sha256(_line(head)), 0
+                for batch in batches:
+                    for record in batch:
+                        line = _line(_record_to_json(record))
+                        digest.update(line)
+                        stream.write(line)
+                        count += 1
+                stream.write(_line({"records": count, "sha256": digest.hexdigest()}))
+            raw.flush()
+            os.fsync(raw.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise StoreError(f"cannot write the snapshot {target}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_snapshot(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:
+    """Name, manifest and records in batches. The whole file is verified before the first record comes."""
+    source = Path(path)
+    head = _verified_head(source)
+    return head["name"], manifest_from_json(head), _batches(source)
+
+
+def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
+    """A manifest as every store keeps it."""
+    return {
+        "model": manifest.model,
+        "model_name": manifest.model_name,
+        "dimension": manifest.dimension,
+        "vectors": {name: asdict(vector) for name, vector in sorted(manifest.vectors.items())},
+        "sparse": list(manifest.sparse),
+        "settings": dict(manifest.settings),
+        "format_version": manifest.format_version,
+    }
+
+
+def manifest_from_json(stored: dict[str, Any]) -> Manifest:
+    """The manifest that :func:`manifest_to_json` wrote; one of a newer format is refused."""
+    try:
+        if stored["format_version"] > FORMAT_VERSION:
+            raise StoreFormatError(
+                f"made by a newer dartboard (format {stored['format_version']}, this one reads "
+                f"{FORMAT_VERSION}): upgrade dartboard"
+            )
+        return Manifest(
+            model=stored["model"],
+            model_name=stored["model_name"],
+            dimension=stored["dimension"],
+            vectors={name: VectorField(**vector) for name, vector in stored["vectors"].items()},
+            sparse=tuple(stored["sparse"]),
+            settings=stored["settings"],
+            format_version=stored["format_version"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreFormatError(f"the collection's manifest is damaged ({error!r})") from error
+
+
+def _verified_head(source: Path) -> dict[str, Any]:
+    digest, count = hashlib.sha256(), 0
+    head = last = None
+    for line in _lines(source):
+        if last is not None:
+            digest.update(last)
+            count += 1
+        if head is None:
+            head = _parsed(source, line)
+            if head.get("kind") != KIND:
+                raise StoreFormatError(f"{source} is no dartboard snapshot")
+        last = line
+    seal = _parsed(source, last) if last is not None else {}
+    if head is None or seal.get("records") != count - 1 or seal.get("sha256") != digest.hexdigest():
+        raise StoreFormatError(f"{source} is damaged or was not finished: take the snapshot again")
+    return head
+
+
+def _batches(source: Path) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    lines = _lines(source)
+    next(lines)
+    for line in lines:
+        stored = _parsed(source, line)
+        if "id" not in stored:
+            break
+        batch.append(_record_from_json(stored))
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _lines(source: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(source, "rb") as stream:
+            yield from stream
+    except FileNotFoundError:
+        raise StoreError(f"there is no snapshot {source}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreFormatError(f"{source} is damaged or no snapshot ({error})") from error
+
+
+def _parsed(source: Path, line: bytes) -> dict[str, Any]:
+    try:
+        stored = json.loads(line)
+    except ValueError as error:
+        raise StoreFormatError(f"{source} is damaged or no snapshot ({error})") from error
+    if not isinstance(stored, dict):
+        raise StoreFormatError(f"{source} is no dartboard snapshot")
+    return stored
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _record_to_json(record: Record) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": record.id,
+        "text": record.text,
+        "metadata": record.metadata,
+        "embedding": _packed(record.embedding),
+    }
+    if record.vectors:
+        row["vectors"] = {name: _packed(vector) for name, vector in sorted(record.vectors.items())}
+    if record.sparse:
+        row["sparse"] = {
+            name: [_packed(vector.terms), _packed(vector.weights)]
+            for name, vector in sorted(record.sparse.items())
+        }
+    if record.blobs:
+        row["blobs"] = {name: base64.b64encode(data).decode() for name, data in sorted(record.blobs.items())}
+    return row
+
+
+def _record_from_json(row: dict[str, Any]) -> Record:
+    return Record(
+        row["id"],
+        row["text"],
+        _floats(row["embedding"]),
+        row["metadata"],
+        vectors={name: _floats(packed) for name, packed in row.get("vectors", {}).items()},
+        sparse={
+            name: SparseVector(np.frombuffer(base64.b64decode(terms), "<i4"), _floats(weights))
+            for name, (terms, weights) in row.get("sparse", {}).items()
+        },
+        blobs={name: base64.b64decode(packed) for name, packed in row.get("blobs", {}).items()},
+    )
+
+
+def _packed(values: np.ndarray[Any, np.dtype[Any]]) -> str:
+    little = "<i4" if values.dtype.kind == "i" else "<f4"
+    return base64.b64encode(np.ascontiguousarray(values, dtype=little).tobytes()).decode()
+
+
+def _floats(packed: str) -> FloatArray:
+    return np.frombuffer(base64.b64decode(packed), "<f4").astype(np.float32)

@@ -1,0 +1,410 @@
+"""What every store promises, as tests to inherit.
+
+Subclass :class:`StoreContract` and give a ``store`` fixture: an open store without collections. The answers
+are compared with :class:`~dartboard.stores.memory.MemoryStore`, which compares every record.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreError, StoreFormatError
+from dartboard.stores import Collection, Manifest, Record, SparseVector, Store, parse_filter
+from dartboard.stores.memory import MemoryStore
+from dartboard.testing.samples import (
+    DIMENSION,
+    FILTERS,
+    MANIFEST,
+    PLAIN,
+    WORDS,
+    own_word,
+    sample_queries,
+    sample_records,
+)
+from dartboard.types import Hit
+
+SCORE_TOLERANCE = 2e-4
+"""Scores may differ by rounding; ids may change places only within it."""
+
+
+def record(id: str, **changes: Any) -> Record:
+    """A small record of the sample collection."""
+    given = {"text": f"text of {id}", "embedding": np.eye(DIMENSION)[0], "metadata": {}} | changes
+    return Record(id, **given)
+
+
+def same_record(left: Record, right: Record, *, whole: bool = True) -> bool:
+    """Equal in all that a store keeps; with ``whole`` off, without further fields."""
+    equal = (
+        left.id == right.id
+        and left.text == right.text
+        and left.metadata == right.metadata
+        and np.array_equal(left.embedding, right.embedding)
+    )
+    if not whole:
+        return equal
+    return (
+        equal
+        and _equal_maps(left.vectors, right.vectors)
+        and dict(left.blobs) == dict(right.blobs)
+        and left.sparse.keys() == right.sparse.keys()
+        and all(
+            np.array_equal(left.sparse[name].terms, right.sparse[name].terms)
+            and np.array_equal(left.sparse[name].weights, right.sparse[name].weights)
+            for name in left.sparse
+        )
+    )
+
+
+def same_hits(found: list[Hit], expected: list[Hit], tolerance: float = SCORE_TOLERANCE) -> bool:
+    """Equal scores by rank, and equal ids wherever the score stands clear of its neighbours and the end."""
+    if len(found) != len(expected):
+        return False
+    scores = np.array([hit.score for hit in expected])
+    if not np.allclose(
+        [hit.score for hit in found], scores, atol=tolerance * max(1.0, np.abs(scores).max(initial=0))
+    ):
+        return False
+    close = tolerance * max(1.0, np.abs(scores).max(initial=0))
+    for at, (got, wanted) in enumerate(zip(found, expected, strict=True)):
+        alone = (at == 0 or scores[at - 1] - scores[at] > close) and (
+            at + 1 < len(scores) and scores[at] - scores[at + 1] > close
+        )
+        if alone and got.id != wanted.id:
+            return False
+    return True
+
+
+def _equal_maps(left: Any, right: Any) -> bool:
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+
+
+class StoreContract:
+    """Inherit, and give a ``store`` fixture."""
+
+    approximate_records = 3000
+    """How many records the test of approximate search loads."""
+
+    lexical_is_bm25 = True
+    """Whether ``search_text`` gives BM25's scores, or a score of the server's own."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        """An open store without collections."""
+        raise NotImplementedError("give a store fixture")
+
+    @pytest.fixture
+    def collection(self, store: Store) -> Collection:
+        """An empty collection with every kind of field."""
+        return store.create("sample", MANIFEST)
+
+    @pytest.fixture
+    def filled(self, collection: Collection) -> Collection:
+        """A collection of 300 records."""
+        collection.upsert(sample_records(300))
+        return collection
+
+    @pytest.fixture
+    def truth(self) -> Collection:
+        """The same records in memory."""
+        collection = MemoryStore().create("sample", MANIFEST)
+        collection.upsert(sample_records(300))
+        return collection
+
+    # Collections
+
+    def test_is_a_store(self, store: Store, collection: Collection) -> None:
+        assert isinstance(store, Store) and isinstance(collection, Collection)
+        assert isinstance(store.url, str) and store.url
+
+    def test_collections_come_and_go(self, store: Store) -> None:
+        assert store.collections() == []
+        store.create("b", PLAIN)
+        store.create("a name, with signs'\"", MANIFEST)
+        assert store.collections() == ["a name, with signs'\"", "b"]
+        assert store.open("a name, with signs'\"").manifest == MANIFEST
+        with pytest.raises(CollectionError, match="exists already"):
+            store.create("b", PLAIN)
+        store.drop("b")
+        assert store.collections() == ["a name, with signs'\""]
+        with pytest.raises(CollectionError, match="no collection 'b'"):
+            store.open("b")
+        with pytest.raises(CollectionError, match="no collection"):
+            store.drop("b")
+
+    @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "line\nbreak"])
+    def test_bad_names(self, store: Store, name: str) -> None:
+        with pytest.raises(ConfigError, match="name"):
+            store.create(name, PLAIN)
+
+    def test_collections_are_apart(self, store: Store) -> None:
+        first, second = store.create("first", PLAIN), store.create("second", PLAIN)
+        first.upsert([record("a")])
+        assert (first.count(), second.count()) == (1, 0)
+        store.drop("first")
+        assert store.open("second").count() == 0
+        assert store.create("first", PLAIN).count() == 0
+
+    def test_settings_are_kept(self, store: Store, collection: Collection) -> None:
+        collection.configure({"calibration": {"sigma": 0.09}})
+        assert collection.manifest.settings == {"calibration": {"sigma": 0.09}}
+        assert store.open("sample").manifest.settings == {"calibration": {"sigma": 0.09}}
+        assert store.open("sample").manifest.vectors == MANIFEST.vectors
+
+    # Records
+
+    def test_records_come_back_as_they_went_in(self, collection: Collection) -> None:
+        records = sample_records(50)
+        collection.upsert(records[:20])
+        collection.upsert(records[20:])
+        assert collection.count() == 50
+        asked = [records[7].id, "nobody", records[3].id]
+        found = collection.get(asked)
+        assert [hit.id for hit in found] == [records[7].id, records[3].id]
+        assert same_record(found[0], records[7], whole=False)
+        with_blobs = collection.get([records[7].id], blobs=["colbert", "nothing"])
+        assert dict(with_blobs[0].blobs) == {"colbert": records[7].blobs["colbert"]}
+        whole = [found for batch in collection.iterate(batch_size=7) for found in batch]
+        assert [found.id for found in whole] == sorted(each.id for each in records)
+        by_id = {each.id: each for each in records}
+        assert all(same_record(found, by_id[found.id]) for found in whole)
+
+    def test_odd_texts_and_ids_survive(self, collection: Collection) -> None:
+        odd = [
+            record("a'b\"c\\d/é日本 🙂", text="naïve 'quotes' \"and\" \\ back\nlines\ttabs 🙂"),
+            record("x" * 500, text="long id"),
+            record("%_like", text="; drop table records; --", metadata={"k'\"\\": ["日本", 1.5, None, True]}),
+            record(" leading", text=" leading and trailing "),
+        ]
+        collection.upsert(odd)
+        found = collection.get([each.id for each in odd])
+        assert [each.id for each in found] == [each.id for each in odd]
+        assert all(same_record(*pair) for pair in zip(found, odd, strict=True))
+
+    def test_upsert_replaces_the_whole_record(self, collection: Collection) -> None:
+        collection.upsert(sample_records(5))
+        old = sample_records(5)[1]
+        new = record(old.id, text="quite new wording", metadata={"only": 1})
+        collection.upsert([new])
+        assert collection.count() == 5
+        (found,) = (each for batch in collection.iterate() for each in batch if each.id == old.id)
+        assert same_record(found, new)
+        assert old.id not in [
+            hit.id for hit in collection.search_sparse(old.sparse["splade"], 5, field="splade")
+        ]
+        assert [hit.id for hit in collection.search_text("quite new wording", 3)] == [old.id]
+        assert collection.search_vector(new.embedding, 1)[0].id == old.id
+
+    def test_the_last_of_equal_ids_wins(self, collection: Collection) -> None:
+        collection.upsert([record("a", text="first"), record("b"), record("a", text="last")])
+        assert collection.count() == 2
+        assert collection.get(["a"])[0].text == "last"
+
+    def test_upsert_is_all_or_none(self, filled: Collection) -> None:
+        wrong = record("wrong", embedding=np.ones(DIMENSION + 1))
+        with pytest.raises(InvalidInputError, match="dimensions"):
+            filled.upsert([record("right"), wrong])
+        with pytest.raises(InvalidInputError, match="vector 'unknown'"):
+            filled.upsert([record("right", vectors={"unknown": [1.0]})])
+        assert filled.count() == 300 and not filled.get(["right"])
+
+    def test_upsert_of_nothing(self, collection: Collection) -> None:
+        collection.upsert([])
+        assert collection.count() == 0
+
+    def test_delete(self, filled: Collection) -> None:
+        records = sample_records(300)
+        assert filled.delete([records[0].id, records[1].id, "nobody"]) == 2
+        assert filled.count() == 298
+        where = parse_filter("lang = 'de'")
+        doomed = {each.id for each in records[2:] if each.metadata["lang"] == "de"}
+        assert filled.delete(where=where) == len(doomed)
+        left = {found.id for batch in filled.iterate() for found in batch}
+        assert left == {each.id for each in records[2:]} - doomed
+        assert records[0].id not in {hit.id for hit in filled.search_vector(records[0].embedding, 300)}
+        assert not filled.search_text(own_word(0), 5)
+        assert filled.delete([]) == 0
+        with pytest.raises(InvalidInputError, match="one of the two"):
+            filled.delete()
+        with pytest.raises(InvalidInputError, match="one of the two"):
+            filled.delete(["a"], where=where)
+
+    @pytest.mark.parametrize("text", FILTERS[1:])
+    def test_filters(self, filled: Collection, text: str) -> None:
+        where = parse_filter(text)
+        expected = sorted(each.id for each in sample_records(300) if where.matches(each.metadata))
+        assert filled.count(where) == len(expected)
+        assert [found.id for batch in filled.iterate(where=where) for found in batch] == expected
+
+    # Search
+
+    def test_same_answers_as_in_memory(self, filled: Collection, truth: Collection) -> None:
+        filters = [parse_filter(text) if text else None for text in FILTERS]
+        for number, query in enumerate(sample_queries(200)):
+            where = filters[number % len(filters)]
+            k = (1, 10, 400)[number % 3]
+            found = filled.search_vector(query, k, where=where, exact=True)
+            expected = truth.search_vector(query, k, where=where)
+            assert same_hits(found, expected), (number, FILTERS[number % len(filters)])
+
+    def test_further_vectors(self, filled: Collection, truth: Collection) -> None:
+        chance = np.random.default_rng(5)
+        where = parse_filter("year >= 2010")
+        for field, dimension in (("code", 8), ("pooled", 12)):
+            for condition in (None, where):
+                query = chance.standard_normal(dimension)
+                found = filled.search_vector(query, 20, field=field, where=condition, exact=True)
+                assert same_hits(found, truth.search_vector(query, 20, field=field, where=condition))
+
+    def test_sparse_vectors(self, filled: Collection, truth: Collection) -> None:
+        chance = np.random.default_rng(6)
+        for where in (None, parse_filter("draft = true")):
+            query = SparseVector(np.sort(chance.choice(500, 40, replace=False)), chance.uniform(0.1, 2, 40))
+            found = filled.search_sparse(query, 15, field="splade", where=where)
+            expected = truth.search_sparse(query, 15, field="splade", where=where)
+            assert expected and same_hits(found, expected)
+        nothing = SparseVector(np.array([499_999]), np.array([1.0]))
+        assert filled.search_sparse(nothing, 5, field="splade") == []
+
+    def test_text(self, filled: Collection, truth: Collection) -> None:
+        where = parse_filter("lang = 'en'")
+        matching = {each.id for each in sample_records(300) if each.metadata["lang"] == "en"}
+        for query in ("broker queue", own_word(17), "snapshot of the clusters"):
+            for condition in (None, where):
+                found = filled.search_text(query, 300, where=condition)
+                expected = truth.search_text(query, 300, where=condition)
+                assert {hit.id for hit in found} == {hit.id for hit in expected}
+                assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+                assert all(hit.score > 0 for hit in found)
+                if condition:
+                    assert {hit.id for hit in found} <= matching
+                if self.lexical_is_bm25:
+                    assert same_hits(found, expected)
+        assert filled.search_text(own_word(17), 5)[0].id == "chunk/00017"
+        for nothing in ("", "  ", "?!", "zebra", "the"):
+            assert filled.search_text(nothing, 5) == []
+        for hostile in ("' or 1=1 --", 'a"b(c)d:*&|!', "\\", "NOT AND OR", "queue* AND (", "🙂"):
+            filled.search_text(hostile, 5)
+
+    def test_equal_scores_come_by_id(self, collection: Collection) -> None:
+        collection.upsert([record(name) for name in ("c", "a", "d", "b")])
+        assert [hit.id for hit in collection.search_vector(np.eye(DIMENSION)[0], 4, exact=True)] == list(
+            "abcd"
+        )
+        assert [hit.id for hit in collection.search_vector(np.eye(DIMENSION)[0], 2, exact=True)] == list("ab")
+
+    def test_empty_collections_answer(self, collection: Collection) -> None:
+        assert collection.search_vector(sample_queries(1)[0], 5) == []
+        assert collection.search_text("broker", 5) == []
+        assert collection.search_sparse(SparseVector([1], [1.0]), 5, field="splade") == []
+        assert list(collection.iterate()) == [] and collection.get(["a"]) == []
+
+    def test_bad_searches(self, filled: Collection) -> None:
+        query = sample_queries(1)[0]
+        for k in (0, -1, 1.5):
+            with pytest.raises(ConfigError, match="k must be"):
+                filled.search_vector(query, k)  # type: ignore[arg-type]
+            with pytest.raises(ConfigError, match="k must be"):
+                filled.search_text("broker", k)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match="dimensions"):
+            filled.search_vector(query[:-1], 5)
+        for bad in (np.full(DIMENSION, np.nan), np.zeros(DIMENSION)):
+            with pytest.raises(InvalidInputError, match="query vector"):
+                filled.search_vector(bad, 5)
+        with pytest.raises(InvalidInputError, match="unknown"):
+            filled.search_vector(query, 5, field="unknown")
+        with pytest.raises(InvalidInputError, match="unknown"):
+            filled.search_sparse(SparseVector([1], [1.0]), 5, field="unknown")
+
+    def test_searches_follow_writes(self, collection: Collection) -> None:
+        records = sample_records(60)
+        for start in range(0, 60, 20):
+            collection.upsert(records[start : start + 20])
+            for each in records[: start + 20 : 7]:
+                assert collection.search_vector(each.embedding, 1)[0].id == each.id
+                assert collection.search_text(own_word(int(each.id[-5:])), 1)[0].id == each.id
+        collection.delete([records[0].id])
+        assert collection.search_vector(records[0].embedding, 1)[0].id != records[0].id
+
+    def test_recall_of_approximate_search(self, store: Store) -> None:
+        records = sample_records(self.approximate_records, fields=False)
+        collection, truth = store.create("large", PLAIN), MemoryStore().create("large", PLAIN)
+        for start in range(0, len(records), 1000):
+            collection.upsert(records[start : start + 1000])
+        truth.upsert(records)
+        where = parse_filter("lang = 'en'")
+        for condition in (None, where):
+            found = expected = 0
+            for query in sample_queries(20, seed=3):
+                wanted = {hit.id for hit in truth.search_vector(query, 100, where=condition)}
+                got = {hit.id for hit in collection.search_vector(query, 100, where=condition)}
+                assert len(got) == len(wanted)
+                found, expected = found + len(got & wanted), expected + len(wanted)
+            assert found / expected >= 0.99
+
+    # Whole collections
+
+    def test_snapshot_and_restore(self, store: Store, filled: Collection, tmp_path: Path) -> None:
+        path = tmp_path / "sample.snapshot"
+        filled.snapshot(path)
+        restored = store.restore(path, "again")
+        assert restored.manifest == MANIFEST and restored.name == "again"
+        pairs = zip(filled.iterate(), restored.iterate(), strict=True)
+        assert all(same_record(a, b) for left, right in pairs for a, b in zip(left, right, strict=True))
+        elsewhere = MemoryStore().restore(path)
+        assert elsewhere.name == "sample" and elsewhere.count() == 300
+        with pytest.raises(CollectionError, match="exists already"):
+            store.restore(path)
+
+    def test_damaged_snapshots(self, store: Store, filled: Collection, tmp_path: Path) -> None:
+        path = tmp_path / "sample.snapshot"
+        filled.snapshot(path)
+        whole = path.read_bytes()
+        before = store.collections()
+        for damaged in (whole[: len(whole) // 2], whole[:-9], b"nonsense", b""):
+            path.write_bytes(damaged)
+            with pytest.raises(StoreFormatError, match=r"damaged|no dartboard snapshot|no snapshot"):
+                store.restore(path, "again")
+            assert store.collections() == before
+        with pytest.raises(StoreError, match="no snapshot"):
+            store.restore(tmp_path / "nowhere", "again")
+
+    def test_stats(self, filled: Collection) -> None:
+        stats = filled.stats()
+        assert stats.name == "sample" and stats.records == 300 and stats.bytes > 0
+
+    def test_closing_twice(self, store: Store) -> None:
+        store.close()
+        store.close()
+
+    def test_many_threads(self, filled: Collection, truth: Collection) -> None:
+        queries = sample_queries(24, seed=9)
+        wrong: list[object] = []
+
+        def work(mine: int) -> None:
+            try:
+                for query in queries[mine::4]:
+                    if not same_hits(
+                        filled.search_vector(query, 10, exact=True), truth.search_vector(query, 10)
+                    ):
+                        wrong.append(mine)
+                    filled.search_text(" ".join(WORDS[mine : mine + 2]), 5)
+            except Exception as error:  # noqa: BLE001 - a thread's failure must reach the test
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(mine,)) for mine in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+    def test_manifest_is_the_same_after_reopening(self, store: Store) -> None:
+        settings = {"deep": {"list": [1, 2.5, None, "日本"]}}
+        manifest = Manifest(model="m", model_name="n", dimension=3, settings=settings)
+        store.create("kept", manifest)
+        assert store.open("kept").manifest == manifest
