@@ -152,6 +152,49 @@ class DartboardRetriever:
         )
         candidates += [known[name] for name in must_include if all(c.id != name for c in candidates)]
         triaged = time.perf_counter()
+        result = self.choose(
+            query,
+            query_embedding,
+            candidates,
+            k=k,
+            method=chosen,
+            token_budget=token_budget,
+            must_include=must_include,
+            max_per_source=max_per_source,
+            source_field=source_field,
+            min_gain_share=min_gain_share,
+            min_similarity=min_similarity,
+        )
+        result.metadata["seconds"] = {
+            "embed": embedded - started,
+            "triage": triaged - embedded,
+            "select": result.metadata["seconds"]["select"],
+        }
+        return result
+
+    def choose(
+        self,
+        query: str,
+        query_embedding: FloatArray,
+        candidates: Sequence[Chunk],
+        *,
+        scores: Sequence[float] | None = None,
+        k: int | None = None,
+        method: Method | str = "dartboard",
+        token_budget: int | None = None,
+        must_include: Sequence[str] = (),
+        max_per_source: int | None = None,
+        source_field: str = "source",
+        min_gain_share: float = 0.0,
+        min_similarity: float | None = None,
+    ) -> RetrievalResult:
+        """Select from candidates that were found already; limits as in :meth:`search`.
+
+        ``scores``, one a candidate, are those of a retriever whose order should count instead of the
+        distances of the vectors. Their scale is the retriever's own, so only their order is taken: the
+        best candidate gets the largest query probability of the pool, the next one the second largest …
+        """
+        started = time.perf_counter()
         place = {chunk.id: i for i, chunk in enumerate(candidates)}
         limits = Limits(
             k=self.config.top_k if k is None and token_budget is None else k,
@@ -163,9 +206,10 @@ class DartboardRetriever:
             min_gain_share=min_gain_share,
             min_similarity=min_similarity,
         )
-        pool = self._pool(query, query_embedding, candidates)
-        selection = chosen.select(pool, limits)
-        done = time.perf_counter()
+        pool = self._pool(query, query_embedding, list(candidates))
+        if scores is not None:
+            pool = pool.reweighted(in_order_of(scores, pool.relevance))
+        selection = method_of(method).select(pool, limits)
         on_tokens = pool.targets_are == "vocabulary"
         return RetrievalResult(
             query=query,
@@ -187,11 +231,7 @@ class DartboardRetriever:
                 "bound": selection.bound,
                 "candidates": len(candidates),
                 "config": asdict(self.config) | selection.parameters,
-                "seconds": {
-                    "embed": embedded - started,
-                    "triage": triaged - embedded,
-                    "select": done - triaged,
-                },
+                "seconds": {"select": time.perf_counter() - started},
             },
         )
 
@@ -288,6 +328,18 @@ class DartboardRetriever:
         count = getattr(self.embedding_model, "count_tokens", None)
         counts = count(texts) if count else [len(text.split()) for text in texts]
         return [max(1, tokens) for tokens in counts]
+
+
+def in_order_of(scores: Sequence[float], values: FloatArray) -> FloatArray:
+    """The same values, dealt out so that a higher score has a larger one; equal scores share their mean."""
+    given = np.asarray(scores, dtype=np.float64)
+    if given.shape != values.shape or not np.isfinite(given).all():
+        raise InvalidInputError(f"scores must be {len(values)} finite numbers, one a candidate")
+    _, group, size = np.unique(given, return_inverse=True, return_counts=True)
+    total = np.zeros(len(size))
+    np.add.at(total, np.sort(group), np.sort(values))
+    dealt: FloatArray = (total / size)[group]
+    return dealt
 
 
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:

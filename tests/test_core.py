@@ -5,6 +5,7 @@ import pytest
 
 from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_model, vocab
 from dartboard.calibration import Calibration, Estimate
+from dartboard.core import in_order_of
 from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import rescaled
@@ -400,3 +401,33 @@ def test_a_vocabulary_of_the_configured_size(tmp_path, monkeypatch):
     dart = DartboardRetriever.with_vocabulary(DartboardConfig(token_vocab_size=1000), WordBag())
     assert dart._tokens.vocabulary.shape == (1000, 32)
     assert dart.search(QUERY, CORPUS).metadata["targets"] == "vocabulary"
+
+
+def test_choosing_from_candidates_that_were_found_already():
+    dart = retriever(reranker_type="cosine")
+    vector = dart.embedding_model.encode_query(QUERY)
+    chosen = dart.choose(QUERY, vector, CORPUS, k=4)
+    assert ids(chosen.chunks) == ids(dart.search(QUERY, CORPUS, k=4).chunks)
+
+
+def test_the_order_of_other_scores_counts_and_their_scale_does_not():
+    dart = retriever(reranker_type="cosine")
+    vector = dart.embedding_model.encode_query(QUERY)
+    by_length = [float(len(text)) for text in TEXTS]
+    longest = sorted(range(len(TEXTS)), key=lambda i: -by_length[i])
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=by_length, k=10, method="top_k")
+    assert [by_length[int(id[1:])] for id in ids(chosen.chunks)] == [by_length[i] for i in longest]
+    scaled = dart.choose(QUERY, vector, CORPUS, scores=[7 * x - 500 for x in by_length], k=4)
+    assert ids(scaled.chunks) == ids(dart.choose(QUERY, vector, CORPUS, scores=by_length, k=4).chunks)
+    own = dart.choose(QUERY, vector, CORPUS, k=10, method="top_k")
+    same = dart.choose(QUERY, vector, own.chunks, scores=own.metadata["similarity"], k=4, method="dartboard")
+    assert ids(same.chunks) == ids(dart.choose(QUERY, vector, CORPUS, k=4).chunks)
+
+
+def test_dealing_out_values_in_the_order_of_scores():
+    values = np.array([-3.0, -1.0, -2.0, -4.0])
+    assert in_order_of([1, 2, 3, 4], values).tolist() == [-4, -3, -2, -1]
+    assert in_order_of([5, 5, 1, 9], values).tolist() == [-2.5, -2.5, -4, -1]
+    for bad in ([1, 2, 3], [1, 2, 3, np.nan]):
+        with pytest.raises(InvalidInputError, match="4 finite numbers"):
+            in_order_of(bad, values)
