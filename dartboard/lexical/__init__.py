@@ -1,1 +1,7 @@
 """Words: how text becomes terms, BM25 over them, and an inverted index for sparse vectors."""
+
+from dartboard.lexical.analysis import Analyzer
+from dartboard.lexical.bm25 import BM25Index
+from dartboard.lexical.inverted import InvertedIndex
+
+__all__ = ["Analyzer", "BM25Index", "InvertedIndex"]
