@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -113,7 +113,7 @@ class MemoryCollection:
         rows, scores = view.bm25.top(query, k, view.mask(view.ids, where))
         return [Hit(view.ids[row], float(score)) for row, score in zip(rows, scores, strict=True)]
 
-    def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
+    def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
         """What each term of the query adds to a record's BM25 score."""
         view = self._current()
         if chunk_id not in self._records:
@@ -213,13 +213,12 @@ class _View:
         return ids, InvertedIndex.build((vector.terms, vector.weights) for vector in vectors)
 
 
-@dataclass(slots=True, eq=False)
 class MemoryStore:
     """Collections in this process."""
 
-    url: str = "memory://"
+    url = "memory://"
 
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         self._collections: dict[str, MemoryCollection] = {}
 
     def collections(self) -> list[str]:

@@ -7,7 +7,7 @@ learned sparse vectors by name, and bytes by name that only their retriever can 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,11 @@ class SparseVector:
             raise InvalidInputError("sparse vector: terms must be >= 0, each once, in rising order")
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def of(cls, terms: npt.ArrayLike, weights: npt.ArrayLike) -> Self:
+        """The same from any numbers, such as lists."""
+        return cls(np.asarray(terms, dtype=np.int32), np.asarray(weights, dtype=np.float32))
 
 
 @dataclass(slots=True, eq=False)

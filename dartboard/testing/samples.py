@@ -77,6 +77,6 @@ def _record(number: int, centres: FloatArray, chance: np.random.Generator, field
         vectors={"code": chance.standard_normal(8), "pooled": 3 * chance.standard_normal(12)}
         if further
         else {},
-        sparse={"splade": SparseVector(terms, chance.uniform(0.1, 2, 6))} if further else {},
+        sparse={"splade": SparseVector.of(terms, chance.uniform(0.1, 2, 6))} if further else {},
         blobs={"colbert": chance.bytes(40), "other": b"\x00\xff"} if further else {},
     )

@@ -263,11 +263,11 @@ class StoreContract:
     def test_sparse_vectors(self, filled: Collection, truth: Collection) -> None:
         chance = np.random.default_rng(6)
         for where in (None, parse_filter("draft = true")):
-            query = SparseVector(np.sort(chance.choice(500, 40, replace=False)), chance.uniform(0.1, 2, 40))
+            query = SparseVector.of(np.sort(chance.choice(500, 40, replace=False)), chance.uniform(0.1, 2, 40))
             found = filled.search_sparse(query, 15, field="splade", where=where)
             expected = truth.search_sparse(query, 15, field="splade", where=where)
             assert expected and same_hits(found, expected)
-        nothing = SparseVector(np.array([499_999]), np.array([1.0]))
+        nothing = SparseVector.of(np.array([499_999]), np.array([1.0]))
         assert filled.search_sparse(nothing, 5, field="splade") == []
 
     def test_text(self, filled: Collection, truth: Collection) -> None:
@@ -300,7 +300,7 @@ class StoreContract:
     def test_empty_collections_answer(self, collection: Collection) -> None:
         assert collection.search_vector(sample_queries(1)[0], 5) == []
         assert collection.search_text("broker", 5) == []
-        assert collection.search_sparse(SparseVector([1], [1.0]), 5, field="splade") == []
+        assert collection.search_sparse(SparseVector.of([1], [1.0]), 5, field="splade") == []
         assert list(collection.iterate()) == [] and collection.get(["a"]) == []
 
     def test_bad_searches(self, filled: Collection) -> None:
@@ -318,7 +318,7 @@ class StoreContract:
         with pytest.raises(InvalidInputError, match="unknown"):
             filled.search_vector(query, 5, field="unknown")
         with pytest.raises(InvalidInputError, match="unknown"):
-            filled.search_sparse(SparseVector([1], [1.0]), 5, field="unknown")
+            filled.search_sparse(SparseVector.of([1], [1.0]), 5, field="unknown")
 
     def test_searches_follow_writes(self, collection: Collection) -> None:
         records = sample_records(60)
