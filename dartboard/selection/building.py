@@ -1,7 +1,7 @@
 """Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
 
+import math
 from collections.abc import Callable
-from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from dartboard.selection.kernels import (
     distances,
     log_kernel,
     unit_rows,
+    unit_vector,
 )
 from dartboard.selection.pool import Pool, check_log_probs, summed
 from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
@@ -71,7 +72,14 @@ def from_embeddings(
         or (spread is not None and spread.value < FAST_FROM_SIGMA)
     ):
         return build(np.float64)
-    fast = build(np.float32, cache(lambda: build(np.float64)))
+    made: list[Pool] = []
+
+    def refine() -> Pool:
+        if not made:
+            made.append(build(np.float64))
+        return made[0]
+
+    fast = build(np.float32, refine)
     return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64)
 
 
@@ -93,26 +101,31 @@ def _vector_pool(
         vectors += 0.0  # -0.0 becomes 0.0: equal numbers, equal bits
         rows, row_of = by_content(vectors)
         vectors = vectors[rows]
-    # A row that has no direction is NaN throughout once it is scaled to unit length.
-    if distance != "scaled_cosine" or not np.isfinite(vectors[:, 0].sum()):
-        check_matrix(embeddings)
-    asked = direct(query[None], distance, dtype)
     if distance == "scaled_cosine":
-        to_query = distances(vectors, asked, distance)[:, 0]
+        to_query: FloatArray = (vectors @ unit_vector(query, dtype)).astype(np.float64, copy=False)
+        # A row that has no direction is NaN throughout once it is scaled to unit length.
+        if not math.isfinite(to_query.sum()):
+            check_matrix(embeddings)
+        to_query -= 1.0
+        to_query *= -0.5
+        np.maximum(to_query, 0.0, out=to_query)
         cosine = 1.0 - 2.0 * to_query
     else:
+        check_matrix(embeddings)
+        asked = direct(query[None], distance, dtype)
         cosine = unit_rows(vectors) @ unit_rows(asked)[0]
         centre = vectors.mean(axis=0)  # distances stay, but lose less to rounding
         vectors, asked = vectors - centre, asked - centre
         to_query = distances(vectors, asked, distance)[:, 0]
     sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor)
-    relevance = log_kernel(to_query, sigma.value)[row_of]
+    log_weights = log_kernel(to_query, sigma.value)
+    relevance = log_weights[row_of]
     return Pool(
         positions=np.arange(len(embeddings)),
-        similarity=cosine[row_of].astype(np.float64),
+        similarity=cosine[row_of],
         relevance=relevance,
         row_of=row_of,
-        log_weights=summed(relevance, row_of),
+        log_weights=log_weights if len(rows) == len(row_of) else summed(relevance, row_of),
         kernel=VectorKernel(vectors, distance, sigma.value),
         sigma=sigma,
         targets_are="rows",

@@ -19,13 +19,13 @@ def by_content(matrix: FloatArray, keep_order: bool = False) -> tuple[IntArray, 
     keys = fingerprints(matrix)
     order = keys.argsort(kind="stable")
     ordered = keys[order]
-    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))
-    first = order[starts]
+    news = ordered[1:] != ordered[:-1]
     row_of = np.empty(len(matrix), dtype=np.intp)
-    row_of[order] = starts.cumsum() - 1
-    if len(first) < len(matrix) and not np.array_equal(matrix[first][row_of], matrix):
-        _, first, row_of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
-        row_of = row_of.reshape(-1)
+    if news.all():
+        first = order
+        row_of[order] = np.arange(len(matrix))
+    else:
+        first, row_of = _grouped(matrix, order, np.concatenate(([True], news)))
     if keep_order:
         order = first.argsort()
         row_of = order.argsort()[row_of]
@@ -33,12 +33,26 @@ def by_content(matrix: FloatArray, keep_order: bool = False) -> tuple[IntArray, 
     return first, row_of
 
 
+def _grouped(matrix: FloatArray, order: IntArray, starts: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Rows with equal fingerprints as one, provided that they are equal."""
+    first = order[starts]
+    row_of = np.empty(len(matrix), dtype=np.intp)
+    row_of[order] = starts.cumsum() - 1
+    if not np.array_equal(matrix[first][row_of], matrix):
+        _, first, row_of = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+        row_of = row_of.reshape(-1)
+    return first, row_of
+
+
 def fingerprints(matrix: FloatArray) -> npt.NDArray[np.uint64]:
     """``(n,)`` 64-bit fingerprints of the beginnings of rows, the same wherever a row stands."""
-    words = np.ascontiguousarray(matrix[:, :_ENTRIES])
-    if words.dtype == np.float32 and words.shape[1] % 2:
-        words = np.pad(words, ((0, 0), (0, 1)))
-    bits = words.view(np.uint64)
+    if matrix.flags.c_contiguous and (matrix.dtype == np.float64 or matrix.shape[1] % 2 == 0):
+        words = matrix
+    else:
+        words = np.ascontiguousarray(matrix[:, :_ENTRIES])
+        if words.dtype == np.float32 and words.shape[1] % 2:
+            words = np.pad(words, ((0, 0), (0, 1)))
+    bits = words.view(np.uint64)[:, : _ENTRIES * words.itemsize // 8]
     prints: npt.NDArray[np.uint64] = np.einsum("ij,j->i", bits, _multipliers(bits.shape[1]))
     return prints
 

@@ -52,7 +52,8 @@ class _Trail:
         self._gate = Gate(pool, limits)
         self._leaders = self._gate.leaders()
         self._most = len(pool) if limits.k is None else min(limits.k, len(pool))
-        self.walk = Walk(state, pool.relevance[self._leaders])
+        self._relevance = pool.relevance[self._leaders]
+        self.walk = Walk(state, self._relevance)
         for candidate in pool.find(limits.must_include):
             self._pick(candidate, None)
         if not self.picks and limits.token_budget is None:
@@ -79,21 +80,18 @@ class _Trail:
         self.picks.append(candidate)
 
     def _most_relevant(self, referee: Referee) -> int:
-        relevance = self._pool.relevance[self._leaders]
-        first = int(relevance.argmax())
-        rivals = np.flatnonzero(relevance >= relevance[first] - self._pool.rounding)
-        if self._pool.rounding and len(rivals) > 1:
-            return referee.most_relevant(self._leaders[rivals])
+        first = int(self._relevance.argmax())
+        if self._pool.rounding:
+            close = self._relevance >= self._relevance[first] - self._pool.rounding
+            if np.count_nonzero(close) > 1:
+                return referee.most_relevant(self._leaders[close])
         return int(self._leaders[first])
 
     def _run(self) -> None:
         """All further picks, where nothing closes rows on the way."""
         made = len(self.walk.picks)
         self.walk.run(self._most - made, self._limits.min_gain_share)
-        for row in self.walk.picks[made:]:
-            candidate = int(self._leaders[row])
-            self._gate.admit(candidate)
-            self.picks.append(candidate)
+        self.picks += self._leaders[self.walk.picks[made:]].tolist()
 
     def _step(self) -> bool:
         closed, costs = None, None
@@ -115,6 +113,8 @@ class _Trail:
         """Nothing adds anything any more, but k is asked for: the most relevant of the rest, gaining 0."""
         if len(self.picks) == self._most:
             return
+        for candidate in self.picks:
+            self._gate.admit(candidate)
         for candidate in self._pool.by_relevance():
             if len(self.picks) == self._most:
                 return

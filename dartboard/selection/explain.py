@@ -25,8 +25,9 @@ def explain(
 ) -> Selection:
     """The result of a walk; picks beyond its own are copies, which gain nothing."""
     chosen = np.array(picks, dtype=np.intp)
-    log_gains = np.full(len(picks), -np.inf)
-    log_gains[: len(walk.gains)] = walk.state.log_shares(np.array(walk.gains))
+    log_gains = walk.state.log_shares(np.array(walk.gains))
+    if len(log_gains) < len(picks):
+        log_gains = np.concatenate((log_gains, np.full(len(picks) - len(log_gains), -np.inf)))
     return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
 
 
@@ -94,27 +95,29 @@ def owners(kernel: FloatArray) -> IntArray:
     """For each target, the first pick (a row of ``kernel``) that stands for it best and well; -1: none."""
     if not len(kernel):
         return np.full(kernel.shape[1], -1, dtype=np.intp)
-    best = kernel.argmax(axis=0)
-    return np.where(kernel[best, np.arange(len(best))] >= HALF, best, -1)
+    best: IntArray = kernel.argmax(axis=0)
+    best[kernel.max(axis=0) < HALF] = -1
+    return best
 
 
 def _bound(pool: Pool, limits: Limits, walk: Walk, reached: float) -> float:
     size = len(pool) if limits.k is None else limits.k
     costs = None if limits.token_budget is None else Gate(pool, limits).row_costs()
     walk.refresh(2 * size)
-    alone, still = (
-        _most(walk.state.shares(values), size, costs, limits.token_budget)
-        for values in (walk.state.ceilings(walk.state.alone(), slice(None)), walk.bounds)
+    alone = _most(
+        walk, walk.state.ceilings(walk.state.alone(), slice(None)), size, costs, limits.token_budget
     )
+    still = _most(walk, walk.bounds, size, costs, limits.token_budget)
     return min(1.0, reached / min(1.0, alone, reached + still)) if reached else 0.0
 
 
-def _most(shares: FloatArray, size: int, costs: FloatArray | None, budget: float | None) -> float:
+def _most(walk: Walk, gains: FloatArray, size: int, costs: FloatArray | None, budget: float | None) -> float:
     """The most that a set within the limits could add up to."""
-    largest = shares if size >= len(shares) else np.partition(shares, len(shares) - size)[-size:]
-    total = float(largest.sum())
+    largest = gains if size >= len(gains) else np.partition(gains, len(gains) - size)[-size:]
+    total = float(walk.state.shares(largest).sum())
     if costs is None or budget is None:
         return total
+    shares = walk.state.shares(gains)
     order = np.argsort(-shares / costs)
     spent = np.cumsum(costs[order])
     whole = int(np.searchsorted(spent, budget, side="right"))

@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.selection import dense
 from dartboard.selection.compiled import compiled_walk
 from dartboard.types import FloatArray, IntArray
 
@@ -46,6 +47,9 @@ class State(Protocol):
 
     def gains(self, rows: IntArray | slice) -> FloatArray:
         """``(len(rows),)`` gains, given what has been absorbed."""
+
+    def gain(self, row: int) -> float:
+        """The gain of one row."""
 
     def absorb(self, row: int) -> None:
         """Count ``row`` among the picks."""
@@ -118,25 +122,32 @@ class LinearState:
         if self._total < self._smallest:
             raise Uncertain
         self._covered = np.zeros_like(self._weights)
+        self._begun = False
         self._alone: FloatArray = kernel @ self._weights
         self._slack = self._alone * kernel.dtype.type(rounding)
-        at_once = len(kernel) if len(kernel) <= _ALL_AT_ONCE else _LARGEST_BLOCK
-        self._block = np.empty((at_once, kernel.shape[1]), kernel.dtype)
+        self._room: FloatArray | None = None
 
     def alone(self) -> FloatArray:
         return self._alone.copy()
 
     def gains(self, rows: IntArray | slice) -> FloatArray:
+        if self._room is None:
+            at_once = len(self._kernel) if len(self._kernel) <= _ALL_AT_ONCE else _LARGEST_BLOCK
+            self._room = np.empty((at_once, self._kernel.shape[1]), self._kernel.dtype)
         if isinstance(rows, slice):
-            block = np.subtract(self._kernel, self._covered, out=self._block)
+            block = np.subtract(self._kernel, self._covered, out=self._room)
         else:
-            block = self._kernel.take(rows, axis=0, out=self._block[: len(rows)], mode="clip")
+            block = self._kernel.take(rows, axis=0, out=self._room[: len(rows)], mode="clip")
             block -= self._covered
         np.maximum(block, 0.0, out=block)
         gains: FloatArray = block @ self._weights
         return gains
 
+    def gain(self, row: int) -> float:
+        return float(self.gains(np.array([row]))[0] if self._begun else self._alone[row])
+
     def absorb(self, row: int) -> None:
+        self._begun = True
         np.maximum(self._covered, self._kernel[row], out=self._covered)
 
     def ceilings(self, gains: FloatArray, rows: IntArray | slice) -> FloatArray:
@@ -176,13 +187,15 @@ class LinearState:
 
     def restart(self) -> None:
         self._covered[:] = 0.0
+        self._begun = False
         if self._referee is not None:
             self._referee.restart()
 
     def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
-        walk = compiled_walk()
+        walk = compiled_walk() or (dense.walk if len(bounds) <= _ALL_AT_ONCE else None)
         if walk is None:
             return [], [], True
+        self._begun = True
         rows, gains = np.empty(count, dtype=np.intp), np.empty(count)
         state = (self._kernel, self._weights, self._covered, bounds, self._slack)
         made = walk(*state, self._smallest, stop_below, rows, gains)
@@ -213,6 +226,9 @@ class LogState:
         with np.errstate(under="ignore"):
             rise = self._log_weights + np.log(-np.expm1(fall))
         return log_sum_rows(np.where(better, block + rise, -np.inf))
+
+    def gain(self, row: int) -> float:
+        return float(self.gains(np.array([row]))[0])
 
     def absorb(self, row: int) -> None:
         np.maximum(self._covered, self._log_kernel[row], out=self._covered)
@@ -274,7 +290,7 @@ class Walk:
 
     def add_any(self, row: int) -> None:
         """Add ``row`` whatever it adds."""
-        gain = float(self.state.gains(np.array([row]))[0])
+        gain = self.state.gain(row)
         self.state.level(gain, row)
         self.add(row, gain)
 
@@ -308,7 +324,7 @@ class Walk:
         rivals = (ceilings >= level).nonzero()[0]
         if len(rivals) > 1:
             best = self.state.settle(rivals, self._preference, self.picks)
-            gain = float(self.state.gains(np.array([best]))[0])
+            gain = self.state.gain(best)
         return best, gain
 
     def refresh(self, count: int) -> None:

@@ -48,16 +48,26 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
     Rows that are so already may come back as they are: not to be written to.
     """
     rows = vectors.astype(vectors.dtype if dtype is None else dtype, copy=False)
-    with np.errstate(over="ignore", under="ignore"):
-        squares = np.einsum("ij,ij->i", rows, rows)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    shortest, longest = float(squares.min()), float(squares.max())
+    if rows.dtype == np.float32 and shortest > 1.0 - _UNIT and longest < 1.0 + _UNIT:
+        return rows
     limits = np.finfo(rows.dtype)
-    if not (squares.min() > 1e6 * limits.tiny and squares.max() < limits.max):
+    if not (shortest > 1e6 * limits.tiny and longest < limits.max):
         with np.errstate(invalid="ignore"):
             rows = rows / np.abs(rows).max(axis=1, keepdims=True)
             squares = np.einsum("ij,ij->i", rows, rows)
-    if rows.dtype == np.float32 and np.abs(squares - 1.0).max() < _UNIT:
-        return rows
     unit: FloatArray = rows / np.sqrt(squares)[:, None]
+    return unit
+
+
+def unit_vector(vector: FloatArray, dtype: type) -> FloatArray:
+    """One vector, finite and not all zero, scaled to length 1, ``(d,)``."""
+    one: FloatArray = vector.astype(dtype, copy=False)
+    square = float(np.einsum("i,i->", one, one))
+    if 1e-12 < square < 1e12:
+        return one / one.dtype.type(math.sqrt(square))
+    unit: FloatArray = unit_rows(one[None])[0]
     return unit
 
 
@@ -107,17 +117,16 @@ def log_similarity(distance: FloatArray) -> FloatArray:
 def fast_kernel(unit: FloatArray, sigma: float) -> FloatArray:
     """``exp(-d² / 2σ²)`` of unit float32 rows with one another under the scaled cosine, ``(n, n)`` float32.
 
-    With ``y = x / √(√8 σ)`` the exponent is ``-(1/(√8 σ) - y·y')²``: one symmetric matrix product and
-    three passes, made on blocks of rows that stay in the cache.
+    The exponent is ``-(1 - x·x')² / 8σ²``: one symmetric matrix product and four passes, made on blocks of
+    rows that stay in the cache.
     """
-    shift = np.float32(1.0 / (math.sqrt(8.0) * sigma))
-    scaled = unit * np.sqrt(shift)
-    kernel: FloatArray = scaled @ scaled.T
+    one, scale = np.float32(1.0), np.float32(-1.0 / (8.0 * sigma**2))
+    kernel: FloatArray = unit @ unit.T
     rows = max(1, _CACHED // len(unit))
     for start in range(0, len(unit), rows):
         block = kernel[start : start + rows]
-        block -= shift
+        block -= one
         block *= block
-        np.negative(block, out=block)
+        block *= scale
         np.exp(block, out=block)
     return kernel

@@ -1,0 +1,99 @@
+"""The walk on plain numbers in NumPy: a burst of picks among the few rows that can win.
+
+One search for one pick is a dozen calls, most of them for the proof. Here the rows with the largest bounds
+go through several picks together, with all their gains worked out at each, and the proofs of the whole
+burst are made at its end: a pick stands if its lead over every row of the burst, and over the bounds of
+all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten.
+
+It keeps the contract of :mod:`dartboard.selection.compiled`: a walk that stops after m picks because it
+cannot prove the next one returns ``-m - 1``.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.types import FloatArray, IntArray
+
+_ACTIVE = 32
+_BURST = 16
+_COUNTING = np.arange(_BURST)
+_ZERO = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
+
+
+def walk(
+    kernel: FloatArray,
+    weights: FloatArray,
+    covered: FloatArray,
+    bounds: FloatArray,
+    slack: FloatArray,
+    smallest: float,
+    stop_below: float,
+    rows: IntArray,
+    gains: FloatArray,
+) -> int:
+    """Fill ``rows`` and ``gains`` with the next picks; keeps ``covered`` and ``bounds``."""
+    made = 0
+    while made < len(rows):
+        count = min(_BURST, len(rows) - made)
+        active, outside = _largest(bounds, max(_ACTIVE, 3 * count))
+        block, margin = kernel.take(active, axis=0), slack[active]
+        now, leaders = _burst(block, weights, covered.copy(), count)
+        ceilings = now + margin
+        found = now[_COUNTING[:count], leaders]
+        level = found - margin[leaders]
+        good = _proved(ceilings[:count] >= level[:, None], level > max(smallest, outside))
+        stop = _first(found < stop_below)
+        kept = min(good, stop)
+        bounds[active] = np.minimum(bounds[active], ceilings[kept])
+        if kept:
+            picked = active[leaders[:kept]]
+            rows[made : made + kept] = picked
+            gains[made : made + kept] = found[:kept]
+            bounds[picked] = -np.inf
+            np.maximum(covered, block[leaders[:kept]].max(axis=0), out=covered)
+            made += kept
+        if stop < count and stop <= good:
+            return made
+        if not kept:
+            return -made - 1
+    return made
+
+
+def _proved(level: npt.NDArray[np.bool_], clear: npt.NDArray[np.bool_]) -> int:
+    """How many first picks stand: nobody but the leader is ``level``, and the gain itself is ``clear``."""
+    if np.count_nonzero(level) == len(level) and clear.all():
+        return len(level)
+    return _first(~clear | (np.count_nonzero(level, axis=1) > 1))
+
+
+def _first(true: npt.NDArray[np.bool_]) -> int:
+    """Where the first true entry stands, or how many entries there are."""
+    place = int(true.argmax())
+    return place if true[place] else len(true)
+
+
+def _burst(
+    block: FloatArray, weights: FloatArray, covered: FloatArray, count: int
+) -> tuple[FloatArray, list[int]]:
+    """Gains of the rows of a block before each of ``count`` picks and after the last; who leads at each."""
+    now = np.empty((count + 1, len(block)), block.dtype)
+    rise, zero = np.empty_like(block), _ZERO[block.dtype]
+    leaders: list[int] = []
+    for gains in now:
+        np.subtract(block, covered, out=rise)
+        np.maximum(rise, zero, out=rise)
+        np.dot(rise, weights, out=gains)
+        if len(leaders) < count:
+            leader = int(gains.argmax())
+            leaders.append(leader)
+            np.maximum(covered, block[leader], out=covered)
+    return now, leaders
+
+
+def _largest(bounds: FloatArray, count: int) -> tuple[IntArray, float]:
+    """The ``count`` rows with the largest bounds, in order of rows, and the largest bound of the others."""
+    if count >= len(bounds):
+        return np.arange(len(bounds)), -np.inf
+    order = bounds.argpartition(len(bounds) - count - 1)
+    cut = len(bounds) - count
+    return order[cut:], float(bounds[order[cut - 1]])
