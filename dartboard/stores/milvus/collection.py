@@ -1,0 +1,268 @@
+"""A collection in Milvus: records of one model."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dartboard.errors import InvalidInputError, StoreError
+from dartboard.stores.base import CollectionStats
+from dartboard.stores.checks import check_k, check_query_vector
+from dartboard.stores.filters import Filter
+from dartboard.stores.milvus.connection import Connection
+from dartboard.stores.milvus.expressions import Expression, compile_filter, contains
+from dartboard.stores.milvus.facets import vector_term
+from dartboard.stores.milvus.lexemes import Lexemes
+from dartboard.stores.milvus.names import collection_name, field_name
+from dartboard.stores.milvus.ranking import MOST_HITS, Exact, best_hits, order
+from dartboard.stores.milvus.reading import Reader
+from dartboard.stores.milvus.rows import output_fields, record_from_row, row_from_record
+from dartboard.stores.milvus.schema import CollectionLayout, manifest_property
+from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.snapshots import write_snapshot
+from dartboard.types import FloatArray, Hit
+
+_REQUEST_BYTES = 16_000_000
+_REQUEST_ROWS = 2_000
+_UNFLUSHED_ROWS = 200
+_SMALLEST_EF = 200
+
+
+class MilvusCollection:
+    """Records of one model in one collection of Milvus."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        manifest: Manifest,
+        layout: CollectionLayout,
+        *,
+        read_only: bool,
+        fresh: bool = False,
+    ) -> None:
+        self.name = layout.name
+        self.manifest = manifest
+        self._connection = connection
+        self._layout = layout
+        self._lexemes = Lexemes.of(manifest)
+        self._read_only = read_only
+        self._stored_name = collection_name(layout.name)
+        self._reader = Reader(connection, self._stored_name)
+        self._lock = threading.RLock()
+        self._unflushed = 0 if fresh else _UNFLUSHED_ROWS
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Replace the manifest's settings; how texts are analysed is fixed when the collection is made."""
+        self._check_writable()
+        check_metadata(dict(settings), f"settings of {self.name}")
+        changed = replace(self.manifest, settings=dict(settings))
+        if Lexemes.of(changed) != self._lexemes:
+            raise StoreError(
+                f"settings['lexical'] of collection {self.name!r} cannot change: Milvus analyses texts "
+                "as they come in. Create another collection with the new settings and index into it"
+            )
+        with self._lock:
+            self._call("alter_collection_properties", properties=manifest_property(changed))
+            self.manifest = changed
+
+    def upsert(self, records: Sequence[Record]) -> None:
+        """Keep the records: all are checked first, then sent in requests that Milvus keeps whole."""
+        self._check_writable()
+        latest = {record.id: record for record in records}
+        self.manifest.check(list(latest.values()))
+        requests = list(self._requests(latest.values()))
+        with self._lock:
+            sent = 0
+            for rows in requests:
+                try:
+                    self._call("upsert", data=rows)
+                except StoreError as error:
+                    if not sent:
+                        raise
+                    raise type(error)(f"{error} ({sent:,} of {len(latest):,} records were kept)") from error
+                sent += len(rows)
+                self._unflushed += len(rows)
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
+        """Remove by ids or by filter."""
+        if (ids is None) == (where is None):
+            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        self._check_writable()
+        with self._lock:
+            if ids is not None:
+                removed = self._reader.delete_ids(ids)
+            else:
+                removed = self._reader.delete_where(self._compiled(where))
+            self._unflushed += removed
+        return removed
+
+    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
+        """The records that exist, in the order asked."""
+        fields = output_fields(self.manifest, whole=False, blobs=bool(blobs))
+        rows = {row["id"]: row for row in self._reader.rows(list(dict.fromkeys(ids)), fields)}
+        return [
+            record_from_row(rows[id], self.manifest, whole=False, blobs=blobs) for id in ids if id in rows
+        ]
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many records there are, or match."""
+        self._settle()
+        return self._reader.count(self._compiled(where))
+
+    def search_vector(
+        self,
+        query: FloatArray,
+        k: int,
+        *,
+        where: Filter | None = None,
+        field: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """By the collection's index; ``exact`` on an HNSW index reads every record that matches."""
+        asked, metric = check_query_vector(self.manifest, query, field)
+        check_k(k)
+        expression = self._compiled(where)
+        if field is not None:
+            expression = expression & contains(self._layout.terms, [vector_term(field)])
+        if expression.text is None:
+            return []
+        self._settle()
+        stored = "embedding" if field is None else field_name("vector", field)
+        if k > MOST_HITS or (exact and self._layout.index != "FLAT"):
+            return self._scan(Exact(asked, k, cosine=metric == "cosine"), stored, expression)
+        if not exact:
+            return self._search([asked], k, stored, expression)[:k]
+        slack = 1e-5 * max(1.0, float(np.linalg.norm(asked)))
+        near = self._search([asked], k, stored, expression, slack=slack)
+        best = Exact(asked, k, cosine=metric == "cosine")
+        for rows in self._reader.chunks([hit.id for hit in near], ["id", stored]):
+            best.add([row["id"] for row in rows], _stack(rows, stored))
+        return best.hits
+
+    def search_sparse(
+        self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
+    ) -> list[Hit]:
+        """Best by dot product, through Milvus's inverted index."""
+        check_k(k)
+        if field not in self.manifest.sparse:
+            raise InvalidInputError(
+                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(self.manifest.sparse)}"
+            )
+        expression = self._compiled(where)
+        if expression.text is None or not query.terms.size:
+            return []
+        self._settle()
+        weights = dict(zip(query.terms.tolist(), query.weights.tolist(), strict=True))
+        hits = self._search([weights], k, field_name("sparse", field), expression)
+        return [hit for hit in hits[:k] if hit.score > 0]
+
+    def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
+        """Best by Milvus's BM25; Milvus Lite counts how rare a term is by segment."""
+        check_k(k)
+        expression = self._compiled(where)
+        words = self._lexemes.of_query(query)
+        if expression.text is None or not words:
+            return []
+        self._settle()
+        hits = self._search([words], k, "bm25", expression)
+        return [hit for hit in hits[:k] if hit.score > 0]
+
+    def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
+        """All records that match, whole, by rising id."""
+        check_k(batch_size, "batch_size")
+        self._settle()
+        fields = output_fields(self.manifest, whole=True, blobs=True)
+        for ids in self._reader.ids(self._compiled(where), batch_size):
+            rows = {row["id"]: row for row in self._reader.rows(ids, fields)}
+            batch = [record_from_row(rows[id], self.manifest, whole=True) for id in ids if id in rows]
+            if batch:
+                yield batch
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write the collection to one file."""
+        write_snapshot(path, self.name, self.manifest, self.iterate())
+
+    def stats(self) -> CollectionStats:
+        """The records there are; their bytes are estimated from a sample."""
+        records = self.count()
+        sample: list[Record] = next(iter(self.iterate(batch_size=100)), [])
+        details = {
+            "index": self._layout.index,
+            "server": self._connection.version,
+            "stored_name": self._stored_name,
+            "bytes": "estimated from a sample",
+        }
+        each = sum(
+            row_from_record(record, self.manifest, self._layout, self._lexemes)[1] for record in sample
+        )
+        size = round(records * each / len(sample)) if sample else 0
+        return CollectionStats(name=self.name, records=records, bytes=size, details=details)
+
+    def _requests(self, records: Any) -> Iterator[list[dict[str, Any]]]:
+        rows: list[dict[str, Any]] = []
+        filled = 0
+        for record in records:
+            row, size = row_from_record(record, self.manifest, self._layout, self._lexemes)
+            if rows and (filled + size > _REQUEST_BYTES or len(rows) == _REQUEST_ROWS):
+                yield rows
+                rows, filled = [], 0
+            rows.append(row)
+            filled += size
+        if rows:
+            yield rows
+
+    def _search(
+        self, data: list[Any], k: int, field: str, expression: Expression, *, slack: float = 0.0
+    ) -> list[Hit]:
+        def ask(limit: int) -> list[Hit]:
+            params = {"ef": max(_SMALLEST_EF, 2 * limit)} if self._is_graph(field) else {}
+            (found,) = self._call(
+                "search",
+                data=data,
+                anns_field=field,
+                limit=limit,
+                filter=expression.text,
+                search_params={"params": params},
+            )
+            # Milvus Lite gives BM25 scores with a minus sign; a server gives them as they are.
+            sign = abs if field == "bm25" else float
+            return [Hit(hit["id"], sign(float(hit["distance"]))) for hit in found]
+
+        return best_hits(ask, min(k, MOST_HITS), slack=slack)
+
+    def _scan(self, best: Exact, field: str, expression: Expression) -> list[Hit]:
+        for ids in self._reader.ids(expression, 10_000):
+            for rows in self._reader.chunks(ids, ["id", field]):
+                best.add([row["id"] for row in rows], _stack(rows, field))
+        return sorted(best.hits, key=order)
+
+    def _is_graph(self, field: str) -> bool:
+        return self._layout.index == "HNSW" and (field == "embedding" or field.startswith("vector_"))
+
+    def _settle(self) -> None:
+        """Milvus Lite reads what it has not flushed row by row: past a few rows, flushing pays at once."""
+        if not self._connection.is_lite or self._read_only or self._unflushed < _UNFLUSHED_ROWS:
+            return
+        with self._lock:
+            if self._unflushed >= _UNFLUSHED_ROWS:
+                self._call("flush")
+                self._unflushed = 0
+
+    def _compiled(self, where: Filter | None) -> Expression:
+        return compile_filter(where, self._layout.terms)
+
+    def _call(self, method: str, **given: Any) -> Any:
+        return self._connection.call(method, self._stored_name, **given)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise StoreError(
+                f"collection {self.name!r} was opened read-only: open the store without read_only"
+            )
+
+
+def _stack(rows: Sequence[Mapping[str, Any]], field: str) -> FloatArray:
+    return np.array([row[field] for row in rows], dtype=np.float32)

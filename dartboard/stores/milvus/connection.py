@@ -1,0 +1,88 @@
+"""One connection to Milvus: calls with a time limit, and errors that say what to do."""
+
+import logging
+from typing import Any
+
+from dartboard.errors import MissingExtraError, StoreError
+from dartboard.stores.milvus import lite
+from dartboard.stores.milvus.address import Address
+from dartboard.stores.milvus.faults import is_not_loaded, translate
+
+CONNECT_SECONDS = 5.0
+_SECONDS = 60.0
+_SLOW_SECONDS = {
+    "load_collection": 600.0,
+    "flush": 600.0,
+    "create_index": 600.0,
+    "upsert": 300.0,
+    "delete": 300.0,
+}
+_STRONG = ("search", "query")
+
+
+class Connection:
+    """Calls to a server by the client's method names; ``is_lite`` tells Milvus Lite from a full server."""
+
+    def __init__(self, address: Address, *, read_only: bool) -> None:
+        self.address = address
+        self._lite_path = ""
+        client_class, self._errors = _client_class()
+        uri = address.uri
+        if address.path:
+            uri, self._lite_path = lite.start(address.path, read_only=read_only), address.path
+        try:
+            self._client: Any = client_class(
+                uri=uri,
+                token=address.token,
+                db_name=address.database,
+                timeout=CONNECT_SECONDS,
+                dedicated=True,
+            )
+            self.version = str(self._client.get_server_version(timeout=CONNECT_SECONDS))
+            self._client.list_collections(timeout=CONNECT_SECONDS)
+        except self._errors as error:
+            self.close()
+            raise translate(error, address) from None
+        self.is_lite = "lite" in self.version.lower()
+
+    def call(self, method: str, collection: str = "", **given: Any) -> Any:
+        """``method`` of the client; a collection that a restart has unloaded is loaded and asked again."""
+        if self._client is None:
+            raise StoreError("the store is closed: open it again")
+        given.setdefault("timeout", _SLOW_SECONDS.get(method, _SECONDS))
+        if method in _STRONG:
+            given.setdefault("consistency_level", "Strong")
+        if collection:
+            given["collection_name"] = collection
+        try:
+            return getattr(self._client, method)(**given)
+        except self._errors as error:
+            if not (collection and method != "load_collection" and is_not_loaded(error)):
+                raise translate(error, self.address) from error
+        self.call("load_collection", collection)
+        try:
+            return getattr(self._client, method)(**given)
+        except self._errors as error:
+            raise translate(error, self.address) from error
+
+    def close(self) -> None:
+        """Give the connection back; closing twice does nothing."""
+        client, self._client = getattr(self, "_client", None), None
+        if client is not None:
+            client.close()
+        path, self._lite_path = self._lite_path, ""
+        if path:
+            lite.stop(path)
+
+
+def _client_class() -> tuple[Any, tuple[type[Exception], ...]]:
+    try:
+        import grpc
+        from pymilvus import MilvusClient
+        from pymilvus.exceptions import MilvusException
+    except ImportError as error:
+        raise MissingExtraError("pymilvus", "milvus", "a Milvus store") from error
+    logger = logging.getLogger("pymilvus")
+    if not logger.handlers:  # without one, Python prints the client's log of errors that we raise anyway
+        logger.addHandler(logging.NullHandler())
+    return MilvusClient, (MilvusException, grpc.RpcError, grpc.FutureTimeoutError)

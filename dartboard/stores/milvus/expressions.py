@@ -1,0 +1,119 @@
+"""Filters as Milvus expressions, exact on every Milvus (see :mod:`.facets` for what they look at).
+
+``not`` is pushed down to the comparisons first, so that no Milvus ever negates an unknown:
+``not year < 5`` becomes "there is no number year, or it is >= 5". Field names and values of equality
+appear as digests only; texts in ranges and ids are quoted.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or
+from dartboard.stores.milvus.facets import equal_term, exists_term, range_key
+
+Layout = Literal["array", "text"]
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A Milvus expression; ``text`` of "" holds for every record, None for no record."""
+
+    text: str | None
+
+    def __and__(self, other: "Expression") -> "Expression":
+        return _joined("and", [self, other])
+
+
+EVERYTHING = Expression("")
+NOTHING = Expression(None)
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def contains(layout: Layout, terms: list[str], *, negated: bool = False) -> Expression:
+    """The record's terms hold one of ``terms``, or none of them."""
+    if layout == "array":
+        listed = ", ".join(quoted(term) for term in terms)
+        text = f"array_contains_any(terms, [{listed}])"
+    else:
+        text = " or ".join(f'terms like "%{term}%"' for term in terms)
+        text = f"({text})" if len(terms) > 1 else text
+    return Expression(f"not ({text})" if negated else text)
+
+
+def compile_filter(where: Filter | None, layout: Layout) -> Expression:
+    """The expression that holds for the records that match."""
+    return EVERYTHING if where is None else _compile(where, layout, negated=False)
+
+
+def _compile(where: Filter, layout: Layout, *, negated: bool) -> Expression:
+    match where:
+        case Not(part):
+            return _compile(part, layout, negated=not negated)
+        case And(parts) | Or(parts):
+            word = "and" if isinstance(where, And) != negated else "or"
+            return _joined(word, [_compile(part, layout, negated=negated) for part in parts])
+        case Exists(field):
+            return contains(layout, [exists_term(field)], negated=negated)
+        case Equal(field, value):
+            return _one_of(field, (value,), layout, negated)
+        case In(field, values):
+            return _one_of(field, values, layout, negated)
+        case Compare():
+            return _range(where, negated)
+
+
+def _joined(word: str, parts: list[Expression]) -> Expression:
+    neutral, decisive = (EVERYTHING, NOTHING) if word == "and" else (NOTHING, EVERYTHING)
+    if decisive in parts:
+        return decisive
+    texts = [part.text for part in parts if part != neutral and part.text]
+    if not texts:
+        return neutral
+    return Expression(texts[0] if len(texts) == 1 else f"({f' {word} '.join(texts)})")
+
+
+def _one_of(
+    field: str, values: tuple[str | int | float | bool, ...], layout: Layout, negated: bool
+) -> Expression:
+    terms = sorted(
+        {equal_term(field, value) for value in values if isinstance(value, str) or _is_double(value)}
+    )
+    if not terms:
+        return EVERYTHING if negated else NOTHING
+    return contains(layout, terms, negated=negated)
+
+
+def _range(where: Compare, negated: bool) -> Expression:
+    operator: str = where.operator
+    value = where.value
+    literal = quoted(value) if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        if not _is_double(value):
+            operator, value = _next_double(operator, int(value))
+        literal = repr(float(value))
+    key = f'$meta["{range_key(where.field, value)}"]'
+    if negated:
+        return Expression(f"(not (exists {key}) or {key} {_OPPOSITE[operator]} {literal})")
+    return Expression(f"{key} {operator} {literal}")
+
+
+def _is_double(value: float) -> bool:
+    """Whether a double holds the number exactly; metadata holds no others."""
+    try:
+        return float(value) == value
+    except OverflowError:
+        return False
+
+
+def _next_double(operator: str, value: int) -> tuple[str, float]:
+    """The same range with a bound that a double can hold, for a whole number that none can."""
+    near = float(value)
+    below = near if near < value else math.nextafter(near, -math.inf)
+    return ("<=", below) if operator in ("<", "<=") else (">=", math.nextafter(below, math.inf))

@@ -1,0 +1,182 @@
+"""Records as rows of Milvus, and back.
+
+Every row carries every field, since an upsert replaces whole rows. A further vector that a record lacks is
+a placeholder, told apart by the row's terms; a sparse vector that it lacks is one weight on a term that no
+query can name. Milvus has no field for bytes: ``blobs`` is an array of texts, for each blob its name, the
+number of its pieces, and the pieces in base64.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dartboard.errors import InvalidInputError, StoreFormatError
+from dartboard.stores.milvus.facets import ranges_of, terms_of, vector_term
+from dartboard.stores.milvus.lexemes import Lexemes
+from dartboard.stores.milvus.names import field_name
+from dartboard.stores.milvus.schema import LONGEST_TEXT, MOST_PIECES, MOST_TERMS, CollectionLayout
+from dartboard.stores.records import Manifest, Record, SparseVector
+from dartboard.types import FloatArray
+
+LONGEST_JSON = 65_536
+LARGEST_ROW = 32_000_000
+_PIECE = 49_149  # bytes that give at most LONGEST_TEXT characters of base64
+_ABSENT, _EMPTY = 2**32 - 2, 2**32 - 3  # terms of sparse placeholders, beyond int32
+
+
+def row_from_record(
+    record: Record, manifest: Manifest, layout: CollectionLayout, lexemes: Lexemes
+) -> tuple[dict[str, Any], int]:
+    """The row, and about how many bytes it takes; what Milvus cannot hold is refused."""
+    terms = sorted([*terms_of(record.metadata), *(vector_term(name) for name in record.vectors)])
+    if len(terms) > MOST_TERMS:
+        raise InvalidInputError(
+            f"metadata of chunk {record.id!r} has {len(terms):,} values to filter on; Milvus keeps at most "
+            f"{MOST_TERMS:,} of a record"
+        )
+    ranges = ranges_of(record.metadata)
+    blobs = list(_pieces(record))
+    row: dict[str, Any] = {
+        "id": record.id,
+        "text": record.text,
+        "lexemes": lexemes.of_text(record.text),
+        "metadata": record.metadata,
+        "terms": terms if layout.terms == "array" else " ".join(terms),
+        "blobs": blobs,
+        "embedding": record.embedding,
+        **ranges,
+    }
+    size = 25 * len(terms) + sum(map(len, blobs)) + record.embedding.nbytes
+    size += _bytes(record.id, "id", record) + _bytes(record.text, "text", record)
+    size += _bytes(row["lexemes"], "line of terms", record)
+    size += _json_bytes(record.metadata, record) + _json_bytes(ranges, record)
+    for name, field in manifest.vectors.items():
+        vector = record.vectors.get(name)
+        row[field_name("vector", name)] = _placeholder(field.dimension) if vector is None else vector
+        size += 4 * field.dimension
+    for name in manifest.sparse:
+        row[field_name("sparse", name)] = weights = _weights(record.sparse.get(name))
+        size += 8 * len(weights)
+    if size > LARGEST_ROW:
+        raise InvalidInputError(
+            f"chunk {record.id!r} takes {size:,} bytes; Milvus takes at most {LARGEST_ROW:,} in one record"
+        )
+    return row, size
+
+
+def record_from_row(
+    row: Mapping[str, Any], manifest: Manifest, *, whole: bool, blobs: Sequence[str] = ()
+) -> Record:
+    """The record; its further fields only where ``whole``."""
+    kept = _blobs(row.get("blobs") or [], row["id"])
+    record = Record(
+        row["id"],
+        row["text"],
+        np.asarray(row["embedding"], dtype=np.float32),
+        _parsed(row["metadata"]),
+        blobs=kept if whole else {name: kept[name] for name in blobs if name in kept},
+    )
+    if whole:
+        held = row["terms"] if isinstance(row["terms"], str) else set(row["terms"])
+        record.vectors = {
+            name: np.asarray(row[field_name("vector", name)], dtype=np.float32)
+            for name in manifest.vectors
+            if vector_term(name) in held
+        }
+        found = {name: _sparse(row[field_name("sparse", name)]) for name in manifest.sparse}
+        record.sparse = {name: vector for name, vector in found.items() if vector is not None}
+    return record
+
+
+def output_fields(manifest: Manifest, *, whole: bool, blobs: bool) -> list[str]:
+    """The fields that :func:`record_from_row` reads."""
+    fields = ["id", "text", "metadata", "embedding"]
+    if whole:
+        fields += ["terms", *(field_name("vector", name) for name in manifest.vectors)]
+        fields += [field_name("sparse", name) for name in manifest.sparse]
+    return [*fields, "blobs"] if whole or blobs else fields
+
+
+def _bytes(text: str, what: str, record: Record) -> int:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{what} of chunk {record.id!r} is not valid Unicode ({error.reason}): Milvus takes UTF-8"
+        ) from error
+    if size > LONGEST_TEXT:
+        advice = "" if what == "id" else ": split it into smaller passages"
+        raise InvalidInputError(
+            f"{what} of chunk {record.id[:80]!r} has {size:,} bytes; Milvus keeps at most "
+            f"{LONGEST_TEXT:,}{advice}"
+        )
+    return size
+
+
+def _json_bytes(value: Any, record: Record) -> int:
+    try:
+        size = len(json.dumps(value, ensure_ascii=False).encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"metadata of chunk {record.id!r} is not valid Unicode ({error.reason}): Milvus takes UTF-8"
+        ) from error
+    if size > LONGEST_JSON:
+        raise InvalidInputError(
+            f"metadata of chunk {record.id!r} has {size:,} bytes; Milvus keeps at most {LONGEST_JSON:,}"
+        )
+    return size
+
+
+def _parsed(metadata: Any) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(metadata) if isinstance(metadata, (str, bytes)) else metadata
+    return parsed
+
+
+def _placeholder(dimension: int) -> FloatArray:
+    vector = np.zeros(dimension, dtype=np.float32)
+    vector[0] = 1.0
+    return vector
+
+
+def _weights(vector: SparseVector | None) -> dict[int, float]:
+    if vector is None:
+        return {_ABSENT: 1.0}
+    return dict(zip(vector.terms.tolist(), vector.weights.tolist(), strict=True)) or {_EMPTY: 1.0}
+
+
+def _sparse(weights: Mapping[int, float]) -> SparseVector | None:
+    if _ABSENT in weights:
+        return None
+    terms = sorted(term for term in weights if term != _EMPTY)
+    return SparseVector(
+        np.array(terms, dtype=np.int32), np.array([weights[term] for term in terms], dtype=np.float32)
+    )
+
+
+def _pieces(record: Record) -> Iterator[str]:
+    total = 0
+    for name, data in sorted(record.blobs.items()):
+        starts = range(0, len(data), _PIECE)
+        total += 2 + len(starts)
+        if total > MOST_PIECES:
+            raise InvalidInputError(f"the bytes of chunk {record.id!r} are too many for a record of Milvus")
+        yield name
+        yield str(len(starts))
+        for start in starts:
+            yield base64.b64encode(data[start : start + _PIECE]).decode("ascii")
+
+
+def _blobs(pieces: Sequence[str], chunk_id: str) -> dict[str, bytes]:
+    found, at = {}, 0
+    try:
+        while at < len(pieces):
+            name, count = pieces[at], int(pieces[at + 1])
+            parts = pieces[at + 2 : at + 2 + count]
+            found[name] = b"".join(base64.b64decode(part, validate=True) for part in parts)
+            at += 2 + count
+    except (ValueError, IndexError) as error:
+        raise StoreFormatError(f"the bytes of chunk {chunk_id!r} in Milvus are damaged") from error
+    return found

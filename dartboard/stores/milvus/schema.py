@@ -1,0 +1,139 @@
+"""The fields and indexes of a collection in Milvus.
+
+id VARCHAR · text VARCHAR · lexemes VARCHAR with a BM25 function into ``bm25`` · metadata JSON · terms and
+dynamic fields for filters · embedding FLOAT_VECTOR · vector_… FLOAT_VECTOR · sparse_… SPARSE_FLOAT_VECTOR ·
+blobs ARRAY of base64. What dartboard knows of the collection stands in two of its properties.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dartboard.errors import StoreError, StoreFormatError
+from dartboard.stores.milvus.expressions import Layout
+from dartboard.stores.milvus.lexemes import ANALYZER_PARAMS, Lexemes
+from dartboard.stores.milvus.names import field_name
+from dartboard.stores.records import Manifest
+from dartboard.stores.snapshots import manifest_from_json, manifest_to_json
+
+MANIFEST_PROPERTY = "dartboard.manifest"
+LAYOUT_PROPERTY = "dartboard.layout"
+LONGEST_TEXT = 65_535
+MOST_PIECES = 4_096
+MOST_TERMS = 2_500
+_LONGEST_MANIFEST = 1_000_000
+_HNSW = {"M": 32, "efConstruction": 200}
+_METRICS = {"cosine": "COSINE", "dot": "IP"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionLayout:
+    """How this collection was laid out: where terms are kept, and the index over dense vectors."""
+
+    name: str
+    terms: Layout
+    index: str
+
+
+def choose_layout(name: str, *, is_lite: bool, index: str) -> CollectionLayout:
+    """Lite scans, so it gets a text that it can scan fast and an exact index; servers have indexes."""
+    kinds = {"auto": "FLAT" if is_lite else "HNSW", "flat": "FLAT", "hnsw": "HNSW"}
+    return CollectionLayout(name=name, terms="text" if is_lite else "array", index=kinds[index])
+
+
+def properties(manifest: Manifest, layout: CollectionLayout) -> dict[str, str]:
+    """What Milvus keeps for us with the collection."""
+    return {**manifest_property(manifest), LAYOUT_PROPERTY: json.dumps(asdict(layout))}
+
+
+def manifest_property(manifest: Manifest) -> dict[str, str]:
+    """The manifest as a property."""
+    text = json.dumps(manifest_to_json(manifest))
+    if len(text) > _LONGEST_MANIFEST:
+        raise StoreError(
+            f"the manifest takes {len(text):,} bytes; Milvus keeps at most {_LONGEST_MANIFEST:,}: "
+            "keep large settings elsewhere"
+        )
+    return {MANIFEST_PROPERTY: text}
+
+
+def read_properties(stored: dict[str, str], where: str) -> tuple[Manifest, CollectionLayout]:
+    """What :func:`properties` wrote."""
+    try:
+        layout = CollectionLayout(**json.loads(stored[LAYOUT_PROPERTY]))
+        return manifest_from_json(json.loads(stored[MANIFEST_PROPERTY])), layout
+    except (KeyError, ValueError, TypeError) as error:
+        raise StoreFormatError(
+            f"{where} in Milvus was not made by dartboard, or its properties were changed ({error!r})"
+        ) from error
+
+
+def build_schema(manifest: Manifest, layout: CollectionLayout) -> Any:
+    """The collection's fields for the client."""
+    from pymilvus import DataType, Function, FunctionType, MilvusClient
+
+    schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=True)
+    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=LONGEST_TEXT)
+    schema.add_field("text", DataType.VARCHAR, max_length=LONGEST_TEXT)
+    schema.add_field(
+        "lexemes",
+        DataType.VARCHAR,
+        max_length=LONGEST_TEXT,
+        enable_analyzer=True,
+        analyzer_params=ANALYZER_PARAMS,
+    )
+    schema.add_field("metadata", DataType.JSON)
+    if layout.terms == "array":
+        _add_array(schema, "terms", MOST_PIECES, 64)
+    else:
+        schema.add_field("terms", DataType.VARCHAR, max_length=LONGEST_TEXT)
+    _add_array(schema, "blobs", MOST_PIECES, LONGEST_TEXT)
+    schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=manifest.dimension)
+    for name, field in manifest.vectors.items():
+        schema.add_field(field_name("vector", name), DataType.FLOAT_VECTOR, dim=field.dimension)
+    for name in ("bm25", *(field_name("sparse", name) for name in manifest.sparse)):
+        schema.add_field(name, DataType.SPARSE_FLOAT_VECTOR)
+    schema.add_function(
+        Function(
+            name="lexemes_to_bm25",
+            function_type=FunctionType.BM25,
+            input_field_names=["lexemes"],
+            output_field_names=["bm25"],
+        )
+    )
+    return schema
+
+
+def index_kinds(manifest: Manifest, layout: CollectionLayout) -> dict[str, dict[str, Any]]:
+    """The index of each field that has one."""
+    lexical = Lexemes.of(manifest)
+    build = _HNSW if layout.index == "HNSW" else {}
+    dense = {"embedding": "cosine"} | {
+        field_name("vector", name): field.metric for name, field in manifest.vectors.items()
+    }
+    kinds: dict[str, dict[str, Any]] = {
+        name: {"index_type": layout.index, "metric_type": _METRICS[metric], "params": dict(build)}
+        for name, metric in dense.items()
+    }
+    kinds["bm25"] = {
+        "index_type": "SPARSE_INVERTED_INDEX",
+        "metric_type": "BM25",
+        "params": {"bm25_k1": lexical.k1, "bm25_b": lexical.b},
+    }
+    for name in manifest.sparse:
+        kinds[field_name("sparse", name)] = {
+            "index_type": "SPARSE_INVERTED_INDEX",
+            "metric_type": "IP",
+            "params": {},
+        }
+    if layout.terms == "array":
+        kinds["terms"] = {"index_type": "INVERTED"}
+    return kinds
+
+
+def _add_array(schema: Any, name: str, capacity: int, longest: int) -> None:
+    from pymilvus import DataType
+
+    schema.add_field(
+        name, DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=capacity, max_length=longest
+    )

@@ -1,0 +1,150 @@
+"""Collections in Milvus, by URL (see :mod:`.address`)."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dartboard.errors import StoreError
+from dartboard.stores.base import DEFAULT_COLLECTION
+from dartboard.stores.checks import check_name, exists_already, missing
+from dartboard.stores.milvus.address import read_address
+from dartboard.stores.milvus.collection import MilvusCollection
+from dartboard.stores.milvus.connection import Connection
+from dartboard.stores.milvus.names import collection_name, is_ours, readable_name
+from dartboard.stores.milvus.schema import (
+    CollectionLayout,
+    build_schema,
+    choose_layout,
+    index_kinds,
+    properties,
+    read_properties,
+)
+from dartboard.stores.records import Manifest
+from dartboard.stores.snapshots import read_snapshot
+
+
+class MilvusStore:
+    """Milvus Lite in this process, a server, or a cluster; other people's collections stay hidden."""
+
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
+        self._address = read_address(url)
+        self._read_only = read_only
+        self._connection = Connection(self._address, read_only=read_only)
+
+    @property
+    def url(self) -> str:
+        """How the store was opened, without its token."""
+        return self._address.shown
+
+    def collections(self) -> list[str]:
+        """The names of dartboard's collections, sorted."""
+        stored = [name for name in self._connection.call("list_collections") if is_ours(name)]
+        return sorted(readable_name(name) or self._described(name)[1].name for name in stored)
+
+    def create(self, name: str, manifest: Manifest) -> MilvusCollection:
+        """A new empty collection, visible to others when it is ready."""
+        check_name(name)
+        self._check_writable()
+        if self._exists(name):
+            raise exists_already(name)
+        layout = choose_layout(name, is_lite=self._connection.is_lite, index=self._address.index)
+        stored = collection_name(name)
+        self._connection.call(
+            "create_collection",
+            stored,
+            schema=build_schema(manifest, layout),
+            properties=properties(manifest, layout),
+            consistency_level="Strong",
+        )
+        try:
+            self._make_ready(stored, manifest, layout)
+        except StoreError:
+            self._connection.call("drop_collection", stored)
+            raise
+        return self._collection(manifest, layout, fresh=True)
+
+    def open(self, name: str = DEFAULT_COLLECTION) -> MilvusCollection:
+        """A collection that exists, loaded; indexes that an interrupted create has left out are made."""
+        if not self._exists(name):
+            raise missing(name, self.collections())
+        stored = collection_name(name)
+        manifest, layout = self._described(stored)
+        self._make_ready(stored, manifest, layout)
+        return self._collection(manifest, layout)
+
+    def drop(self, name: str) -> None:
+        """Remove a collection and all in it."""
+        self._check_writable()
+        if not self._exists(name):
+            raise missing(name, self.collections())
+        self._connection.call("drop_collection", collection_name(name))
+
+    def restore(self, path: str | Path, name: str | None = None) -> MilvusCollection:
+        """A new collection from a snapshot; one that cannot be filled is removed again."""
+        self._check_writable()
+        stored_name, manifest, batches = read_snapshot(path)
+        collection = self.create(name or stored_name, manifest)
+        try:
+            for batch in batches:
+                collection.upsert(batch)
+        except Exception:
+            self.drop(collection.name)
+            raise
+        return collection
+
+    def close(self) -> None:
+        """Give the connection back; closing twice does nothing."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self.close()
+
+    def _exists(self, name: str) -> bool:
+        return bool(self._connection.call("has_collection", collection_name(name)))
+
+    def _described(self, stored: str) -> tuple[Manifest, CollectionLayout]:
+        described = self._connection.call("describe_collection", stored)
+        return read_properties(dict(described.get("properties") or {}), f"collection {stored!r}")
+
+    def _make_ready(self, stored: str, manifest: Manifest, layout: CollectionLayout) -> None:
+        present = self._connection.call("list_indexes", stored)
+        wanted = index_kinds(manifest, layout)
+        # Lite names an index after its field and a suffix, a server as it is told.
+        lacking = {name: kind for name, kind in wanted.items() if not {name, f"{name}_idx"} & set(present)}
+        for name, kind in lacking.items() if not self._read_only else ():
+            params = _index_params(name, kind, is_lite=self._connection.is_lite)
+            try:
+                self._connection.call("create_index", stored, index_params=params, sync=False)
+            except StoreError:
+                if name != "terms":  # filters work without it, only slower
+                    raise
+        self._connection.call("load_collection", stored)
+
+    def _collection(
+        self, manifest: Manifest, layout: CollectionLayout, *, fresh: bool = False
+    ) -> MilvusCollection:
+        return MilvusCollection(self._connection, manifest, layout, read_only=self._read_only, fresh=fresh)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise StoreError(f"{self.url} was opened read-only: open it without read_only to change it")
+
+
+def _index_params(name: str, kind: dict[str, Any], *, is_lite: bool) -> Any:
+    from pymilvus import MilvusClient
+
+    build = kind.get("params", {})
+    # The client flattens the parameters for servers; Milvus Lite looks for them in one entry of that name.
+    given = {**kind, "params": {"params": build} if is_lite and build else build}
+    params = MilvusClient.prepare_index_params()
+    params.add_index(field_name=name, index_name=name, **given)
+    return params
