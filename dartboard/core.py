@@ -26,6 +26,7 @@ from dartboard.selection import (
     from_log_probs,
 )
 from dartboard.selection.bandwidth import DIVISOR, Sigma
+from dartboard.selection.building import Auto
 from dartboard.selection.door import method_of
 from dartboard.selection.kernels import direct, distances, unit_rows
 from dartboard.types import (
@@ -66,6 +67,8 @@ class DartboardRetriever:
             )
         if calibration is not None:
             calibration.check(embedding_model.fingerprint, config.distance)
+            if calibration.temperature and cross_encoder is not None and config.reranker_type == "hybrid":
+                calibration.temperature.check(cross_encoder)
         if config.reranker_type == "hybrid" and cross_encoder is not None and config.distance == "euclidean":
             raise ConfigError("the hybrid variant compares passages by cosine: set distance='scaled_cosine'")
         self.calibration = calibration
@@ -236,10 +239,11 @@ class DartboardRetriever:
         )
 
     def _source_of(self, sigma: Sigma) -> str:
-        calibrated = self.calibration is not None and self.calibration.kind != "default"
-        if calibrated and self.config.sigma == "auto" and sigma.source in ("given", "candidates"):
-            return "calibration"
-        return sigma.source
+        """Under ``"auto"`` nobody but a calibration gives σ, or the rule another divisor."""
+        if self.calibration is None or self.config.sigma != "auto" or self.variant == "crossencoder":
+            return sigma.source
+        ruled = self.calibration.kind == "divisor" and sigma.source == "candidates"
+        return "calibration" if ruled or sigma.source == "given" else sigma.source
 
     def _embed(self, query: str) -> FloatArray:
         if not isinstance(query, str) or not query.strip():
@@ -301,6 +305,9 @@ class DartboardRetriever:
         sigma, divisor = config.sigma, DIVISOR
         if sigma == "auto" and self.calibration is not None:
             sigma, divisor = self.calibration.sigma_or_rule()
+        temperature = self._temperature()
+        if self.variant == "hybrid" and self._tokens is None:
+            sigma = temperature
         texts = [chunk.text for chunk in candidates]
         if self.variant == "crossencoder" and self.cross_encoder is not None:
             return crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
@@ -320,8 +327,13 @@ class DartboardRetriever:
                 divisor=divisor,
             )
         if self.variant == "hybrid" and self.cross_encoder is not None:
-            return hybrid_pool(self.cross_encoder, query, texts, config.sigma, pool)
+            return hybrid_pool(self.cross_encoder, query, texts, temperature, pool)
         return pool
+
+    def _temperature(self) -> float | Auto:
+        """σ of the hybrid variant: as configured, else as calibrated, else the spread of the scores."""
+        stored = self.calibration.temperature if self.calibration is not None else None
+        return self.config.sigma if stored is None or self.config.sigma != "auto" else stored.value_or_auto()
 
     def _count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         texts = [chunk.text for chunk in chunks]

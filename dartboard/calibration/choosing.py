@@ -6,17 +6,11 @@ from typing import Any
 import numpy as np
 
 from dartboard.calibration.labelled import Labelled
-from dartboard.calibration.likelihood import Estimate, Evidence, fit_divisor, fit_sigma
+from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, Evidence, fit_divisor, fit_sigma
 from dartboard.calibration.stored import Calibration, Kind
 from dartboard.errors import ConfigError
 from dartboard.selection import Dartboard, Limits, TopK, bandwidth, from_embeddings
 from dartboard.types import IntArray
-
-FEWEST_PAIRS = 20
-"""Fewer pairs than this say too little: the label-free rule stays."""
-
-WIDEST = 3.0
-"""An interval whose ends differ by more than this factor settles nothing."""
 
 
 def calibrate(
@@ -129,7 +123,7 @@ def _choose(held_out: dict[str, dict[str, float]], sigma: Estimate, divisor: Est
             f"nothing fitted beats the rule as it comes on held-out queries ({score['default']:.3f})",
         )
     estimate = sigma if best == "sigma" else divisor
-    if estimate.at_edge or estimate.high > WIDEST * estimate.low:
+    if not estimate.settled:
         return "default", (
             f"the {best} fitted best but its interval, {estimate.low:.3g} to {estimate.high:.3g}, is too "
             "wide to rely on: pairs are few or contradict each other"

@@ -20,6 +20,12 @@ import numpy as np
 from dartboard.errors import InvalidInputError
 from dartboard.types import FloatArray, IntArray
 
+FEWEST_PAIRS = 20
+"""Fewer pairs than this say too little."""
+
+WIDEST = 3.0
+"""An interval whose ends differ by more than this factor settles nothing."""
+
 _STEEPNESS = np.geomspace(1e-6, 1e12, 721)
 
 
@@ -36,6 +42,11 @@ class Estimate:
     high: float
     pairs: int
     at_edge: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the interval is narrow enough to rely on."""
+        return not self.at_edge and self.high <= WIDEST * self.low
 
 
 @dataclass(frozen=True, slots=True)

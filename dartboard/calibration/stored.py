@@ -1,11 +1,14 @@
 """A calibration as it is kept: what ``sigma="auto"`` means for one corpus and one model, and why."""
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from dartboard.calibration.likelihood import Estimate
+from dartboard.calibration.temperature import Temperature
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth
 
@@ -21,6 +24,7 @@ class Calibration:
     ``kind`` is ``sigma`` (the number ``sigma.value`` for every query), ``divisor`` (the rule with the
     divisor ``divisor.value``), or ``default`` (the rule as it comes). ``held_out`` is the recall of the
     targets on queries that were not fitted on, for each kind: on the corpus as it is, and with near-copies.
+    ``temperature`` is the same for the pair scores of the hybrid variant, where a scorer was asked.
     """
 
     kind: Kind
@@ -33,6 +37,11 @@ class Calibration:
     k: int = 5
     triage_k: int = 100
     seed: int = 0
+    temperature: Temperature | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InvalidInputError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
 
     def sigma_or_rule(self) -> tuple[float | Literal["auto"], float]:
         """σ for selection, and the divisor of the rule where σ is ``"auto"``."""
@@ -48,18 +57,42 @@ class Calibration:
                 f"{model!r} and {distance!r}: calibrate again"
             )
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for a file or for the settings of an index."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], where: str = "what is stored") -> Self:
+        """The calibration that :meth:`to_json` gave; ``where`` is what errors call it."""
+        try:
+            given = dict(stored)
+            if given.pop("format") != FORMAT:
+                raise InvalidInputError(f"{where}: a calibration of another format: calibrate again")
+            sigma, divisor = (_estimate(given.pop(name)) for name in ("sigma", "divisor"))
+            found = given.pop("temperature", None)
+            temperature = Temperature(**found | {"estimate": _estimate(found["estimate"])}) if found else None
+            return cls(sigma=sigma, divisor=divisor, temperature=temperature, **given)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"{where} is no calibration ({error}): calibrate again") from error
+
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON."""
-        Path(path).write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n")
+        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what :meth:`save` wrote."""
         try:
             stored = json.loads(Path(path).read_text())
-            if stored.pop("format") != FORMAT:
-                raise InvalidInputError(f"{path}: a calibration of another format: calibrate again")
-            sigma, divisor = (Estimate(**stored.pop(name)) for name in ("sigma", "divisor"))
-            return cls(sigma=sigma, divisor=divisor, **stored)
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path} is no calibration ({error}): calibrate again") from error
+        return cls.from_json(stored, str(path))
+
+
+def _estimate(stored: Mapping[str, Any]) -> Estimate:
+    found = Estimate(**stored)
+    if not all(math.isfinite(number) and number > 0 for number in (found.value, found.low, found.high)):
+        raise ValueError(f"{found.value} ({found.low} to {found.high}) is no estimate")
+    return found

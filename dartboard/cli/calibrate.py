@@ -1,16 +1,28 @@
 """``dartboard calibrate``: σ from labelled pairs."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dartboard.errors import ConfigError
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from dartboard.calibration import Calibration
+    from dartboard.calibration import Calibration, Estimate, Temperature
+    from dartboard.types import Dataset
+
+
+class Variant(StrEnum):
+    """What is calibrated: σ alone, or also the temperature of a pair scorer's scores."""
+
+    COSINE = "cosine"
+    HYBRID = "hybrid"
 
 
 def calibrate(
@@ -31,6 +43,10 @@ def calibrate(
         int, typer.Option(help="Near-copies of each passage in the trial with redundancy.", min=1, max=20)
     ] = 5,
     cosine: Annotated[float, typer.Option(help="How close these copies are.", min=0.5, max=0.9999)] = 0.95,
+    variant: Annotated[
+        Variant,
+        typer.Option(help="hybrid also fits the temperature of the pair scores, which takes longer."),
+    ] = Variant.COSINE,
     seed: Annotated[int, typer.Option(help="For the split, the copies and the intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON.")] = False,
 ) -> None:
@@ -41,10 +57,14 @@ def calibrate(
     candidates. Half of the queries fit them. The other half decides, on the corpus as it is and with
     near-copies added, whether either beats the rule as it comes. Few or contradictory pairs keep the rule.
 
+    With --variant hybrid, the temperature of the pair scores (late interaction over the default model) is
+    fitted and tried out in the same way: about a second a query.
+
     \b
     Examples:
       dartboard calibrate --dataset hotpotqa_dev200 --data ~/benchmarks
       dartboard calibrate --dataset mine --out calibration.json
+      dartboard calibrate --dataset mine --variant hybrid
 
     \b
     Then, in Python:
@@ -55,20 +75,32 @@ def calibrate(
     from dartboard.cli.encoding import load_model
     from dartboard.cli.terminal import messages, results
     from dartboard.datasets import load_dataset, progress_bar, with_redundancy
+    from dartboard.embeddings import LateInteraction, default_model
 
     model = load_model(messages())
     with progress_bar() as listen:
         loaded = load_dataset(dataset, data, model, progress=listen)
-        labelled = room.labelled_by(loaded)
-        redundant = room.labelled_by(with_redundancy(loaded, copies=copies, cosine=cosine, seed=seed))
+        copied = with_redundancy(loaded, copies=copies, cosine=cosine, seed=seed)
         found = room.calibrate(
-            labelled,
-            redundant,
+            room.labelled_by(loaded),
+            room.labelled_by(copied),
             model=model.fingerprint,
             k=k,
             seed=seed,
-            progress=lambda done: listen("try on held-out queries", done, len(labelled.queries)),
+            progress=lambda done: listen("try on held-out queries", done, len(loaded.queries)),
         )
+        if variant is Variant.HYBRID:
+            _check_texts(loaded)
+            total = len(loaded.queries) + (len(loaded.queries) + 1) // 2
+            temperature = room.calibrate_temperature(
+                loaded,
+                LateInteraction(default_model(), cache_bytes=_TOKEN_CACHE),
+                copied,
+                k=k,
+                seed=seed,
+                progress=lambda done: listen("score pairs of texts", done, total),
+            )
+            found = replace(found, temperature=temperature)
     if out is not None:
         found.save(out)
     if as_json:
@@ -84,27 +116,66 @@ _CHOICES = {
 }
 
 
-def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
-    from rich.table import Table
+_TOKEN_CACHE = 1024**3
+"""Bytes of token vectors to keep: passages recur among the candidates of many queries."""
 
-    fits = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "estimate", "95 % interval", "pairs"):
-        fits.add_column(title)
-    for label, fit in (("σ", found.sigma), ("divisor of the rule", found.divisor)):
-        edge = "  (no limit on one side)" if fit.at_edge else ""
-        fits.add_row(label, f"{fit.value:.3g}", f"{fit.low:.3g} to {fit.high:.3g}{edge}", f"{fit.pairs}")
+
+def _check_texts(dataset: "Dataset") -> None:
+    """Made-up words say nothing to a pair scorer."""
+    if dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata:
+        raise ConfigError(
+            f"--variant hybrid reads texts, and those of {dataset.name} are made up: choose another data set"
+        )
+
+
+def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
+    fits = {"σ": found.sigma, "divisor of the rule": found.divisor}
+    if found.temperature is not None:
+        fits["temperature of the scores"] = found.temperature.estimate
     console.print(f"[bold]{name}[/bold]")
-    console.print(fits)
+    console.print(_fits(fits))
     if found.held_out:
-        corpora = list(next(iter(found.held_out.values())))
-        trial = Table(box=None, pad_edge=False, header_style="bold")
-        for title in (f"recall@{found.k} on held-out queries", *corpora):
-            trial.add_column(title)
-        for kind, by_corpus in found.held_out.items():
-            trial.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora))
-        console.print(trial)
+        console.print(_trial(f"recall@{found.k} on held-out queries", found.held_out))
     console.print(f"Use [bold]{_CHOICES[found.kind].format(found)}[/bold]: {found.reason}.")
+    if found.temperature is not None:
+        _draw_temperature(console, found.temperature, found.k)
     if out is not None:
         console.print(
             f"Written to {out}. In Python: DartboardRetriever(…, calibration=Calibration.load({str(out)!r}))"
         )
+
+
+def _draw_temperature(console: "Console", found: "Temperature", k: int) -> None:
+    if found.held_out:
+        console.print(_trial(f"hybrid: recall@{k} on held-out queries", found.held_out))
+    choice = {
+        "fitted": f"temperature = {found.estimate.value:.3g} for every query",
+        "auto": "the standard deviation of each query's scores",
+    }[found.kind]
+    console.print(f"In the hybrid variant use [bold]{choice}[/bold]: {found.reason}.")
+
+
+def _fits(fits: "dict[str, Estimate]") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", "estimate", "95 % interval", "pairs"):
+        table.add_column(title)
+    for label, fit in fits.items():
+        edge = "  (no limit on one side)" if fit.at_edge else ""
+        wide = "  (wide: few or contradictory pairs)" if not edge and not fit.settled else ""
+        interval = f"{fit.low:.3g} to {fit.high:.3g}{edge}{wide}"
+        table.add_row(label, f"{fit.value:.3g}", interval, f"{fit.pairs}")
+    return table
+
+
+def _trial(title: str, held_out: dict[str, dict[str, float]]) -> "Table":
+    from rich.table import Table
+
+    corpora = list(next(iter(held_out.values())))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in (title, *corpora):
+        table.add_column(heading)
+    for kind, by_corpus in held_out.items():
+        table.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora))
+    return table

@@ -58,3 +58,21 @@ def test_a_data_set_without_query_vectors_is_refused():
     del data.metadata["query_embeddings"]
     with pytest.raises(InvalidInputError, match="has no query vectors"):
         labelled_by(data)
+
+
+def test_hybrid_fits_the_temperature_too(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    out = tmp_path / "c.json"
+    arguments = ["calibrate", "--dataset", "synthetic_adversarial", "--variant", "hybrid"]
+    assert main([*arguments, "-k", "3", "--out", str(out)]) == 0
+    page = capsys.readouterr().out
+    kept = Calibration.load(out).temperature
+    assert kept.estimate.low < kept.estimate.value < kept.estimate.high and kept.estimate.pairs == 72
+    assert kept.scorer.startswith("LateInteraction(all-MiniLM")
+    assert "temperature of the scores" in page and "In the hybrid variant use" in page
+    assert f"{kept.estimate.low:.3g} to {kept.estimate.high:.3g}" in page
+
+
+def test_hybrid_needs_texts_that_say_something(capsys):
+    assert main(["calibrate", "--dataset", "synthetic_clustered", "--variant", "hybrid"]) == 1
+    assert "are made up: choose another data set" in capsys.readouterr().err

@@ -1,0 +1,191 @@
+"""The temperature of pair scores in the hybrid variant, fitted like σ and chosen like σ.
+
+``P(t|q) ∝ exp(score / τ)`` over the candidates. Without labels τ is the standard deviation of a query's
+scores; with pairs it is estimated by maximum likelihood on half of the queries, and kept if it selects
+better on the other half.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from dartboard.calibration.labelled import Labelled, labelled_by
+from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, fit_temperature
+from dartboard.embeddings.pairs import PairScorer, Scores
+from dartboard.errors import ConfigError
+from dartboard.pairing import hybrid_pool
+from dartboard.selection import Dartboard, Limits, from_embeddings
+from dartboard.selection.building import Auto
+from dartboard.types import Dataset, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Temperature:
+    """What ``sigma="auto"`` means in the hybrid variant with one pair scorer, and why.
+
+    ``kind`` is ``fitted`` (the number ``estimate.value`` for every query) or ``auto`` (the standard
+    deviation of each query's scores). ``held_out`` is the recall of the targets on queries that were not
+    fitted on.
+    """
+
+    kind: Literal["fitted", "auto"]
+    reason: str
+    estimate: Estimate
+    scorer: str
+    held_out: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def value_or_auto(self) -> float | Auto:
+        """The temperature for selection."""
+        return self.estimate.value if self.kind == "fitted" else "auto"
+
+    def check(self, scorer: PairScorer) -> None:
+        """A temperature holds for the scorer whose scores it was fitted to."""
+        if self.scorer != name_of(scorer):
+            raise ConfigError(
+                f"the temperature of this calibration was fitted to {self.scorer}, not to {name_of(scorer)}: "
+                "calibrate again"
+            )
+
+
+def name_of(scorer: PairScorer) -> str:
+    """What tells one pair scorer from another: its kind and the model behind it."""
+    model = getattr(scorer, "model_name", "") or getattr(getattr(scorer, "model", None), "fingerprint", "")
+    return f"{type(scorer).__name__}({model})"
+
+
+def calibrate_temperature(
+    dataset: Dataset,
+    scorer: PairScorer,
+    redundant: Dataset | None = None,
+    *,
+    k: int = 5,
+    triage_k: int = 100,
+    seed: int = 0,
+    resamples: int = 1000,
+    progress: Callable[[int], None] | None = None,
+) -> Temperature:
+    """Fit τ; keep it if it selects better than each query's standard deviation on held-out queries.
+
+    ``redundant`` are the same queries over the corpus with near-copies. ``progress`` hears how many queries
+    are scored: all of them on the corpus as it is, then half of them on the other.
+    """
+    if k < 1 or triage_k < k:
+        raise ConfigError(f"k must be >= 1 and triage_k >= k, got k={k}, triage_k={triage_k}")
+    order = np.random.default_rng(seed).permutation(len(dataset.queries))
+    fitted, held = order[: len(order) // 2], order[len(order) // 2 :]
+    hear = progress or (lambda done: None)
+    plain = _Scored.of(dataset, scorer, order, triage_k, hear)
+    estimate = plain.fit(order, resamples, seed)
+    common: dict[str, Any] = {"estimate": estimate, "scorer": name_of(scorer)}
+    if estimate.pairs < FEWEST_PAIRS:
+        why = f"only {estimate.pairs} pairs, at least {FEWEST_PAIRS} are needed: scores keep their own spread"
+        return Temperature(kind="auto", reason=why, **common)
+    trial = plain.fit(fitted, 1, seed).value
+    corpora = {"as it is": plain}
+    if redundant is not None:
+        corpora["with near-copies"] = _Scored.of(
+            redundant, scorer, held, triage_k, lambda done: hear(len(order) + done)
+        )
+    held_out = {
+        "fitted": {corpus: data.recall(held, trial, k) for corpus, data in corpora.items()},
+        "auto": {corpus: data.recall(held, "auto", k) for corpus, data in corpora.items()},
+    }
+    kind, reason = _choose(held_out, estimate)
+    return Temperature(kind=kind, reason=reason, held_out=held_out, **common)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The candidates of some queries of a data set with their pair scores."""
+
+    labelled: Labelled
+    texts: Sequence[str]
+    rows: dict[int, IntArray]
+    scores: dict[int, Scores]
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Dataset,
+        scorer: PairScorer,
+        queries: IntArray,
+        triage_k: int,
+        progress: Callable[[int], None],
+    ) -> "_Scored":
+        labelled, texts = labelled_by(dataset), [chunk.text for chunk in dataset.chunks]
+        rows: dict[int, IntArray] = {}
+        scores: dict[int, Scores] = {}
+        for done, query in enumerate(map(int, queries), start=1):
+            rows[query] = labelled.nearest(query, triage_k)
+            candidates = [texts[row] for row in rows[query]]
+            distinct = list(dict.fromkeys(candidates))
+            found = dict(zip(distinct, scorer.score(dataset.queries[query], distinct), strict=True))
+            scores[query] = np.array([found[text] for text in candidates], dtype=np.float64)
+            progress(done)
+        return cls(labelled, texts, rows, scores)
+
+    def fit(self, queries: IntArray, resamples: int, seed: int) -> Estimate:
+        """τ by maximum likelihood over some of the queries."""
+        asked = [int(query) for query in queries]
+        return fit_temperature(
+            [self.scores[query] for query in asked],
+            [np.flatnonzero(self._wanted(query)).tolist() for query in asked],
+            resamples=resamples,
+            seed=seed,
+        )
+
+    def recall(self, queries: IntArray, tau: float | Auto, k: int) -> float:
+        """The mean share of targets among k picks of the hybrid variant."""
+        return round(float(np.mean([self._recall(int(query), tau, k) for query in queries])), 6)
+
+    def _recall(self, query: int, tau: float | Auto, k: int) -> float:
+        wanted = set(self.labelled.targets[query])
+        if not wanted:
+            return 0.0
+        rows = self.rows[query]
+        by_vector = from_embeddings(self.labelled.queries[query], self.labelled.corpus[rows], sigma=tau)
+        # Candidates are told apart by their places: the scores are known, no text is read again.
+        places = [str(place) for place in range(len(rows))]
+        pool = hybrid_pool(_Known(self.scores[query]), "", places, tau, by_vector)
+        picks = Dartboard().select(pool, Limits(k=k)).indices
+        return len({self.labelled.names[rows[i]] for i in picks} & wanted) / len(wanted)
+
+    def _wanted(self, query: int) -> list[bool]:
+        targets = set(self.labelled.targets[query])
+        return [self.labelled.names[row] in targets for row in self.rows[query]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A pair scorer that has been asked already: passages are places in its list."""
+
+    scores: Scores
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+    def score(self, query: str, passages: Sequence[str]) -> Scores:
+        return self.scores[[int(place) for place in passages]]
+
+    def score_matrix(self, passages: Sequence[str]) -> Scores:
+        raise NotImplementedError("the hybrid variant asks for the query's side alone")
+
+
+def _choose(
+    held_out: dict[str, dict[str, float]], estimate: Estimate
+) -> tuple[Literal["fitted", "auto"], str]:
+    score = {name: float(np.mean(list(by_corpus.values()))) for name, by_corpus in held_out.items()}
+    if score["fitted"] <= score["auto"]:
+        return "auto", (
+            f"fitted, it does not beat the spread of each query's scores on held-out queries "
+            f"({score['fitted']:.3f} against {score['auto']:.3f})"
+        )
+    if not estimate.settled:
+        return "auto", (
+            f"it fitted best but its interval, {estimate.low:.3g} to {estimate.high:.3g}, is too wide to "
+            "rely on: pairs are few or contradict each other"
+        )
+    return "fitted", (
+        f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the spread of "
+        "each query's scores"
+    )
