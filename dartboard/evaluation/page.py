@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from dartboard.evaluation import plots
+from dartboard.evaluation.drawing import colour
 from dartboard.evaluation.markdown import headline_table
 from dartboard.evaluation.measures import Measure
 from dartboard.evaluation.scores import Scores
@@ -73,13 +74,18 @@ def page(
         ),
         f"<footer>{_FOOT.format(version=escape(__version__))}</footer>",
     ]
+    return document(f"Evaluation: {names}", [part for part in body if part])
+
+
+def document(title: str, body: Sequence[str]) -> str:
+    """A page of its own: the style inside, nothing fetched from anywhere."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>Evaluation: {escape(names)}</title><style>{_CSS}</style></head><body><main>\n"
-        + "\n".join(part for part in body if part)
+        f"<title>{escape(title)}</title><style>{_CSS}</style></head><body><main>\n"
+        + "\n".join(body)
         + "\n</main></body></html>\n"
     )
 
@@ -100,10 +106,10 @@ def _section(
     )
     lead = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(record))
     cards = [
-        _card("Quality against diversity", _NOTES["trade_off"], plots.trade_off(record), wide=True),
-        _card("With near-copies in the corpus", _NOTES["copies"], plots.redundancy(record), wide=True),
-        _card("How much σ matters", _NOTES["sweep"], plots.sweep(record), wide=True),
-        _card("Deeper lists", _NOTES["depth"], plots.against_k(record), wide=True),
+        card("Quality against diversity", _NOTES["trade_off"], plots.trade_off(record), wide=True),
+        card("With near-copies in the corpus", _NOTES["copies"], plots.redundancy(record), wide=True),
+        card("How much σ matters", _NOTES["sweep"], plots.sweep(record), wide=True),
+        card("Deeper lists", _NOTES["depth"], plots.against_k(record), wide=True),
         _queries_card(record, scores, queries),
     ]
     return "\n".join(
@@ -149,7 +155,7 @@ def _headline(record: Mapping[str, Any]) -> str:
 
 def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]) -> str:
     kind = "us" if row.system == record["reference"] else "bound" if family(row.system) in BOUNDS else ""
-    tint = plots.colour(row.system)
+    tint = colour(row.system)
     bar = (
         f"<span class='bar'><i style='width:{100 * row.mean:.1f}%;background:{tint}'></i>"
         f"<b style='left:{100 * row.low:.1f}%;width:{max(0.0, 100 * (row.high - row.low)):.1f}%'></b></span>"
@@ -206,7 +212,8 @@ def _quality(record: Mapping[str, Any], system: str) -> float | None:
     return float(record["systems"][system][record["headline"]["quality"]]["mean"])
 
 
-def _card(title: str, note: str, picture: str | None, *, wide: bool = False) -> str:
+def card(title: str, note: str, picture: str | None, *, wide: bool = False) -> str:
+    """A picture with its title and how to read it; nothing where there is none."""
     if picture is None:
         return ""
     kind = "card wide" if wide else "card"

@@ -167,22 +167,24 @@ class Reading:
         config = DartboardConfig(
             top_k=k, triage_k=max(k, len(question.candidates)), reranker_type=self.variant
         )
-        retriever = DartboardRetriever(config, _Known(question.vector), cross_encoder=self.scorer)
+        retriever = DartboardRetriever(config, KnownVector(question.vector), cross_encoder=self.scorer)
         return [chunk.id for chunk in retriever.retrieve(question.text, list(question.candidates))]
 
 
-class _Known(EmbeddingModel):
+class KnownVector(EmbeddingModel):
     """A model that knows one vector: the question's, which the data set brought along."""
 
     def __init__(self, vector: FloatArray) -> None:
         self._vector = vector.astype(np.float32)
 
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> FloatArray:
+        """The one vector for every text."""
         count = 1 if isinstance(texts, str) else len(texts)
         return np.repeat(self._vector[None], count, axis=0)
 
     @property
     def embedding_dim(self) -> int:
+        """Of the one vector."""
         return self._vector.size
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dartboard.errors import MissingExtraError
-from dartboard.evaluation import plots
+from dartboard.evaluation import drawing, plots
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.labels import merge_close, spread_out
 from dartboard.evaluation.markdown import headline_table, markdown
@@ -96,7 +96,7 @@ def test_the_page_has_its_pictures_and_words(written):
     assert "dartboard-hybrid was skipped: it reads texts" in html
     ids = re.findall(r'id="([^"]+)"', html)
     assert len(ids) == len(set(ids))
-    assert plots.INK not in html and plots.GRID not in html
+    assert drawing.INK not in html and drawing.GRID not in html
 
 
 def test_queries_are_named_safely(written):
@@ -147,8 +147,8 @@ def test_columns_that_tell_nothing_apart_are_left_out():
 
 def test_families():
     assert [family(name) for name in ("mmr-0.5", "dartboard-hybrid", "bm25")] == ["mmr", "dartboard", "bm25"]
-    assert plots.colour("bm25") == plots.colour("bm25")
-    assert plots.colour("mmr-0.1") == plots.COLOURS["mmr"]
+    assert drawing.colour("bm25") == drawing.colour("bm25")
+    assert drawing.colour("mmr-0.1") == drawing.COLOURS["mmr"]
 
 
 def test_the_best_of_each_family(written):

@@ -197,7 +197,7 @@ def test_triage_says_what_a_data_set_lacks():
 
 
 def test_known_vectors_stand_in_for_a_model():
-    model = systems._Known(np.array([3.0, 4.0]))
+    model = systems.KnownVector(np.array([3.0, 4.0]))
     assert model.embedding_dim == 2
     assert model.encode(["a", "b"]).shape == (2, 2)
     assert model.encode("a").shape == (1, 2)

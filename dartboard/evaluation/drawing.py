@@ -1,0 +1,162 @@
+"""The house style of pictures: SVG that sits inside a page and takes its colours for text and lines from it.
+
+Text and axes are drawn in a stand-in colour that becomes ``currentColor``, so one picture is readable on a
+light and on a dark page; :func:`standalone` gives it colours and a background of its own. Text stays text:
+small files, and a reader can search them.
+"""
+
+import io
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dartboard.errors import MissingExtraError
+from dartboard.evaluation.labels import spread_out
+from dartboard.evaluation.summary import family
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, GRID = "#010203", "#040506"
+"""Stand-ins for the page's own colours."""
+
+COLOURS = {
+    "dartboard": "#e5484d",
+    "cosine": "#7a7f87",
+    "mmr": "#3b82f6",
+    "dedup": "#d97706",
+    "pyversity": "#16a34a",
+    "random": "#9ca3af",
+    "oracle": "#7a7f87",
+}
+_OTHER = ("#a855f7", "#0d9488", "#db2777", "#65a30d")
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dartboard",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+def colour(system: str) -> str:
+    """The colour of a system's family."""
+    name = family(system)
+    return COLOURS.get(name) or _OTHER[sum(map(ord, name)) % len(_OTHER)]
+
+
+def label_style(name: str, reference: str) -> dict[str, Any]:
+    """How a system is written: the reference stands out."""
+    ours = name == reference
+    return {
+        "color": colour(name),
+        "fontsize": 10.5 if ours else 9,
+        "fontweight": "bold" if ours else "normal",
+    }
+
+
+def line_style(name: str, reference: str) -> dict[str, Any]:
+    """How a system's line is drawn."""
+    ours = name == reference
+    return {
+        "color": colour(name),
+        "linewidth": 2.6 if ours else 1.3,
+        "marker": "o",
+        "markersize": 5 if ours else 3,
+        "zorder": 4 if ours else 3,
+    }
+
+
+def label_ends(axes: "Axes", ends: Mapping[str, float], reference: str) -> None:
+    """Name lines where they end, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    height = axes.get_window_extent().height / axes.figure.dpi * 72
+    heights = spread_out(list(ends.values()), 12.0 / height * (high - low))
+    for (name, end), at in zip(ends.items(), heights, strict=True):
+        axes.annotate(
+            name,
+            (1.0, end),
+            xycoords=("axes fraction", "data"),
+            xytext=(1.02, (at - low) / (high - low)),
+            textcoords="axes fraction",
+            va="center",
+            annotation_clip=False,
+            **label_style(name, reference),
+        )
+
+
+def error_bars(interval: Mapping[str, float]) -> list[list[float]]:
+    """An interval as lengths below and above its mean."""
+    return [
+        [max(0.0, interval["mean"] - interval["low"])],
+        [max(0.0, interval["high"] - interval["mean"])],
+    ]
+
+
+class Drawing:
+    """A figure of one or more panels in the house style, closed afterwards."""
+
+    def __init__(self, width: float, height: float, panels: int = 1) -> None:
+        self._size, self._panels = (width, height), panels
+
+    def __enter__(self) -> "tuple[Figure, list[Axes]]":
+        try:
+            import matplotlib
+            from matplotlib.backends.backend_svg import FigureCanvasSVG
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError("matplotlib", "eval", "the plots of a report") from error
+        self._context = matplotlib.rc_context(_STYLE)
+        self._context.__enter__()
+        figure = Figure(figsize=self._size, layout="constrained")
+        FigureCanvasSVG(figure)
+        return figure, list(figure.subplots(1, self._panels, squeeze=False)[0])
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+
+
+def as_svg(figure: "Figure", title: str) -> str:
+    """The picture as an element: no file header, no date, the page's colours and font."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    drawn = buffer.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = drawn.replace(INK, "currentColor").replace(GRID, "var(--grid)")
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"font: ([^;\"]*?)(\d[\d.]*px) [^;\"]*", r"font: \1\2 inherit", drawn)
+    drawn = drawn.replace("font: ", "font-family: inherit; font: ")
+    drawn = re.sub(r"<svg ", f'<svg role="img" aria-label="{title}" ', drawn, count=1)
+    return _with_unique_ids(drawn, title)
+
+
+def standalone(picture: str, *, ink: str = "#1c2024", grid: str = "#d5d8dc", paper: str = "#ffffff") -> str:
+    """A picture as a file of its own, with a background, readable on any page and by any program."""
+    picture = picture.replace("currentColor", ink).replace("var(--grid)", grid)
+    picture = re.sub(r"font-family: inherit; font: ([^;\"]*?)inherit", r"font: \1sans-serif", picture)
+    opening = picture[: picture.index(">") + 1]
+    background = f'<rect width="100%" height="100%" rx="6" fill="{paper}"/>'
+    return picture.replace(opening, opening + background, 1)
+
+
+def _with_unique_ids(drawn: str, title: str) -> str:
+    """Ids that no other picture on the page has."""
+    prefix = re.sub(r"\W+", "-", title.lower())
+    drawn = re.sub(r'id="', f'id="{prefix}-', drawn)
+    drawn = re.sub(r'href="#', f'href="#{prefix}-', drawn)
+    return re.sub(r"url\(#", f"url(#{prefix}-", drawn)
