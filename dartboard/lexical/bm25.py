@@ -17,9 +17,8 @@ every query, and masks by multiplying scores. Here the lists are those of
 """
 
 import math
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -27,17 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError, StoreFormatError
-from dartboard.lexical.analysis import Analyzer, words
+from dartboard.lexical.analysis import Analyzer
+from dartboard.lexical.counting import Progress, count_terms
 from dartboard.lexical.files import load_arrays, save_arrays
 from dartboard.lexical.postings import Mask, Postings, Weights
 
 _KIND = "bm25"
-_TOKENS_A_BLOCK = 4_000_000
-_REPORT_EVERY = 1000
-
-Keys = npt.NDArray[np.int64]
-Progress = Callable[[int, int | None], None]
-"""Hears how many passages are done, of how many (None where nobody knows)."""
 
 
 class TermScore(TypedDict):
@@ -84,7 +78,7 @@ class BM25Index:
         """An index of the texts; one without terms (empty, stop words alone) keeps its row, never found."""
         _check_parameters(k1, b)
         analyzer = analyzer or Analyzer()
-        vocabulary, keys, tf, lengths = _count(texts, analyzer, progress)
+        vocabulary, keys, tf, lengths = count_terms(texts, analyzer, progress)
         terms = (keys >> 32).astype(np.int32)
         rows = (keys & 0xFFFFFFFF).astype(np.int32)
         df = np.bincount(terms, minlength=len(vocabulary))
@@ -202,46 +196,3 @@ def _check_parameters(k1: float, b: float) -> None:
 
 def _idf(df: npt.NDArray[Any], total: int) -> npt.NDArray[np.float64]:
     return np.log1p((total - df + 0.5) / (df + 0.5))
-
-
-def _count(
-    texts: Iterable[str], analyzer: Analyzer, progress: Progress | None
-) -> tuple[dict[str, int], Keys, Keys, npt.NDArray[np.int32]]:
-    """Vocabulary, the sorted keys ``term << 32 | row`` of all postings, their counts, lengths of the rows."""
-    total = len(texts) if isinstance(texts, Sized) else None
-    vocabulary: dict[str, int] = {}
-    known: dict[str, array[int]] = {}  # what each word as spelt gives, so that it is analysed once
-    flat, lengths = array("i"), array("i")
-    blocks: list[tuple[Keys, Keys]] = []
-    first = 0
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InvalidInputError(f"text {row} is {type(text).__name__}, not str")
-        before = len(flat)
-        for word in words(text):
-            ids = known.get(word)
-            if ids is None:
-                terms = analyzer.terms_of(word)
-                ids = known[word] = array("i", [vocabulary.setdefault(t, len(vocabulary)) for t in terms])
-            flat.extend(ids)
-        lengths.append(len(flat) - before)
-        if len(flat) >= _TOKENS_A_BLOCK:
-            blocks.append(_group(flat, lengths, first))
-            flat, first = array("i"), row + 1
-        if progress and (row + 1) % _REPORT_EVERY == 0:
-            progress(row + 1, total)
-    blocks.append(_group(flat, lengths, first))
-    if progress:
-        progress(len(lengths), total)
-    keys = np.concatenate([keys for keys, _ in blocks])
-    counts = np.concatenate([counts for _, counts in blocks])
-    order = np.argsort(keys, kind="stable")
-    return vocabulary, keys[order], counts[order], np.array(lengths, dtype=np.int32)
-
-
-def _group(flat: "array[int]", lengths: "array[int]", first: int) -> tuple[Keys, Keys]:
-    """The distinct keys of the rows from ``first`` on, sorted, and how often each occurs."""
-    sizes = np.array(lengths[first:], dtype=np.int64)
-    rows = np.repeat(np.arange(first, first + sizes.size, dtype=np.int64), sizes)
-    keys, counts = np.unique(np.array(flat, dtype=np.int64) << 32 | rows, return_counts=True)
-    return keys, counts

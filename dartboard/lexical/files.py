@@ -107,7 +107,8 @@ def _read_arrays(folder: Path, files: Mapping[str, Any], mmap: bool) -> Arrays:
         if path.stat().st_size != entry.get("bytes") or _file_checksum(path) != entry.get("crc32"):
             raise _damaged(folder, f"{path.name} does not match its checksum")
         try:
-            arrays[name] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+            # As a plain array: every use of a np.memmap object costs microseconds.
+            arrays[name] = np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
         except FileNotFoundError:
             raise
         except (OSError, ValueError, EOFError) as error:

@@ -7,7 +7,8 @@ row can enter: the rest is looked up for the rows at hand alone, and rows that c
 dropped (MaxScore: Turtle and Flood, 1995). Results are the same as without the shortcut, to the bit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ class Postings:
     rows: Rows
     weights: Weights
     peaks: Weights
+    _scratch: local = field(default_factory=local, init=False)
 
     @classmethod
     def build(cls, size: int, starts: npt.NDArray[np.int64], rows: Rows, weights: Weights) -> "Postings":
@@ -75,11 +77,6 @@ class Postings:
         if allowed is not None:
             sums[~allowed] = 0.0
         return sums.astype(np.float32)
-
-    def weight(self, term: int, row: int) -> float:
-        """The weight of a term in a row, 0 where it does not occur."""
-        at = self.position(term, row)
-        return 0.0 if at is None else float(self.weights[at])
 
     def position(self, term: int, row: int) -> int | None:
         """Where the posting of this term and row lies."""
@@ -125,42 +122,65 @@ class Postings:
 
     def _candidates(self, lists: list[_List], k: int, mask: Mask | None) -> tuple[Rows, _Sums]:
         """Every row that may be among the k best, once, with its sum."""
-        sums = np.zeros(self.size)
-        found: list[Rows] = []
-        count = 0
+        sums = self._borrow()
+        found: list[Rows] = [np.zeros(0, np.int32)]
+        count, done, floor = 0, 0, 0.0
         to_come = sum(part.bound for part in lists)
-        for at, part in enumerate(lists):
+        for part in lists:
             if count >= k and part.rows.size > _LOOKUP_PRICE * k:
-                rows = np.concatenate(found)
-                found = [rows]
-                reached = sums[rows]
-                threshold = np.partition(reached, count - k)[count - k] * _SLACK
-                if to_come < threshold:
-                    return _finish(lists[at:], rows, reached, k)
-            rows, weights = part.rows, part.weights
-            if mask is not None:
-                allowed = mask[rows]
-                rows, weights = rows[allowed], weights[allowed]
-            before = sums[rows]
-            new = rows[before == 0] if at else rows
-            sums[rows] = before + np.multiply(weights, part.factor, dtype=np.float64)
+                found = [np.concatenate(found)]
+                floor = _kth(sums[found[0]], k, floor)
+                if to_come < floor:
+                    break
+            new = _add(part, sums, mask)
             found.append(new)
-            count += new.size
+            count, done = count + new.size, done + 1
             to_come -= part.bound
-        rows = np.concatenate(found) if found else np.zeros(0, np.int32)
-        return rows, sums[rows]
+        rows = np.concatenate(found)
+        reached = sums[rows]
+        self._give_back(sums, rows)
+        return _look_up(lists[done:], rows, reached, k, floor) if done < len(lists) else (rows, reached)
+
+    def _borrow(self) -> _Sums:
+        """Zeros, one for every row: this thread's array, taken away so that nobody meets it dirty."""
+        sums: _Sums | None = self._scratch.__dict__.pop("sums", None)
+        return np.zeros(self.size) if sums is None else sums
+
+    def _give_back(self, sums: _Sums, dirty: Rows) -> None:
+        sums[dirty] = 0.0
+        self._scratch.sums = sums
 
 
-def _finish(lists: list[_List], rows: Rows, reached: _Sums, k: int) -> tuple[Rows, _Sums]:
-    """Add the lists to come to these rows alone, dropping those that cannot be among the k best."""
+def _kth(values: _Sums, k: int, floor: float) -> float:
+    """A little less than the k-th largest, which is known to be ``floor`` at least."""
+    high = values[values >= floor]
+    return max(floor, float(np.partition(high, high.size - k)[high.size - k]) * _SLACK)
+
+
+def _add(part: _List, sums: _Sums, mask: Mask | None) -> Rows:
+    """Add a whole list; returns the rows that had nothing before."""
+    rows, weights = part.rows, part.weights
+    if mask is not None:
+        allowed = mask[rows]
+        rows, weights = rows[allowed], weights[allowed]
+    before = sums[rows]
+    sums[rows] = before + np.multiply(weights, part.factor, dtype=np.float64)
+    new: Rows = rows[before == 0]
+    return new
+
+
+def _look_up(lists: list[_List], rows: Rows, reached: _Sums, k: int, floor: float) -> tuple[Rows, _Sums]:
+    """Add lists to these rows alone, dropping on the way those that cannot be among the k best."""
     to_come = sum(part.bound for part in lists)
     for part in lists:
-        threshold = np.partition(reached, rows.size - k)[rows.size - k]
-        keep = reached + to_come >= threshold * _SLACK
-        rows, reached = rows[keep], reached[keep]
+        if rows.size > 2 * k:
+            keep = reached >= floor - to_come
+            rows, reached = rows[keep], reached[keep]
         at = np.searchsorted(part.rows, rows)
         at[at == part.rows.size] = 0
-        there = part.rows[at] == rows
+        there = np.flatnonzero(part.rows[at] == rows)
         reached[there] += np.multiply(part.weights[at[there]], part.factor, dtype=np.float64)
         to_come -= part.bound
+        if rows.size > 2 * k:
+            floor = _kth(reached, k, floor)
     return rows, reached
