@@ -1,0 +1,173 @@
+"""A collection in PostgreSQL."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dartboard.errors import InvalidInputError
+from dartboard.stores.base import CollectionStats
+from dartboard.stores.checks import check_k, check_query_vector
+from dartboard.stores.filters import Filter
+from dartboard.stores.postgres import reading, searching, writing
+from dartboard.stores.postgres.conditions import to_json
+from dartboard.stores.postgres.connections import Connections
+from dartboard.stores.postgres.hnsw import Indexes
+from dartboard.stores.postgres.language import configuration
+from dartboard.stores.postgres.options import HnswOptions
+from dartboard.stores.postgres.rows import check_length, check_sparse
+from dartboard.stores.postgres.tables import Table
+from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.snapshots import manifest_to_json, write_snapshot
+from dartboard.types import FloatArray, Hit
+
+_PAGE = 1000
+
+
+class PostgresCollection:
+    """Records of one model, shared with every process that opens them."""
+
+    def __init__(self, connections: Connections, name: str, table: Table) -> None:
+        self.name = name
+        self._connections = connections
+        self._use(table)
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the collection was made with, as this process opened or configured it."""
+        return self._table.manifest
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Replace the manifest's settings; another language splits all texts anew."""
+        check_metadata(dict(settings), f"settings of {self.name}")
+        table = replace(self._table, manifest=replace(self.manifest, settings=dict(settings)))
+        HnswOptions.of(table.manifest)
+        with self._connections.writing() as connection:
+            wanted = configuration(connection, table.schema, table.manifest)
+            stored = (to_json(manifest_to_json(table.manifest)), wanted, table.number)
+            (before,) = connection.execute(
+                "SELECT configuration FROM collections WHERE number = %s FOR UPDATE", (table.number,)
+            ).fetchone() or (wanted,)
+            connection.execute(
+                "UPDATE collections SET manifest = %s, configuration = %s WHERE number = %s", stored
+            )
+            if wanted != before:
+                table.change_configuration(connection, wanted)
+        self._use(table)
+
+    def upsert(self, records: Sequence[Record]) -> None:
+        """Keep the records, all or none."""
+        listed = list(records)
+        self.manifest.check(listed)
+        writing.upsert(self._connections, self._table, listed)
+        self._indexes.forget()
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
+        """Remove by ids or by filter."""
+        if (ids is None) == (where is None):
+            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        if where is not None:
+            return writing.delete_matching(self._connections, self._table, where)
+        known = [id for id in ids or () if reading.storable(id)]
+        return writing.delete_ids(self._connections, self._table, known) if known else 0
+
+    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
+        """The records that exist, in the order asked."""
+        return reading.get(self._connections, self._table, ids, blobs)
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many records there are, or match."""
+        return reading.count(self._connections, self._table, where)
+
+    def search_vector(
+        self,
+        query: FloatArray,
+        k: int,
+        *,
+        where: Filter | None = None,
+        field: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """Nearest first, through the index where there is one."""
+        asked, metric = check_query_vector(self.manifest, query, field)
+        wanted = check_k(k)
+        if metric == "dot":
+            check_length(asked, "query vector")
+        width = None if exact else self._indexes.width(field, wanted)
+        with self._connections.reading() as connection:
+            if width is None:
+                return searching.search_exact(connection, self._table, asked, wanted, field, where)
+            return searching.search_index(connection, self._table, asked, wanted, field, where, width=width)
+
+    def search_sparse(
+        self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
+    ) -> list[Hit]:
+        """Best by dot product; every record is compared."""
+        check_k(k)
+        if field not in self.manifest.sparse:
+            raise InvalidInputError(
+                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(self.manifest.sparse)}"
+            )
+        check_sparse(query, "query")
+        if not query.terms.size:
+            return []
+        with self._connections.reading() as connection:
+            return searching.search_sparse(connection, self._table, query, k, field, where)
+
+    def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
+        """Best by ``ts_rank_cd`` among the records that share a term with the query."""
+        check_k(k)
+        asked = query.replace("\x00", " ")
+        with self._connections.reading() as connection:
+            return searching.search_text(connection, self._table, asked, k, where)
+
+    def iterate(self, *, where: Filter | None = None, batch_size: int = _PAGE) -> Iterator[list[Record]]:
+        """All records that match, whole, by rising id."""
+        check_k(batch_size, "batch_size")
+        return reading.pages(self._connections, self._table, where, batch_size)
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write the collection as it is at one moment to one file."""
+        with self._connections.reading(stable=True) as connection:
+            write_snapshot(path, self.name, self.manifest, reading.moment(connection, self._table, _PAGE))
+
+    def build_index(self) -> None:
+        """Build the approximate indexes now, rather than at the first search that needs them."""
+        for field in (None, *self.manifest.vectors):
+            self._indexes.build(field)
+
+    def stats(self) -> CollectionStats:
+        """Records, bytes on the server's disk, and what is known of the indexes."""
+        from psycopg import sql
+
+        sizes = sql.SQL(
+            "SELECT (SELECT count(*) FROM {0}), pg_total_relation_size({1}) + pg_total_relation_size({2}), "
+            "pg_indexes_size({1}), current_setting('server_version'), "
+            "(SELECT extversion FROM pg_extension WHERE extname = 'vector')"
+        )
+        names = [self._table.named(ending).as_string(None) for ending in ("records", "blobs")]
+        query = sizes.format(self._table.records, *map(sql.Literal, names))
+        with self._connections.reading() as connection:
+            records, size, index_size, version, vector = connection.execute(query).fetchone()
+            indexes = self._indexes.described(connection)
+            (language,) = connection.execute(
+                "SELECT configuration FROM collections WHERE number = %s", (self._table.number,)
+            ).fetchone() or (None,)
+        kinds = {index["kind"] for index in indexes if index["column"] == "embedding"}
+        return CollectionStats(
+            name=self.name,
+            records=records,
+            bytes=size,
+            details={
+                "index": "hnsw" if "hnsw" in kinds else "exact",
+                "indexes": indexes,
+                "index_bytes": index_size,
+                "text_search": language,
+                "table": self._table.plain("records"),
+                "server": f"PostgreSQL {version}, pgvector {vector}",
+            },
+        )
+
+    def _use(self, table: Table) -> None:
+        self._table = table
+        self._indexes = Indexes(self._connections, table)

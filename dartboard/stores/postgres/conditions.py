@@ -1,0 +1,118 @@
+"""Filters as SQL over ``metadata``, a column of jsonb, with the meaning that ``Filter.matches`` gives them.
+
+Containment (``@>``) is equality or membership of a list, by JSON type, and an index answers it. jsonb
+keeps numbers as decimals; a double is written by its shortest decimal, which keeps order and equality.
+Whole numbers beyond 2**53 may lie between two doubles: they are replaced by the nearest one that gives
+the same answers. Every value and field name is a parameter.
+"""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from dartboard.errors import InvalidInputError
+from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or, Value
+from dartboard.stores.records import LARGEST_INTEGER
+
+_FEW = 16
+"""Up to so many values of ``in`` are asked of the index one by one; more are hashed."""
+_LARGE_FLOAT = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
+
+
+def condition(where: Filter) -> tuple[str, dict[str, Any]]:
+    """An SQL condition that is true or false, never unknown, and its named parameters (``f0``, ``f1`` …)."""
+    writer = _Writer()
+    try:
+        text = writer.write(where)
+    except RecursionError:
+        raise InvalidInputError("the filter is nested too deep") from None
+    return text, writer.parameters
+
+
+def to_json(value: Any) -> str:
+    """JSON whose floats come back from jsonb as floats: 1e+22 is written out, with its point."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _LARGE_FLOAT.sub(_written_out, text) if "e+" in text else text
+
+
+def _written_out(found: re.Match[str]) -> str:
+    text = found.group()
+    return text if text.startswith('"') else f"{Decimal(text):f}.0"
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.parameters: dict[str, Any] = {}
+
+    def write(self, where: Filter) -> str:
+        match where:
+            case Equal(field, value):
+                return self._equal(field, value)
+            case In(field, values):
+                return self._in(field, values)
+            case Compare(field, operator, value):
+                return self._compare(field, operator, value)
+            case Exists(field):
+                return f"coalesce(jsonb_typeof(metadata -> {self._bind(field)}::text) <> 'null', false)"
+            case And(parts):
+                return self._joined(parts, "AND", "true")
+            case Or(parts):
+                return self._joined(parts, "OR", "false")
+            case Not(part):
+                return f"NOT {self.write(part)}"
+
+    def _joined(self, parts: tuple[Filter, ...], word: str, empty: str) -> str:
+        return f"({f' {word} '.join(map(self.write, parts))})" if parts else empty
+
+    def _equal(self, field: str, value: Value) -> str:
+        if not _can_equal(value):
+            return "false"
+        alone, member = self._bind(to_json({field: value})), self._bind(to_json({field: [value]}))
+        return f"(metadata @> {alone}::jsonb OR metadata @> {member}::jsonb)"
+
+    def _in(self, field: str, values: tuple[Value, ...]) -> str:
+        if len(values) <= _FEW:
+            return self._joined(tuple(Equal(field, value) for value in values), "OR", "false")
+        found = f"metadata -> {self._bind(field)}::text"
+        wanted = self._bind([to_json(value) for value in values if _can_equal(value)])
+        return (
+            "EXISTS (SELECT FROM jsonb_array_elements(CASE jsonb_typeof("
+            f"{found}) WHEN 'array' THEN {found} ELSE jsonb_build_array({found}) END) AS member "
+            f"WHERE member = ANY({wanted}::jsonb[]))"
+        )
+
+    def _compare(self, field: str, operator: str, value: str | int | float) -> str:
+        name = self._bind(field)
+        if isinstance(value, str):
+            kind, found, wanted = "string", f'(metadata ->> {name}::text) COLLATE "C"', f"{self._bind(value)}"
+        else:
+            operator, value = _nearest(operator, value)
+            kind, found = "number", f"(metadata -> {name}::text)"
+            wanted = f"{self._bind(to_json(value))}::jsonb"
+        return (
+            f"CASE jsonb_typeof(metadata -> {name}::text) WHEN '{kind}' THEN {found} {operator} {wanted} "
+            "ELSE false END"
+        )
+
+    def _bind(self, value: Any) -> str:
+        name = f"f{len(self.parameters)}"
+        self.parameters[name] = value
+        return f"%({name})s"
+
+
+def _can_equal(value: Value) -> bool:
+    """Whether a record's number can have this value: a double, or a whole number up to 2**53."""
+    return isinstance(value, (bool, str, float)) or abs(value) <= LARGEST_INTEGER or float(value) == value
+
+
+def _nearest(operator: str, value: int | float) -> tuple[str, int | float]:
+    """The same comparison with a double, where ``value`` is a whole number that lies between two."""
+    if isinstance(value, float) or abs(value) <= LARGEST_INTEGER:
+        return operator, value
+    double = float(value)
+    if double > value:
+        return ("<" if "<" in operator else ">="), double
+    if double < value:
+        return ("<=" if "<" in operator else ">"), double
+    return operator, double

@@ -1,0 +1,173 @@
+"""Searches, a statement each. Scores: cosines, dot products, ``ts_rank_cd``; equal ones by id.
+
+The exact statement adds 0 to the distance, which no index answers; so it stays exact whatever the
+planner knows or has cached. The approximate one asks the index for a few more than ``k``: where the k-th
+score goes on beyond them, or a filter leaves fewer than ``k``, the exact statement answers instead.
+"""
+
+from typing import Any
+
+from dartboard.stores.filters import Filter
+from dartboard.stores.postgres.conditions import condition
+from dartboard.stores.postgres.rows import to_sparsevec
+from dartboard.stores.postgres.tables import Table
+from dartboard.stores.records import Metric, SparseVector
+from dartboard.types import FloatArray, Hit
+
+OPERATORS: dict[Metric, str] = {"cosine": "<=>", "dot": "<#>"}
+WIDEST_VECTOR_INDEX = 2_000
+"""Dimensions that pgvector's index takes as they are; up to twice as many at half precision."""
+_MARGIN = 16
+
+
+def halved(table: Table, field: str | None) -> bool:
+    """Whether the field's index keeps its vectors at half precision."""
+    return table.described(field).dimension > WIDEST_VECTOR_INDEX
+
+
+def indexed_expression(table: Table, field: str | None) -> Any:
+    """What the index holds: the vector, or where it is too long for that, its direction in half precision."""
+    from psycopg import sql
+
+    column = sql.Identifier(table.column(field))
+    if not halved(table, field):
+        return column
+    return sql.SQL("(l2_normalize({})::halfvec({}))").format(column, table.described(field).dimension)
+
+
+def exact_statement(table: Table, field: str | None, where: Filter | None) -> tuple[Any, dict[str, Any]]:
+    """Compare every record that matches. Parameters: ``query``, ``k``."""
+    from psycopg import sql
+
+    text, parameters = _conditions(where)
+    operator = OPERATORS[table.described(field).metric]
+    statement = sql.SQL(
+        "SELECT id, ({column} {operator} %(query)s) + 0 AS distance FROM {records} "
+        "WHERE {column} IS NOT NULL AND {condition} ORDER BY distance, id LIMIT %(k)s"
+    ).format(
+        column=sql.Identifier(table.column(field)),
+        operator=sql.SQL(operator),
+        records=table.records,
+        condition=sql.SQL(text),
+    )
+    return statement, parameters
+
+
+def approximate_statement(
+    table: Table, field: str | None, where: Filter | None
+) -> tuple[Any, dict[str, Any]]:
+    """Ask the index, if the planner finds that it pays. Parameters: ``query``, ``k``."""
+    from psycopg import sql
+
+    text, parameters = _conditions(where)
+    described = table.described(field)
+    asked = sql.SQL("%(query)s")
+    if halved(table, field):
+        asked = sql.SQL("%(query)s::vector::halfvec({})").format(described.dimension)
+    statement = sql.SQL(
+        "SELECT id, {column} {operator} %(query)s AS distance FROM {records} "
+        "WHERE {column} IS NOT NULL AND {condition} ORDER BY {indexed} {operator} {asked} LIMIT %(k)s"
+    ).format(
+        column=sql.Identifier(table.column(field)),
+        operator=sql.SQL(OPERATORS[described.metric]),
+        records=table.records,
+        condition=sql.SQL(text),
+        indexed=indexed_expression(table, field),
+        asked=asked,
+    )
+    return statement, parameters
+
+
+def search_exact(
+    connection: Any, table: Table, query: FloatArray, k: int, field: str | None, where: Filter | None
+) -> list[Hit]:
+    """The nearest of all that match."""
+    statement, parameters = exact_statement(table, field, where)
+    rows = connection.execute(statement, {**parameters, "query": query, "k": k}).fetchall()
+    return _hits(rows, table.described(field).metric)
+
+
+def search_index(
+    connection: Any,
+    table: Table,
+    query: FloatArray,
+    k: int,
+    field: str | None,
+    where: Filter | None,
+    *,
+    width: int,
+) -> list[Hit]:
+    """The nearest that an index search of this width finds, at least ``k`` if so many match."""
+    statement, parameters = approximate_statement(table, field, where)
+    asked = k + (k // 4 if halved(table, field) else 0) + _MARGIN
+    with connection.pipeline():
+        set_width(connection, width)
+        cursor = connection.execute(statement, {**parameters, "query": query, "k": asked})
+        rows = cursor.fetchall()
+    hits = _hits(rows, table.described(field).metric)
+    undecided = len(hits) == asked and hits[k - 1].score == hits[-1].score
+    if len(hits) < k or undecided:
+        return search_exact(connection, table, query, k, field, where)
+    return hits[:k]
+
+
+def set_width(connection: Any, width: int) -> None:
+    """How many candidates the index keeps in sight, for this transaction."""
+    connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (str(width),))
+
+
+def search_sparse(
+    connection: Any, table: Table, query: SparseVector, k: int, field: str, where: Filter | None
+) -> list[Hit]:
+    """Best by dot product; weights are positive, so a product of 0 is no term shared."""
+    from psycopg import sql
+
+    text, parameters = _conditions(where)
+    statement = sql.SQL(
+        "SELECT id, {column} <#> %(query)s AS distance FROM {records} "
+        "WHERE {column} IS NOT NULL AND {column} <#> %(query)s < 0 AND {condition} "
+        "ORDER BY distance, id LIMIT %(k)s"
+    ).format(column=sql.Identifier(table.sparse()[field]), records=table.records, condition=sql.SQL(text))
+    asked = {**parameters, "query": to_sparsevec(query), "k": k}
+    return _hits(connection.execute(statement, asked).fetchall(), "dot")
+
+
+def search_text(connection: Any, table: Table, query: str, k: int, where: Filter | None) -> list[Hit]:
+    """Best by ``ts_rank_cd`` over any of the query's terms; a query without terms finds nothing.
+
+    Terms are made by the same configuration as the texts', then joined by "or", each quoted.
+    """
+    from psycopg import sql
+
+    text, parameters = _conditions(where)
+    statement = sql.SQL(
+        """
+        WITH asked AS MATERIALIZED (
+            SELECT string_agg(
+                '''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''', ' | '
+            )::tsquery AS terms
+            FROM collections, unnest(to_tsvector(configuration::regconfig, %(query)s))
+            WHERE number = %(number)s
+        )
+        SELECT id, -ts_rank_cd(records.terms, asked.terms, {length}) AS distance
+        FROM asked, {records} AS records
+        WHERE records.terms @@ asked.terms AND {condition}
+        ORDER BY distance, id LIMIT %(k)s
+        """
+    ).format(records=table.records, condition=sql.SQL(text), length=_BY_LOG_LENGTH)
+    asked = {**parameters, "query": query, "number": table.number, "k": k}
+    return _hits(connection.execute(statement, asked).fetchall(), "dot")
+
+
+_BY_LOG_LENGTH = 1
+"""``ts_rank_cd`` divides by 1 + log(length), so that long passages do not win by length alone."""
+
+
+def _conditions(where: Filter | None) -> tuple[str, dict[str, Any]]:
+    return ("true", {}) if where is None else condition(where)
+
+
+def _hits(rows: list[tuple[str, float]], metric: Metric) -> list[Hit]:
+    offset = 1.0 if metric == "cosine" else 0.0
+    hits = [Hit(id, float(offset - distance)) for id, distance in rows]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))

@@ -1,0 +1,125 @@
+"""A schema of a PostgreSQL database as a store."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dartboard.stores.base import DEFAULT_COLLECTION
+from dartboard.stores.checks import check_name, exists_already, missing
+from dartboard.stores.postgres.address import parse_address
+from dartboard.stores.postgres.collection import PostgresCollection
+from dartboard.stores.postgres.conditions import to_json
+from dartboard.stores.postgres.connections import Connections
+from dartboard.stores.postgres.language import configuration
+from dartboard.stores.postgres.migrations import check_version, find_vector, migrate
+from dartboard.stores.postgres.options import HnswOptions
+from dartboard.stores.postgres.rows import check_records
+from dartboard.stores.postgres.tables import Table
+from dartboard.stores.postgres.writing import put
+from dartboard.stores.records import Manifest
+from dartboard.stores.snapshots import manifest_from_json, manifest_to_json, read_snapshot
+
+
+class PostgresStore:
+    """Collections in one schema; other schemas and tables of the database are never touched.
+
+    Opening makes the schema, or brings it up to date, unless ``read_only`` is asked for.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        read_only: bool = False,
+        schema: str | None = None,
+        pool_size: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._address = parse_address(url, schema=schema, pool_size=pool_size, timeout=timeout)
+        self._connections = Connections(self._address, read_only=read_only)
+        with self._connections.first() as connection:
+            self._connections.find_types(find_vector(connection, self._address, read_only=read_only))
+            if read_only:
+                check_version(connection, self._address.schema)
+            else:
+                migrate(connection, self._address.schema)
+
+    @property
+    def url(self) -> str:
+        """How the store was opened, without passwords."""
+        return self._address.url
+
+    def collections(self) -> list[str]:
+        """The names of the collections, sorted."""
+        with self._connections.reading() as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM collections ORDER BY name")]
+
+    def create(self, name: str, manifest: Manifest) -> PostgresCollection:
+        """A new empty collection."""
+        with self._connections.writing() as connection:
+            table = self._create(connection, name, manifest)
+        return PostgresCollection(self._connections, name, table)
+
+    def open(self, name: str = DEFAULT_COLLECTION) -> PostgresCollection:
+        """A collection that exists."""
+        with self._connections.reading() as connection:
+            table = self._find(connection, name)
+        return PostgresCollection(self._connections, name, table)
+
+    def drop(self, name: str) -> None:
+        """Remove a collection and all in it."""
+        with self._connections.writing() as connection:
+            table = self._find(connection, name)
+            connection.execute("DELETE FROM collections WHERE number = %s", (table.number,))
+            table.drop(connection)
+
+    def restore(self, path: str | Path, name: str | None = None) -> PostgresCollection:
+        """A new collection from a snapshot, all of it or none."""
+        stored_name, manifest, batches = read_snapshot(path)
+        with self._connections.writing() as connection:
+            table = self._create(connection, name or stored_name, manifest)
+            for batch in batches:
+                manifest.check(batch)
+                check_records(batch)
+                put(connection, table, sorted(batch, key=lambda record: record.id))
+        return PostgresCollection(self._connections, name or stored_name, table)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self.close()
+
+    def _create(self, connection: Any, name: str, manifest: Manifest) -> Table:
+        check_name(name)
+        HnswOptions.of(manifest)
+        wanted = configuration(connection, self._address.schema, manifest)
+        row = connection.execute(
+            "INSERT INTO collections (name, manifest, configuration) VALUES (%s, %s, %s) "
+            "ON CONFLICT (name) DO NOTHING RETURNING number",
+            (name, to_json(manifest_to_json(manifest)), wanted),
+        ).fetchone()
+        if row is None:
+            raise exists_already(name)
+        table = Table(schema=self._address.schema, number=row[0], manifest=manifest)
+        table.create(connection, wanted)
+        return table
+
+    def _find(self, connection: Any, name: str) -> Table:
+        row = connection.execute(
+            "SELECT number, manifest FROM collections WHERE name = %s", (name,)
+        ).fetchone()
+        if row is None:
+            rows = connection.execute("SELECT name FROM collections ORDER BY name").fetchall()
+            raise missing(name, [known for (known,) in rows])
+        return Table(schema=self._address.schema, number=row[0], manifest=manifest_from_json(row[1]))
