@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.datasets.cleaning import clean as clean_text
 from dartboard.datasets.progress import Listener
 from dartboard.datasets.rows import json_lines
 from dartboard.datasets.splitting import split
 from dartboard.datasets.text import Passage
 from dartboard.errors import DatasetError
+from dartboard.ingest.cleaning import clean as clean_text
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from dartboard.datasets import Passage, PassageStream, TextDataset, load_beir, prepare, prepare_on_disk
-from dartboard.datasets.cleaning import clean
 from dartboard.datasets.locking import locked
 from dartboard.datasets.splitting import sentences, split
 from dartboard.datasets.vector_index import build_index, open_index, search_index
 from dartboard.datasets.vector_rows import VectorRows
 from dartboard.errors import ConfigError, DatasetError
+from dartboard.ingest.cleaning import clean
 from tests.datasets.folders import beir_folder
 from tests.embeddings.hashing_model import HashingModel
 from tests.models import WordBag

@@ -4,6 +4,8 @@ Unicode is composed (NFC), so that one letter is one code point; control and for
 (zero-width spaces, soft hyphens, byte-order marks) and U+FFFD, which stands for what an earlier program
 could not read, are removed; runs of spaces become one, and runs of empty lines one. Words, punctuation,
 symbols, lines and their indentation stay: they carry meaning in code, formulas and lists.
+
+:func:`clean` does all of it. :func:`tidy` leaves spaces and lines alone, so that line numbers hold.
 """
 
 import re
@@ -11,16 +13,23 @@ import unicodedata
 
 _SPACES = re.compile(r"\s+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
+_NOT_PLAIN = re.compile(r"[^ -~\n\t]+")
 _JOINERS = frozenset("\u200c\u200d")
 """Invisible, but some scripts and emoji change their meaning without them."""
 
 
-def clean(text: str) -> str:
-    """The text as a reader sees it."""
+def tidy(text: str) -> str:
+    """The text without what cannot be seen, its lines and spaces as they are; lines end in ``\\n``."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text).replace("\ufffd", "")
     if not text.isprintable():
-        text = "".join(map(_visible, text.replace("\r\n", "\n").replace("\r", "\n")))
+        text = _NOT_PLAIN.sub(_seen, text.replace("\r\n", "\n").replace("\r", "\n"))
+    return text
+
+
+def clean(text: str) -> str:
+    """The text as a reader sees it."""
+    text = tidy(text)
     if "\n" not in text:
         return _SPACES.sub(" ", text).strip()
     lines = [_clean_line(line) for line in text.split("\n")]
@@ -32,6 +41,10 @@ def clean(text: str) -> str:
 def _clean_line(line: str) -> str:
     body = line.strip()
     return line[: line.index(body)] + _SPACES.sub(" ", body) if body else ""
+
+
+def _seen(run: re.Match[str]) -> str:
+    return run[0] if run[0].isprintable() else "".join(map(_visible, run[0]))
 
 
 def _visible(character: str) -> str:
