@@ -72,14 +72,25 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+_shared: list[MilvusServer] = []
+_users = 0
+
+
 @pytest.fixture(scope="session")
 def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusServer]:
-    server = MilvusServer(tmp_path_factory.mktemp("milvus"))
-    server.start()
+    """One server for all test files that import this fixture; the last one to finish stops it."""
+    global _users
+    if not _shared:
+        server = MilvusServer(tmp_path_factory.mktemp("milvus"))
+        server.start()
+        _shared.append(server)
+    _users += 1
     try:
-        yield server
+        yield _shared[0]
     finally:
-        server.stop()
+        _users -= 1
+        if not _users:
+            _shared.pop().stop()
 
 
 @pytest.fixture

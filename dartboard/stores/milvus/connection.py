@@ -1,12 +1,12 @@
 """One connection to Milvus: calls with a time limit, and errors that say what to do."""
 
-import logging
 from typing import Any
 
 from dartboard.errors import MissingExtraError, StoreError
 from dartboard.stores.milvus import lite
 from dartboard.stores.milvus.address import Address
 from dartboard.stores.milvus.faults import is_not_loaded, translate
+from dartboard.stores.milvus.quiet import hush, our_call
 
 CONNECT_SECONDS = 5.0
 _SECONDS = 60.0
@@ -31,21 +31,22 @@ class Connection:
         if address.path:
             uri, self._lite_path = lite.start(address.path, read_only=read_only), address.path
         try:
-            self._client: Any = client_class(
-                uri=uri,
-                token=address.token,
-                db_name=address.database,
-                timeout=CONNECT_SECONDS,
-                dedicated=True,
-            )
-            self.version = str(self._client.get_server_version(timeout=CONNECT_SECONDS))
-            self._client.list_collections(timeout=CONNECT_SECONDS)
+            with our_call():
+                self._client: Any = client_class(
+                    uri=uri,
+                    token=address.token,
+                    db_name=address.database,
+                    timeout=CONNECT_SECONDS,
+                    dedicated=True,
+                )
+                self.version = str(self._client.get_server_version(timeout=CONNECT_SECONDS))
+                self._client.list_collections(timeout=CONNECT_SECONDS)
         except self._errors as error:
             self.close()
             raise translate(error, address) from None
         self.is_lite = "lite" in self.version.lower()
 
-    def call(self, method: str, collection: str = "", **given: Any) -> Any:
+    def call(self, method: str, collection: str = "", *, may_load: bool = True, **given: Any) -> Any:
         """``method`` of the client; a collection that a restart has unloaded is loaded and asked again."""
         if self._client is None:
             raise StoreError("the store is closed: open it again")
@@ -55,15 +56,13 @@ class Connection:
         if collection:
             given["collection_name"] = collection
         try:
-            return getattr(self._client, method)(**given)
+            with our_call():
+                return getattr(self._client, method)(**given)
         except self._errors as error:
-            if not (collection and method != "load_collection" and is_not_loaded(error)):
+            if not (may_load and collection and is_not_loaded(error)):
                 raise translate(error, self.address) from error
-        self.call("load_collection", collection)
-        try:
-            return getattr(self._client, method)(**given)
-        except self._errors as error:
-            raise translate(error, self.address) from error
+        self.call("load_collection", collection, may_load=False)
+        return self.call(method, may_load=False, **given)
 
     def close(self) -> None:
         """Give the connection back; closing twice does nothing."""
@@ -82,7 +81,5 @@ def _client_class() -> tuple[Any, tuple[type[Exception], ...]]:
         from pymilvus.exceptions import MilvusException
     except ImportError as error:
         raise MissingExtraError("pymilvus", "milvus", "a Milvus store") from error
-    logger = logging.getLogger("pymilvus")
-    if not logger.handlers:  # without one, Python prints the client's log of errors that we raise anyway
-        logger.addHandler(logging.NullHandler())
+    hush()
     return MilvusClient, (MilvusException, grpc.RpcError, grpc.FutureTimeoutError)

@@ -40,15 +40,17 @@ def is_not_loaded(error: Exception) -> bool:
     return _code(error) == NOT_LOADED or "not loaded" in str(error).lower()
 
 
-def _code(error: Exception) -> Any:
+def _code(error: BaseException) -> Any:
     code = getattr(error, "code", None)
     return code() if callable(code) else code
 
 
-def _reason(error: Exception, address: Address) -> str:
+def _reason(error: BaseException, address: Address) -> str:
+    if callable(getattr(error.__cause__, "details", None)):  # the call that failed below the client
+        error = error.__cause__  # type: ignore[assignment]
     text = getattr(error, "message", "") or str(error)
     if callable(getattr(error, "details", None)):
-        text = f"{_code(error)}: {error.details()}"  # type: ignore[attr-defined]
+        text = f"{getattr(_code(error), 'name', _code(error))}: {error.details()}"  # type: ignore[attr-defined]
     line = " ".join(str(text).split())
     for secret in {address.token, address.token.partition(":")[2]} - {""}:
         line = line.replace(secret, "***")
