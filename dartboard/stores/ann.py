@@ -1,0 +1,253 @@
+"""Nearest vectors by inner product: exact by NumPy, approximate by FAISS.
+
+Exact: one product over all rows in float32 finds the rows that may be among the k best, and these are
+scored again in float64. The margin between the two is what rounding can do, ``2 · d · 2⁻²⁴ · |q| · max |x|``,
+so the k best are the k best, and equal vectors have equal scores wherever they stand.
+
+Approximate: each pair of numbers is kept as one of 16 points, 2 bits a number, and all of these codes are
+scanned with tables that fit into registers (product quantisation, FAISS' fast scan; André, Kermarrec and
+Le Scouarnec, 2015); a few times k rows that score best are scored again from the vectors themselves.
+Nothing depends on where a query lies, so questions that are unlike all passages are answered as well as
+others, and that is where graphs and groups lose. Large collections are grouped around centroids in
+addition (IVF), and only the groups nearest to the query are scanned. How many rows to score again, and how
+many groups to scan, for the recall wanted, is measured on the vectors at hand when the index is built.
+
+FAISS parses its files without suspicion: bytes given to :meth:`ApproximateIndex.from_bytes` must be the
+caller's own.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import MissingExtraError
+from dartboard.types import FloatArray, IntArray
+
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+
+RECALL = 0.995
+"""Wanted of the 100 nearest, on trial queries: a little more than the promised .99."""
+GROUPS_FROM = 200_000
+"""Smaller indexes are scanned whole."""
+_BLOCK = 8192
+_TRAINING_POINTS_A_GROUP = 40
+_TRAINING_POINTS = 20_000
+_TRIAL_QUERIES = 64
+_TRIAL_K = 100
+_SPARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""How many times k rows may be scored again."""
+_LEAST_RESCORED = 100
+
+
+class Rows(Protocol):
+    """A matrix that may live on disk: ``(n, d)`` float32, read in parts."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows, of how many numbers."""
+
+    def take(self, positions: IntArray) -> Floats:
+        """These rows."""
+
+    def blocks(self, size: int) -> Iterator[Floats]:
+        """All rows in order, so many at a time."""
+
+
+def faiss_is_there() -> bool:
+    """Whether FAISS can be imported."""
+    try:
+        import faiss  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def unit_rows(matrix: FloatArray) -> Floats:
+    """Rows scaled to length 1; lengths are worked out in float64, where no float32 overflows."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+    scaled: Floats = (matrix / lengths[:, None]).astype(np.float32)
+    return scaled
+
+
+def rounding_slack(dimension: int, query: FloatArray, longest: float) -> float:
+    """How far two float32 products over ``dimension`` numbers can be from their true order."""
+    return 2.0 * dimension * 2.0**-24 * float(np.linalg.norm(query.astype(np.float64))) * longest
+
+
+def near_the_best(scores: FloatArray, k: int, slack: float) -> IntArray:
+    """Positions of all scores that may be among the k best if each can be wrong by half the slack."""
+    if scores.size <= k:
+        return np.arange(scores.size)
+    floor = np.partition(scores, scores.size - k)[scores.size - k]
+    return np.flatnonzero(scores >= floor - slack)
+
+
+def precise_scores(vectors: FloatArray, query: FloatArray) -> npt.NDArray[np.float32]:
+    """Inner products worked out in float64: the same for equal rows, wherever they stand."""
+    products = vectors.astype(np.float64) * query.astype(np.float64)
+    scores: Floats = products.sum(axis=1).astype(np.float32)
+    return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ApproximateIndex:
+    """Codes of vectors, scanned for candidates; positions are in the order of building.
+
+    A search scans ``probes`` groups and returns ``spare`` times as many candidates as are asked for.
+    """
+
+    index: Any
+    probes: int
+    spare: int
+    recall: float
+
+    @classmethod
+    def build(
+        cls, rows: Rows, *, recall: float = RECALL, groups_from: int = GROUPS_FROM, seed: int = 0
+    ) -> "ApproximateIndex":
+        """Train on a sample, add block by block, and find out what a search must look at."""
+        chance = np.random.default_rng(seed)
+        index = _trained(rows, groups_from, chance)
+        for block in rows.blocks(_BLOCK):
+            index.add(_even(block))
+        return _adjusted(cls(index, int(index.nlist), _SPARES[-1], 0.0), rows, recall, chance)
+
+    def __len__(self) -> int:
+        return int(self.index.ntotal)
+
+    def search(self, query: FloatArray, k: int, allowed: Mask | None = None, *, wider: int = 1) -> IntArray:
+        """Positions among which the ``k`` nearest are, in no promised order.
+
+        ``allowed`` says for every position whether it may be found; ``wider`` scans more groups.
+        """
+        faiss = _faiss()
+        given: dict[str, Any] = {"nprobe": min(int(self.index.nlist), self.probes * wider)}
+        if allowed is not None:
+            bits = np.packbits(allowed, bitorder="little")
+            given["sel"] = faiss.IDSelectorBitmap(allowed.size, faiss.swig_ptr(bits))
+        wanted = min(len(self), max(self.spare * k, _LEAST_RESCORED))
+        _, found = self.index.search(_even(query[None]), wanted, params=faiss.SearchParametersIVF(**given))
+        positions: IntArray = found[0].astype(np.intp)
+        return positions[positions >= 0]
+
+    def looks_everywhere(self, wider: int) -> bool:
+        """Whether a search that wide scans every group."""
+        return self.probes * wider >= int(self.index.nlist)
+
+    def describe(self) -> dict[str, Any]:
+        """What the index is, for statistics."""
+        return {
+            "kind": "pq4 fast scan",
+            "groups": int(self.index.nlist),
+            "scanned_groups": self.probes,
+            "rescored": f"{self.spare} k",
+            "recall_on_trial": round(self.recall, 4),
+        }
+
+    def to_bytes(self) -> bytes:
+        """What :meth:`from_bytes` reads."""
+        head = json.dumps([self.probes, self.spare, self.recall]).encode()
+        body: bytes = _faiss().serialize_index(self.index).tobytes()
+        return len(head).to_bytes(4, "little") + head + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "ApproximateIndex":
+        """The index that :meth:`to_bytes` wrote; never for bytes of a stranger."""
+        start = 4 + int.from_bytes(data[:4], "little")
+        probes, spare, recall = json.loads(data[4:start])
+        index = _faiss().deserialize_index(np.frombuffer(data, np.uint8, offset=start))
+        return cls(index, int(probes), int(spare), float(recall))
+
+
+def _trained(rows: Rows, groups_from: int, chance: np.random.Generator) -> Any:
+    """An empty index that knows the points of its codes, and its centroids."""
+    faiss = _faiss()
+    count, dimension = rows.shape
+    groups = int(math.sqrt(count)) if count >= groups_from else 1
+    pairs = (dimension + 1) // 2
+    index = faiss.index_factory(2 * pairs, f"IVF{groups},PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
+    index.cp.niter = 10
+    needed = max(_TRAINING_POINTS, groups * _TRAINING_POINTS_A_GROUP)
+    sample = np.sort(chance.choice(count, min(count, needed), replace=False))
+    index.train(_even(rows.take(sample)))
+    return index
+
+
+def _adjusted(
+    index: ApproximateIndex, rows: Rows, wanted: float, chance: np.random.Generator
+) -> ApproximateIndex:
+    """The same index with the fewest candidates, then the fewest groups, that reach the recall wanted.
+
+    The first half of what may be lost goes to the codes, the rest to groups that are not scanned.
+    """
+    k = min(_TRIAL_K, len(index))
+    queries = _trial_queries(rows, chance)
+    truth = _exact(rows, queries, k)
+
+    def reached(index: ApproximateIndex) -> float:
+        found = [index.search(query, k) for query in queries]
+        return float(np.mean([np.isin(right, got).mean() for right, got in zip(truth, found, strict=True)]))
+
+    for spare in _SPARES:
+        index = replace(index, spare=spare)
+        index = replace(index, recall=reached(index))
+        if index.recall >= (1 + wanted) / 2:
+            break
+    probes = 1
+    while probes < index.index.nlist:
+        fewer = replace(index, probes=probes)
+        fewer = replace(fewer, recall=reached(fewer))
+        if fewer.recall >= wanted:
+            return fewer
+        probes = max(probes + 1, int(probes * 1.5))
+    return index
+
+
+def _trial_queries(rows: Rows, chance: np.random.Generator) -> Floats:
+    """Two in three lie between two vectors of the collection, like questions; the rest anywhere."""
+    count, _ = rows.shape
+    size = min(count, _TRIAL_QUERIES)
+    first, second = chance.choice(count, (2, size))
+    queries = 2 * rows.take(first) / 3 + rows.take(second) / 3
+    anywhere = np.arange(size) % 3 == 0
+    mixed = chance.standard_normal((np.count_nonzero(anywhere), size)) @ queries
+    queries[anywhere] = mixed
+    return unit_rows(queries)
+
+
+def _exact(rows: Rows, queries: Floats, k: int) -> list[IntArray]:
+    """Positions of the ``k`` nearest of each query, block by block."""
+    best = np.full((len(queries), k), -np.inf, np.float32)
+    where = np.full((len(queries), k), -1, np.intp)
+    start = 0
+    for block in rows.blocks(_BLOCK):
+        scores = np.concatenate([best, queries @ block.T], axis=1)
+        positions = np.concatenate(
+            [where, np.broadcast_to(np.arange(start, start + len(block)), (len(queries), len(block)))], axis=1
+        )
+        chosen = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+        best = np.take_along_axis(scores, chosen, axis=1)
+        where = np.take_along_axis(positions, chosen, axis=1)
+        start += len(block)
+    return list(where)
+
+
+def _even(vectors: FloatArray) -> Floats:
+    """Rows of an even length: a zero at the end changes no inner product."""
+    if vectors.shape[1] % 2:
+        vectors = np.pad(vectors, ((0, 0), (0, 1)))
+    return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtraError("faiss-cpu", "search", "An approximate index") from error
+    return faiss

@@ -1,0 +1,159 @@
+"""Connections to a store's file: as many for reading as are in use at once, and one for writing."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dartboard.errors import StoreError
+from dartboard.stores.embedded.faults import in_our_words
+from dartboard.stores.embedded.filter_sql import install_functions
+from dartboard.stores.embedded.locking import WriterLock
+
+_BUSY_SECONDS = 10
+_CACHE_KIB = 64 * 1024
+_CHECKPOINT_PAGES = 2000
+_NO_READING_ALONE = frozenset(
+    {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
+)
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection with ``mode`` ro or rw; transactions begin and end where the code says so."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing; on read-only media the file is taken as it lies there."""
+    try:
+        return connect(path, "ro")
+    except sqlite3.OperationalError as error:
+        log = path.with_name(f"{path.name}-wal")
+        with suppress(OSError):
+            if error.sqlite_errorcode & 0xFF in _NO_READING_ALONE and not (
+                log.exists() and log.stat().st_size
+            ):
+                return connect(path, "ro&immutable=1")
+        raise
+
+
+class Connections:
+    """What a store reads and writes through; usable from several threads, and after a fork."""
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self.path = path
+        self.read_only = read_only
+        self.lock = WriterLock(path)
+        self._idle: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        self._guard = threading.Lock()
+        self._writing = threading.RLock()
+        self._process = os.getpid()
+        self._closed = False
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one state of the store, whatever is written meanwhile."""
+        with in_our_words(self.path):
+            connection = self._borrow()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: what is done in it is kept when it ends, on disk, or not at all."""
+        if self.read_only:
+            raise StoreError(f"{self.path} was opened with read_only=True: open it without to change it")
+        with self._writing, in_our_words(self.path):
+            connection = self._writer_connection()
+            self.lock.take()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def may_write(self) -> Iterator[bool]:
+        """Whether derived files may be written now; the lock is held meanwhile, and no longer than before."""
+        with self._writing:
+            held = self.lock.held
+            try:
+                if self.read_only:
+                    yield False
+                    return
+                try:
+                    self.lock.take()
+                except StoreError:
+                    yield False
+                    return
+                yield True
+            finally:
+                if not held:
+                    self.lock.release()
+
+    def close(self) -> None:
+        """Close all; the last one to close moves the log into the file."""
+        with self._writing, self._guard:
+            self._closed = True
+            for connection in (*self._idle, *([self._writer] if self._writer else [])):
+                connection.close()
+            self._idle, self._writer = [], None
+            self.lock.release()
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._guard:
+            self._check_open()
+            if self._idle:
+                return self._idle.pop()
+        connection = connect_for_reading(self.path)
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        install_functions(connection)
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        with self._guard:
+            if self._closed or self._process != os.getpid():
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _writer_connection(self) -> sqlite3.Connection:
+        with self._guard:
+            self._check_open()
+            if self._writer is None:
+                self._writer = connect(self.path, "rw")
+                self._writer.execute("PRAGMA synchronous = FULL")
+                self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+                self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+                install_functions(self._writer)
+            return self._writer
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():  # SQLite connections must not cross a fork
+            self._idle, self._writer, self._process = [], None, os.getpid()
+        if self._closed:
+            raise StoreError(f"{self.path} was closed: open it again")

@@ -1,0 +1,223 @@
+"""Files beside the store that only repeat what it holds: indexes, in ``<file>.derived/``.
+
+Each index is a folder under a name that is never used twice. The store itself keeps, in its table
+``derived``, which folder counts, for which revision, with which settings, and the size and SHA-256 of its
+files: a file that was cut, changed or put there by somebody else does not match, and is not parsed. What
+does not match is built again; what cannot be written (a full disk, a read-only one) stays in memory.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dartboard.errors import StoreError
+from dartboard.stores.embedded.connections import Connections
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+_OURS = re.compile(r"\d+-[a-z]+-[0-9a-f]{16}")
+_BLOCK = 1 << 22
+_DRAFT = "draft-"
+_DRAFT_SECONDS = 24 * 3600.0
+
+
+class Damaged(Exception):
+    """A derived file that cannot be used; never leaves the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artefact:
+    """An index on disk that the store vouches for."""
+
+    folder: Path
+    revision: int
+    last_row: int
+    about: Mapping[str, Any]
+    files: Mapping[str, tuple[int, str]]
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a sealed file, if they are the ones that were written."""
+        size, digest = self._seal(name)
+        try:
+            data = (self.folder / name).read_bytes()
+        except OSError as error:
+            raise Damaged(f"{name}: {error}") from error
+        if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
+            raise Damaged(f"{name} does not match its checksum")
+        return data
+
+    def _seal(self, name: str) -> tuple[int, str]:
+        if name not in self.files:
+            raise Damaged(f"{name} is missing")
+        return self.files[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What is said of an index when it is saved; ``sealed`` names the files that are checked as a whole."""
+
+    kind: str
+    revision: int
+    last_row: int
+    settings: Mapping[str, Any]
+    about: Mapping[str, Any]
+    sealed: Sequence[str]
+
+
+class DerivedFiles:
+    """The derived folder of one store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        path = connections.path
+        self.folder = path.with_name(f"{path.name}.derived")
+
+    def find(
+        self, connection: sqlite3.Connection, collection: int, kind: str, settings: Mapping[str, Any]
+    ) -> Artefact | None:
+        """The index of this kind, made with these settings, that the store knows; it may be stale."""
+        row = connection.execute(
+            "SELECT folder, revision, stamp FROM derived WHERE collection = ? AND kind = ?",
+            (collection, kind),
+        ).fetchone()
+        if row is None or not _OURS.fullmatch(row[0]):
+            return None
+        try:
+            stamp = json.loads(row[2])
+            if stamp["format"] != FORMAT or stamp["settings"] != json.loads(json.dumps(settings)):
+                return None
+            files = {name: (int(size), str(digest)) for name, (size, digest) in stamp["files"].items()}
+            return Artefact(
+                folder=self.folder / row[0],
+                revision=int(row[1]),
+                last_row=int(stamp["last_row"]),
+                about=stamp["about"],
+                files=files,
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @contextmanager
+    def draft(self, collection: int, kind: str) -> Iterator[Path | None]:
+        """A new folder to write an index into, gone afterwards unless it was kept; None where none can be."""
+        slug = re.sub("[^a-z].*", "", kind)
+        folder = self.folder / f"{_DRAFT}{collection}-{slug}-{secrets.token_hex(8)}"
+        if self._connections.read_only or not _made(folder):
+            yield None
+            return
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def keep(self, collection: int, draft: Path, stamp: Stamp) -> None:
+        """Vouch for what was written to a draft; where that cannot be now, it is left as it is."""
+        final = draft.with_name(draft.name.removeprefix(_DRAFT))
+        try:
+            files = {name: _sealed(draft / name) for name in stamp.sealed}
+            with self._connections.may_write() as allowed:
+                if not allowed:
+                    return
+                draft.rename(final)
+                with self._connections.writing() as connection:
+                    _remember(connection, collection, final.name, stamp, files)
+                self.sweep()
+        except (OSError, StoreError) as error:
+            shutil.rmtree(final, ignore_errors=True)
+            logger.warning("%s: an index is not kept: %s", self.folder, error)
+
+    def sweep(self) -> None:
+        """Remove folders that the store does not vouch for; only with the right to write."""
+        if not self.folder.is_dir():
+            return
+        with self._connections.reading() as connection:
+            known = {folder for (folder,) in connection.execute("SELECT folder FROM derived")}
+        for path in self.folder.iterdir():
+            if path.name.startswith(_DRAFT):
+                stray = _age(path) > _DRAFT_SECONDS
+            else:
+                stray = bool(_OURS.fullmatch(path.name)) and path.name not in known
+            if stray:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def bytes_of(self, connection: sqlite3.Connection, collection: int) -> int:
+        """What the collection's derived files take on disk."""
+        rows = connection.execute("SELECT folder FROM derived WHERE collection = ?", (collection,))
+        folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(folder)]
+        return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
+def _made(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        logger.warning("%s cannot be written, indexes are kept in memory: %s", folder.parent, error)
+        return False
+    return True
+
+
+def _remember(
+    connection: sqlite3.Connection,
+    collection: int,
+    folder: str,
+    stamp: Stamp,
+    files: Mapping[str, tuple[int, str]],
+) -> None:
+    """Write the stamp into the store, unless an index of a later revision stands there."""
+    text = {
+        "format": FORMAT,
+        "last_row": stamp.last_row,
+        "settings": stamp.settings,
+        "about": stamp.about,
+        "files": files,
+    }
+    connection.execute(
+        "INSERT INTO derived SELECT :collection, :kind, :folder, :revision, :stamp "
+        "WHERE EXISTS (SELECT 1 FROM collections WHERE key = :collection) "
+        "ON CONFLICT DO UPDATE SET folder = excluded.folder, revision = excluded.revision, "
+        "stamp = excluded.stamp WHERE excluded.revision >= derived.revision",
+        {
+            "collection": collection,
+            "kind": stamp.kind,
+            "folder": folder,
+            "revision": stamp.revision,
+            "stamp": json.dumps(text),
+        },
+    )
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until a file's bytes are on disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _sealed(path: Path) -> tuple[int, str]:
+    flush_to_disk(path)
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return path.stat().st_size, digest.hexdigest()

@@ -1,0 +1,189 @@
+"""Filters as SQL over the JSON of the metadata, with the meaning that ``Filter.matches`` gives them.
+
+Each leaf asks for the JSON type first, so that values of different types never meet. Two things are left
+to Python, through a function that SQLite calls for the rows in question: numbers with a fraction, since
+SQLite's reading of decimals is not always the nearest double, and fields whose names JSON has to escape.
+"""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from dartboard.stores.filters import (
+    And,
+    Compare,
+    Equal,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Value,
+    filter_from_json,
+    filter_to_json,
+)
+
+_LARGEST = 2**53
+"""Whole numbers in metadata lie within ±2**53."""
+_FUNCTION = "dartboard_matches"
+
+_LONGEST_SQL = 100_000
+"""Longer conditions are left to Python as a whole: SQLite limits length and depth."""
+
+Parameters = dict[str, str | int]
+
+
+def filter_sql(where: Filter, column: str = "metadata") -> tuple[str, Parameters]:
+    """An SQL condition on a column of JSON objects, and its named parameters (``f0``, ``f1``, …)."""
+    writer = _Writer(column)
+    condition = writer.write(where)
+    if len(condition) > _LONGEST_SQL:
+        writer = _Writer(column)
+        condition = writer.in_python(where)
+    return condition, writer.parameters
+
+
+def install_functions(connection: sqlite3.Connection) -> None:
+    """Let SQL on this connection call what :func:`filter_sql` leaves to Python."""
+    connection.create_function(_FUNCTION, 2, _matches, deterministic=True)
+
+
+@lru_cache(maxsize=256)
+def _leaf(text: str) -> Filter:
+    return filter_from_json(json.loads(text))
+
+
+def _matches(metadata: str, leaf: str) -> bool:
+    parsed: Mapping[str, Any] = json.loads(metadata)
+    return _leaf(leaf).matches(parsed)
+
+
+class _Writer:
+    def __init__(self, column: str) -> None:
+        self.parameters: Parameters = {}
+        self._column = column
+
+    def write(self, where: Filter) -> str:
+        match where:
+            case And(parts):
+                return self._joined(parts, "AND", "1")
+            case Or(parts):
+                return self._joined(parts, "OR", "0")
+            case Not(part):
+                return f"(NOT {self.write(part)})"
+            case Exists(field) if _is_plain(field):
+                return f"(coalesce({self._type(field)}, 'null') <> 'null')"
+            case Equal(field, value) if _is_plain(field):
+                return self._one_of(where, field, (value,))
+            case In(field, values) if _is_plain(field):
+                return self._one_of(where, field, values)
+            case Compare(field, _, _) if _is_plain(field):
+                return self._range(where)
+            case _:
+                return self.in_python(where)
+
+    def in_python(self, where: Filter) -> str:
+        """Leave a part to :func:`_matches`."""
+        return f"{_FUNCTION}({self._column}, {self._mark(json.dumps(filter_to_json(where)))})"
+
+    def _joined(self, parts: tuple[Filter, ...], sign: str, of_none: str) -> str:
+        """The parts, halved again and again, so that SQLite's tree stays flat."""
+        if not parts:
+            return of_none
+        if len(parts) == 1:
+            return self.write(parts[0])
+        half = len(parts) // 2
+        left, right = (self._joined(part, sign, of_none) for part in (parts[:half], parts[half:]))
+        return f"({left} {sign} {right})"
+
+    def _one_of(self, where: Filter, field: str, values: tuple[Value, ...]) -> str:
+        """The field is one of the values, or a list that holds one."""
+        if not values:
+            return "0"
+        numeric = any(isinstance(value, (int, float)) for value in values)
+        python = f"WHEN 'real' THEN {self.in_python(where)}" if numeric else "WHEN 'real' THEN 0"
+        members = f"json_each({self._column}, {self._mark(_path(field))}) AS member"
+        alone = f"{self._equals(self._value(field), values)} {python}"
+        inside = f"CASE member.type {self._equals('member.value', values)} {python} ELSE 0 END"
+        listed = f"EXISTS (SELECT 1 FROM {members} WHERE {inside})"  # noqa: S608 - values are parameters
+        return f"(CASE {self._type(field)} {alone} WHEN 'array' THEN {listed} ELSE 0 END)"
+
+    def _equals(self, found: str, values: tuple[Value, ...]) -> str:
+        """The branches of a CASE over JSON types."""
+        texts, numbers, truths = _by_type(values)
+        branches = [f"WHEN '{truth}' THEN 1" for truth in truths]
+        if texts:
+            branches.append(f"WHEN 'text' THEN {found} IN {self._set(texts)}")
+        if numbers:
+            branches.append(f"WHEN 'integer' THEN {found} IN {self._set(numbers)}")
+        return " ".join(branches)
+
+    def _range(self, where: Compare) -> str:
+        if isinstance(where.value, str):
+            if not _is_text(where.value):
+                return self.in_python(where)
+            branches = (
+                f"WHEN 'text' THEN {self._value(where.field)} {where.operator} {self._mark(where.value)}"
+            )
+        else:
+            operator, number = _whole_bound(where.operator, where.value)
+            branches = (
+                f"WHEN 'integer' THEN {self._value(where.field)} {operator} {self._mark(number)} "
+                f"WHEN 'real' THEN {self.in_python(where)}"
+            )
+        return f"(CASE {self._type(where.field)} {branches} ELSE 0 END)"
+
+    def _type(self, field: str) -> str:
+        return f"json_type({self._column}, {self._mark(_path(field))})"
+
+    def _value(self, field: str) -> str:
+        return f"json_extract({self._column}, {self._mark(_path(field))})"
+
+    def _set(self, values: list[str] | list[int]) -> str:
+        if len(values) == 1:
+            return f"({self._mark(values[0])})"
+        return f"(SELECT value FROM json_each({self._mark(json.dumps(values))}))"  # noqa: S608
+
+    def _mark(self, value: str | int) -> str:
+        name = f"f{len(self.parameters)}"
+        self.parameters[name] = value
+        return f":{name}"
+
+
+def _by_type(values: tuple[Value, ...]) -> tuple[list[str], list[int], list[str]]:
+    """Texts, whole numbers that metadata can hold, and truth values as JSON names their types."""
+    texts = [value for value in values if isinstance(value, str) and _is_text(value)]
+    truths = sorted({str(value).lower() for value in values if isinstance(value, bool)})
+    numbers = [
+        int(value)
+        for value in values
+        if isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and value == int(value)
+        and abs(value) <= _LARGEST
+    ]
+    return texts, numbers, truths
+
+
+def _path(field: str) -> str:
+    return f'$."{field}"'
+
+
+def _whole_bound(operator: str, value: int | float) -> tuple[str, int]:
+    """The same range for whole numbers within ±2**53, with a whole bound that SQLite can hold."""
+    below = int(value // 1)
+    if value != below:  # n < 2.5 is n <= 2, and n > 2.5 is n > 2
+        operator = "<=" if operator in ("<", "<=") else ">"
+    return operator, max(-_LARGEST - 1, min(_LARGEST + 1, below))
+
+
+def _is_plain(field: str) -> bool:
+    """Whether JSON and SQLite's paths both spell the name as it is."""
+    return field.isprintable() and not set(field) & {'"', "\\"} and _is_text(field)
+
+
+def _is_text(value: str) -> bool:
+    """Whether the text can be written as UTF-8; half a surrogate pair cannot, and equals nothing stored."""
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)

@@ -1,0 +1,62 @@
+"""One writer at a time: a lock beside the store that dies with the process that holds it."""
+
+import os
+from pathlib import Path
+
+from dartboard.errors import StoreError, StoreLockedError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: SQLite's own locks remain
+    fcntl = None  # type: ignore[assignment]
+
+
+class WriterLock:
+    """Held from the first write until the store is closed; a forked child does not hold it."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._path = store.with_name(f"{store.name}.lock")
+        self._file: int | None = None
+        self._process = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the lock through this object."""
+        if self._file is not None and self._process != os.getpid():
+            os.close(self._file)  # the parent's copy goes on holding it
+            self._file = None
+        return self._file is not None
+
+    def take(self) -> None:
+        """Take the lock, or say who is in the way."""
+        if self.held:
+            return
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(
+                f"{self._store} cannot be written: no lock file can be made beside it ({error.strerror}). "
+                "Open it with read_only=True, or make the folder writable"
+            ) from error
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            raise locked(self._store) from error
+        self._file, self._process = file, os.getpid()
+
+    def release(self) -> None:
+        """Let others write; releasing twice does nothing."""
+        if self.held and self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def locked(store: Path) -> StoreLockedError:
+    """The error for a store that somebody else is writing to."""
+    return StoreLockedError(
+        f"{store} is being written by another process (or another open store in this one): wait until it "
+        "has finished or closes the store. Reading is possible all the while"
+    )

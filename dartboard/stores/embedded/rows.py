@@ -1,0 +1,251 @@
+"""Records to rows of the tables and back."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import StoreFormatError
+from dartboard.stores.embedded.filter_sql import filter_sql
+from dartboard.stores.embedded.schema import ROW_TABLES
+from dartboard.stores.filters import Filter
+from dartboard.stores.records import Record, SparseVector
+from dartboard.types import FloatArray
+
+Rows = npt.NDArray[np.int64]
+_GONE_KEPT = 10_000
+_RECORDS = "SELECT row, id, metadata, text, embedding FROM records JOIN contents USING (row)"
+_LISTED = "(SELECT value FROM json_each(:listed))"
+
+
+def write_records(connection: sqlite3.Connection, collection: int, records: Iterable[Record]) -> None:
+    """Replace or add the records; of equal ids the last one counts."""
+    last = {record.id: record for record in records}
+    if not last:
+        return
+    replaced = rows_of_ids(connection, collection, list(last))
+    revision = raise_revision(connection, collection, len(last) - len(replaced))
+    if replaced:
+        remove_rows(connection, collection, revision, replaced)
+    (first,) = connection.execute("SELECT next_row FROM counters").fetchone()
+    connection.execute("UPDATE counters SET next_row = ?", (first + len(last),))
+    numbered = list(enumerate(last.values(), start=first))
+    connection.executemany(
+        "INSERT INTO records VALUES (?, ?, ?, ?)",
+        ((row, collection, record.id, _json(record.metadata)) for row, record in numbered),
+    )
+    connection.executemany(
+        "INSERT INTO contents VALUES (?, ?, ?)",
+        ((row, _packed(record.embedding), record.text) for row, record in numbered),
+    )
+    connection.executemany(
+        "INSERT INTO vectors VALUES (?, ?, ?)",
+        ((row, name, _packed(vector)) for row, record in numbered for name, vector in record.vectors.items()),
+    )
+    connection.executemany(
+        "INSERT INTO sparse VALUES (?, ?, ?, ?)",
+        (
+            (row, name, vector.terms.astype("<i4").tobytes(), _packed(vector.weights))
+            for row, record in numbered
+            for name, vector in record.sparse.items()
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO blobs VALUES (?, ?, ?)",
+        ((row, name, bytes(data)) for row, record in numbered for name, data in record.blobs.items()),
+    )
+
+
+def raise_revision(connection: sqlite3.Connection, collection: int, more: int) -> int:
+    """Note that the collection changes, and by how many records; the new revision."""
+    (revision,) = connection.execute(
+        "UPDATE collections SET revision = revision + 1, records = records + ? WHERE key = ? "
+        "RETURNING revision",
+        (more, collection),
+    ).fetchone()
+    return int(revision)
+
+
+def remove_rows(connection: sqlite3.Connection, collection: int, revision: int, rows: Sequence[int]) -> None:
+    """Delete the rows everywhere, and note them as gone for the indexes; an old log is cut off."""
+    listed = {"listed": json.dumps(list(rows))}
+    for table in ROW_TABLES:
+        connection.execute(f"DELETE FROM {table} WHERE row IN {_LISTED}", listed)  # noqa: S608 - our names
+    connection.executemany("INSERT INTO gone VALUES (?, ?, ?)", ((collection, revision, row) for row in rows))
+    (noted,) = connection.execute("SELECT count(*) FROM gone WHERE collection = ?", (collection,)).fetchone()
+    (left,) = connection.execute("SELECT records FROM collections WHERE key = ?", (collection,)).fetchone()
+    if noted > max(_GONE_KEPT, left):
+        connection.execute("DELETE FROM gone WHERE collection = ?", (collection,))
+        connection.execute("UPDATE collections SET floor = revision WHERE key = ?", (collection,))
+
+
+def rows_of_ids(connection: sqlite3.Connection, collection: int, ids: Sequence[str]) -> list[int]:
+    """The rows of the ids that exist, in no order."""
+    found = connection.execute(
+        f"SELECT row FROM records WHERE collection = :collection AND id IN {_LISTED}",  # noqa: S608
+        {"collection": collection, "listed": json.dumps(ids)},
+    )
+    return [row for (row,) in found]
+
+
+def rows_that_match(connection: sqlite3.Connection, collection: int, where: Filter) -> Rows:
+    """The rows whose metadata match, rising."""
+    condition, parameters = filter_sql(where)
+    found = connection.execute(
+        f"SELECT row FROM records WHERE collection = :collection AND {condition} ORDER BY row",  # noqa: S608
+        {"collection": collection, **parameters},
+    )
+    return np.fromiter((row for (row,) in found), dtype=np.int64)
+
+
+def gone_since(connection: sqlite3.Connection, collection: int, revision: int) -> Rows:
+    """The rows that were deleted or replaced after a revision, rising."""
+    found = connection.execute(
+        "SELECT row FROM gone WHERE collection = ? AND revision > ? ORDER BY row", (collection, revision)
+    )
+    return np.fromiter((row for (row,) in found), dtype=np.int64)
+
+
+def ids_of_rows(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, str]:
+    """The id of each row that exists."""
+    return dict(
+        connection.execute(
+            f"SELECT row, id FROM records WHERE row IN {_LISTED}",  # noqa: S608
+            {"listed": json.dumps(rows)},
+        )
+    )
+
+
+def read_records(
+    connection: sqlite3.Connection, collection: int, ids: Sequence[str], blobs: Sequence[str]
+) -> dict[str, Record]:
+    """The records that exist, without further vectors, and with the bytes that are named."""
+    found = connection.execute(
+        f"{_RECORDS} WHERE collection = :collection AND id IN {_LISTED}",
+        {"collection": collection, "listed": json.dumps(ids)},
+    ).fetchall()
+    data = _further(connection, "blobs", [row for row, *_ in found], blobs) if blobs else {}
+    return {
+        id: Record(
+            id,
+            text,
+            _floats(embedding),
+            json.loads(metadata),
+            blobs=dict(data.get(row, ())),
+        )
+        for row, id, metadata, text, embedding in found
+    }
+
+
+def read_batches(
+    connection: sqlite3.Connection, collection: int, where: Filter | None, size: int
+) -> Iterator[list[Record]]:
+    """Whole records by rising id, in batches."""
+    condition, parameters = ("1", {}) if where is None else filter_sql(where)
+    query = (
+        f"{_RECORDS} WHERE collection = :collection AND id > :after AND {condition} ORDER BY id LIMIT :size"
+    )
+    after = ""
+    while found := connection.execute(
+        query, {"collection": collection, "after": after, "size": size, **parameters}
+    ).fetchall():
+        yield _whole(connection, found)
+        after = found[-1][1]
+
+
+def _whole(connection: sqlite3.Connection, found: list[Any]) -> list[Record]:
+    rows = [row for row, *_ in found]
+    vectors, sparse, blobs = (_further(connection, table, rows) for table in ("vectors", "sparse", "blobs"))
+    return [
+        Record(
+            id,
+            text,
+            _floats(embedding),
+            json.loads(metadata),
+            vectors={name: _floats(data) for name, data in vectors.get(row, ())},
+            sparse={
+                name: SparseVector(np.frombuffer(terms, "<i4"), _floats(weights))
+                for name, terms, weights in sparse.get(row, ())
+            },
+            blobs=dict(blobs.get(row, ())),
+        )
+        for row, id, metadata, text, embedding in found
+    ]
+
+
+def _further(
+    connection: sqlite3.Connection, table: str, rows: Sequence[int], names: Sequence[str] | None = None
+) -> dict[int, list[Any]]:
+    """What a table of named fields holds for the rows: of each row its tuples without the row."""
+    condition, parameters = "1", {"listed": json.dumps(rows)}
+    if names is not None:
+        condition = "name IN (SELECT value FROM json_each(:names))"
+        parameters["names"] = json.dumps(list(names))
+    found: dict[int, list[Any]] = {}
+    query = f"SELECT * FROM {table} WHERE row IN {_LISTED} AND {condition}"  # noqa: S608 - our names
+    for row, *fields in connection.execute(query, parameters):
+        found.setdefault(row, []).append(fields)
+    return found
+
+
+def stream_vectors(
+    connection: sqlite3.Connection,
+    collection: int,
+    field: str | None,
+    dimension: int,
+    *,
+    after: int = 0,
+    block: int = 4096,
+) -> Iterator[tuple[Rows, FloatArray]]:
+    """Rows beyond ``after``, rising, and their vectors, ``(m, d)`` float32, block by block."""
+    if field is None:
+        query = "SELECT row, embedding FROM records JOIN contents USING (row) "
+    else:
+        query = "SELECT row, data FROM records JOIN vectors USING (row) "
+    query += "WHERE collection = :collection AND row > :after"
+    query += " ORDER BY row" if field is None else " AND field = :field ORDER BY row"
+    cursor = connection.execute(query, {"collection": collection, "after": after, "field": field})
+    while found := cursor.fetchmany(block):
+        joined = b"".join(data for _, data in found)
+        if len(joined) != 4 * dimension * len(found):
+            raise StoreFormatError(
+                f"vectors of a length other than {dimension} are stored: the file is damaged"
+            )
+        matrix = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
+        yield np.fromiter((row for row, _ in found), np.int64, len(found)), matrix
+
+
+def stream_texts(connection: sqlite3.Connection, collection: int) -> Iterator[tuple[int, str]]:
+    """Rows and texts by rising id."""
+    yield from connection.execute(
+        "SELECT row, text FROM records JOIN contents USING (row) WHERE collection = ? ORDER BY id",
+        (collection,),
+    )
+
+
+def stream_sparse(
+    connection: sqlite3.Connection, collection: int, field: str
+) -> Iterator[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.float32]]]:
+    """Rows, terms and weights by rising id."""
+    found = connection.execute(
+        "SELECT row, terms, weights FROM records JOIN sparse USING (row) "
+        "WHERE collection = ? AND field = ? ORDER BY id",
+        (collection, field),
+    )
+    for row, terms, weights in found:
+        yield row, np.frombuffer(terms, "<i4"), np.frombuffer(weights, "<f4")
+
+
+def _packed(values: FloatArray) -> bytes:
+    return values.astype("<f4", copy=False).tobytes()
+
+
+def _floats(data: bytes) -> FloatArray:
+    return np.frombuffer(data, "<f4").astype(np.float32)
+
+
+def _json(metadata: dict[str, Any]) -> str:
+    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))

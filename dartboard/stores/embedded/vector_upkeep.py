@@ -1,0 +1,254 @@
+"""Keep the vectors of one field ready for searching: load them, bring them up to date, build them anew."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
+from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
+from dartboard.stores.embedded.revisions import Outdated, Revision
+from dartboard.stores.embedded.rows import Rows, gone_since, stream_vectors
+from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, RowWriter
+from dartboard.stores.embedded.vectors import VectorState
+from dartboard.stores.records import Metric
+from dartboard.types import FloatArray
+
+logger = logging.getLogger(__name__)
+
+_MATRIX, _ROWS, _INDEX = "vectors.f32", "rows.bin", "index.faiss"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOfVectors:
+    """Which vectors: the embedding (``field`` None) or a further field of a collection."""
+
+    collection: int
+    field: str | None
+    dimension: int
+    metric: Metric
+
+    @property
+    def kind(self) -> str:
+        """The name of its derived files."""
+        return "vectors" if self.field is None else f"vectors:{self.field}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What derived files must agree with."""
+        return {"dimension": self.dimension, "metric": self.metric}
+
+
+class VectorUpkeep:
+    """The latest state of one field, made when a search first needs it."""
+
+    def __init__(self, vectors: FieldOfVectors, derived: DerivedFiles, tuning: Tuning) -> None:
+        self._field = vectors
+        self._derived = derived
+        self._tuning = tuning
+        self._state: VectorState | None = None
+        self._lock = threading.Lock()
+        self._warned = False
+
+    def current(self, connection: sqlite3.Connection, revision: Revision) -> VectorState:
+        """The vectors at a revision that the connection sees; never older than what was asked before."""
+        with self._lock:
+            state = self._state or self._load(connection, revision)
+            if state is not None and state.revision > revision.number:
+                raise Outdated
+            if state is not None and state.revision < revision.floor:
+                state = None
+            if state is not None:
+                state = self._advance(state, connection, revision)
+            if state is None:
+                state = self._build(connection, revision)
+            self._state = state
+            return state
+
+    def forget(self) -> None:
+        """Drop what is in memory, for example because a file under it is damaged."""
+        with self._lock:
+            self._state = None
+
+    def save(self, connection: sqlite3.Connection, revision: Revision) -> None:
+        """Leave files behind from which the next process can start quickly."""
+        state = self.current(connection, revision)
+        if len(state.rows) + len(state.tail_rows) < self._tuning.files_from:
+            return
+        stored = self._load(connection, revision)
+        if stored is None or not revision.floor <= stored.revision:
+            changes = None
+        else:
+            changes = self._advance(stored, connection, revision, fold=False).changes
+        if changes is None or self._tuning.too_much(changes, len(stored.rows) if stored else 0):
+            rebuilt = self._build(connection, revision)
+            with self._lock:
+                self._state = rebuilt
+
+    def describe(self) -> dict[str, Any]:
+        """The state in memory, if there is one."""
+        return {} if self._state is None else self._state.describe()
+
+    def _advance(
+        self, state: VectorState, connection: sqlite3.Connection, revision: Revision, *, fold: bool = True
+    ) -> VectorState:
+        """Add what was written since, mask what was deleted; fold or build anew where that is much."""
+        if state.revision == revision.number:
+            return state
+        gone = gone_since(connection, self._field.collection, state.revision)
+        parts = list(self._stream(connection, after=state.last_row))
+        rows, vectors, longest = _joined(parts, self._field.dimension)
+        state = state.followed_by(
+            revision=revision.number,
+            last_row=revision.last_row,
+            gone=gone,
+            new_rows=rows,
+            new=vectors,
+            longest=longest,
+        )
+        size = len(state.rows) + len(state.tail_rows) - state.dead
+        if not fold or not self._tuning.too_much(state.changes, len(state.rows)):
+            return state
+        if self._approximate(size):
+            return self._build(connection, revision)
+        return state.folded()
+
+    def _load(self, connection: sqlite3.Connection, revision: Revision) -> VectorState | None:
+        """The state as it lies on disk, if it is whole and not too old."""
+        found = self._derived.find(connection, self._field.collection, self._field.kind, self._field.settings)
+        if found is None or not revision.floor <= found.revision <= revision.number:
+            return None
+        try:
+            return self._read(found)
+        except Damaged as damage:
+            logger.warning("%s will be built again: %s", found.folder, damage)
+            return None
+
+    def _read(self, found: Artefact) -> VectorState | None:
+        count = int(found.about["count"])
+        approximate = self._approximate(count)
+        if approximate and not found.about["approximate"]:
+            return None
+        data = found.read(_ROWS)
+        rows = np.frombuffer(data, "<i8", count)
+        checksums: Checksums = np.frombuffer(data, "<u4", offset=8 * count)
+        vectors = FileRows(found.folder / _MATRIX, (count, self._field.dimension), checksums)
+        index = None
+        if approximate:
+            try:
+                index = ApproximateIndex.from_bytes(found.read(_INDEX))
+            except (RuntimeError, ValueError, TypeError) as error:  # of another version of FAISS
+                raise Damaged(f"{_INDEX}: {error}") from error
+        return VectorState(
+            revision=found.revision,
+            last_row=found.last_row,
+            rows=rows,
+            vectors=vectors,
+            longest=float(found.about["longest"]),
+            index=index,
+            tail_rows=np.zeros(0, np.int64),
+            tail=np.zeros((0, self._field.dimension), np.float32),
+        )
+
+    def _build(self, connection: sqlite3.Connection, revision: Revision) -> VectorState:
+        """From the store itself: into files where they pay and can be written, else in memory."""
+        if revision.records >= self._tuning.files_from:
+            with self._derived.draft(self._field.collection, self._field.kind) as folder:
+                if folder is not None:
+                    try:
+                        return self._build_files(connection, revision, folder)
+                    except OSError as error:
+                        logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
+        parts = list(self._stream(connection))
+        rows, vectors, longest = _joined(parts, self._field.dimension)
+        del parts
+        return self._finished(revision, rows, MemoryRows(vectors), longest)
+
+    def _build_files(self, connection: sqlite3.Connection, revision: Revision, folder: Path) -> VectorState:
+        writer = RowWriter(folder / _MATRIX, self._field.dimension)
+        numbers, longest = [np.zeros(0, np.int64)], 0.0
+        try:
+            for rows, vectors, length in self._stream(connection):
+                writer.add(vectors)
+                numbers.append(rows)
+                longest = max(longest, length)
+            on_disk = writer.finish()
+        finally:
+            writer.abandon()
+        rows = np.concatenate(numbers)
+        state = self._finished(revision, rows, on_disk, longest)
+        sealed = [_ROWS]
+        (folder / _ROWS).write_bytes(rows.astype("<i8").tobytes() + writer.checksums.astype("<u4").tobytes())
+        if state.index is not None:
+            (folder / _INDEX).write_bytes(state.index.to_bytes())
+            sealed.append(_INDEX)
+        flush_to_disk(folder)
+        self._derived.keep(
+            self._field.collection,
+            folder,
+            Stamp(
+                kind=self._field.kind,
+                revision=revision.number,
+                last_row=revision.last_row,
+                settings=self._field.settings,
+                about={"count": rows.size, "longest": longest, "approximate": state.index is not None},
+                sealed=sealed,
+            ),
+        )
+        return state
+
+    def _finished(
+        self, revision: Revision, rows: Rows, vectors: MemoryRows | FileRows, longest: float
+    ) -> VectorState:
+        return VectorState(
+            revision=revision.number,
+            last_row=revision.last_row,
+            rows=rows,
+            vectors=vectors,
+            longest=longest,
+            index=ApproximateIndex.build(vectors) if self._approximate(rows.size) else None,
+            tail_rows=np.zeros(0, np.int64),
+            tail=np.zeros((0, self._field.dimension), np.float32),
+        )
+
+    def _approximate(self, count: int) -> bool:
+        if not count or count < self._tuning.approximate_from:
+            return False
+        if faiss_is_there():
+            return True
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "%d vectors are compared one by one: pip install 'dartboard[search]' makes this faster", count
+            )
+        return False
+
+    def _stream(
+        self, connection: sqlite3.Connection, *, after: int = 0
+    ) -> Iterator[tuple[Rows, Floats, float]]:
+        """Rows, vectors as they are compared, and the largest length among them."""
+        field = self._field
+        for rows, vectors in stream_vectors(
+            connection, field.collection, field.field, field.dimension, after=after
+        ):
+            if field.metric == "cosine":
+                yield rows, unit_rows(vectors), 1.0
+            else:
+                yield rows, vectors, _longest(vectors)
+
+
+def _longest(vectors: FloatArray) -> float:
+    return float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)).max())
+
+
+def _joined(parts: list[tuple[Rows, Floats, float]], dimension: int) -> tuple[Rows, Floats, float]:
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros((0, dimension), np.float32), 0.0
+    rows, vectors, lengths = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(vectors), max(lengths)

@@ -1,0 +1,156 @@
+"""What a search over one field of vectors works on: an index, what came after it, what went since.
+
+The main part is indexed once and stays as it is. Records written later stand in a tail that is compared
+whole; rows deleted or replaced since are masked. So answers are those of the store's revision at any time,
+and building anew waits until the changes are a good part of the whole.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dartboard.stores.ann import (
+    ApproximateIndex,
+    Floats,
+    Mask,
+    near_the_best,
+    precise_scores,
+    rounding_slack,
+)
+from dartboard.stores.embedded.rows import Rows
+from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.embedded.vector_file import FileRows, MemoryRows
+from dartboard.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VectorState:
+    """Vectors at one revision. ``rows`` rise; ``longest`` is the largest length of a vector."""
+
+    revision: int
+    last_row: int
+    rows: Rows
+    vectors: MemoryRows | FileRows
+    longest: float
+    index: ApproximateIndex | None = None
+    alive: Mask | None = None
+    tail_rows: Rows
+    tail: Floats
+
+    @property
+    def dead(self) -> int:
+        """How many rows of the main part are gone."""
+        return 0 if self.alive is None else int(self.alive.size - np.count_nonzero(self.alive))
+
+    @property
+    def changes(self) -> int:
+        """How much of it the main part does not know."""
+        return self.dead + len(self.tail_rows)
+
+    def followed_by(
+        self, *, revision: int, last_row: int, gone: Rows, new_rows: Rows, new: Floats, longest: float
+    ) -> "VectorState":
+        """The state at a later revision."""
+        alive = self.alive
+        doomed = positions_of(self.rows, gone)
+        if doomed.size:
+            alive = np.ones(self.rows.size, bool) if alive is None else alive.copy()
+            alive[doomed] = False
+        kept = ~np.isin(self.tail_rows, gone)
+        return replace(
+            self,
+            revision=revision,
+            last_row=last_row,
+            alive=alive,
+            tail_rows=np.concatenate([self.tail_rows[kept], new_rows]),
+            tail=np.concatenate([self.tail[kept], new]),
+            longest=max(self.longest, longest),
+        )
+
+    def folded(self) -> "VectorState":
+        """The same without a tail, in memory and without an index."""
+        main = self.vectors.whole()
+        rows = self.rows
+        if self.alive is not None:
+            main, rows = main[self.alive], rows[self.alive]
+        return replace(
+            self,
+            rows=np.concatenate([rows, self.tail_rows]),
+            vectors=MemoryRows(np.concatenate([main, self.tail])),
+            index=None,
+            alive=None,
+            tail_rows=self.tail_rows[:0],
+            tail=self.tail[:0],
+        )
+
+    def search(
+        self, query: FloatArray, k: int, allowed: Rows | None, *, exact: bool, tuning: Tuning
+    ) -> tuple[Rows, Floats]:
+        """Rows and scores of at least the ``k`` best, in no order."""
+        main = self._search_main(query, k, allowed, exact, tuning)
+        tail = self._search_tail(query, k, allowed)
+        rows = np.concatenate([self.rows[main], self.tail_rows[tail]])
+        vectors = np.concatenate([self.vectors.take(main), self.tail[tail]])
+        best = near_the_best(vectors @ query, k, rounding_slack(query.size, query, self.longest))
+        return rows[best], precise_scores(vectors[best], query)
+
+    def describe(self) -> dict[str, Any]:
+        """Kind and state of the index, for statistics."""
+        kind: dict[str, Any] = {"kind": "exact"} if self.index is None else self.index.describe()
+        return {**kind, "indexed": int(self.rows.size), "newer": len(self.tail_rows), "deleted": self.dead}
+
+    def _search_main(
+        self, query: FloatArray, k: int, allowed: Rows | None, exact: bool, tuning: Tuning
+    ) -> IntArray:
+        if not self.rows.size:
+            return np.zeros(0, np.intp)
+        places = None if allowed is None else positions_of(self.rows, allowed)
+        if places is None and self.alive is not None:
+            places = np.flatnonzero(self.alive)
+        few = allowed is not None and places is not None and places.size <= tuning.compare_up_to
+        if self.index is None or exact or few:
+            return self._compare(query, k, places)
+        return self._approximate(self.index, query, k, places)
+
+    def _compare(self, query: FloatArray, k: int, places: IntArray | None) -> IntArray:
+        slack = rounding_slack(query.size, query, self.longest)
+        if places is None:
+            return near_the_best(self.vectors.whole() @ query, k, slack)
+        if 3 * places.size > self.rows.size:
+            scores = (self.vectors.whole() @ query)[places]
+        else:
+            scores = self.vectors.take(places) @ query
+        return places[near_the_best(scores, k, slack)]
+
+    def _approximate(
+        self, index: ApproximateIndex, query: FloatArray, k: int, places: IntArray | None
+    ) -> IntArray:
+        """Look into more groups until enough are found; a filter thins them out, so it begins with more."""
+        mask, matching, wider = None, self.rows.size, 1
+        if places is not None:
+            mask = np.zeros(self.rows.size, bool)
+            mask[places] = True
+            matching = places.size
+            wider = 1 if 10 * matching > 9 * self.rows.size else 2
+        while True:
+            found = index.search(query, k, mask, wider=wider)
+            if found.size >= min(k, matching) or index.looks_everywhere(wider):
+                return found
+            wider *= 4
+
+    def _search_tail(self, query: FloatArray, k: int, allowed: Rows | None) -> IntArray:
+        slack = rounding_slack(query.size, query, self.longest)
+        if allowed is None:
+            return near_the_best(self.tail @ query, k, slack)
+        places = positions_of(self.tail_rows, allowed)
+        return places[near_the_best(self.tail[places] @ query, k, slack)]
+
+
+def positions_of(rows: Rows, wanted: Rows) -> IntArray:
+    """Where the wanted rows stand among rising rows; those that are not there are left out."""
+    if not rows.size or not wanted.size:
+        return np.zeros(0, np.intp)
+    at = np.minimum(np.searchsorted(rows, wanted), rows.size - 1)
+    found: IntArray = at[rows[at] == wanted]
+    return found

@@ -1,0 +1,96 @@
+"""Filters compiled to SQL mean what the filters themselves say."""
+
+import json
+import sqlite3
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dartboard.stores import parse_filter
+from dartboard.stores.embedded.filter_sql import filter_sql, install_functions
+from dartboard.stores.filters import And, Compare, Equal, Exists, In, Not, Or
+
+NAMES = st.sampled_from(
+    ["a", "b.c", "d e", 'q"u', "ba\\ck", "l\nine", "日本", "$", "[0]", "#", "a'b", "\u2028"]
+)
+TEXTS = st.sampled_from(
+    ["", "a", "b", "A", "ab", "ä", "日本", "🙂", "\uffff", '"', "\\", "\n", "1", "true", "null"]
+)
+NUMBERS = st.one_of(
+    st.integers(-3, 3),
+    st.sampled_from([2**53, -(2**53), 2**53 - 1, 0.1, 0.30000000000000004, 0.3, 1e300, -1e-300, -0.0]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-3, 3).map(lambda value: round(value, 1)),
+)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+RANGES = st.sampled_from(["<", "<=", ">", ">="])
+SCALARS = st.one_of(st.booleans(), TEXTS, NUMBERS)
+LISTS = st.lists(st.one_of(SCALARS, st.none(), st.lists(SCALARS, max_size=2)), max_size=4)
+OBJECTS = st.dictionaries(st.sampled_from(["a", "x"]), SCALARS, max_size=2)
+METADATA = st.dictionaries(NAMES, st.one_of(SCALARS, st.none(), LISTS, OBJECTS), max_size=6)
+BOUNDS = st.one_of(NUMBERS, st.sampled_from([10**30, -(10**30), 2**70 + 1, 2**63]))
+VALUES = st.one_of(st.booleans(), TEXTS, BOUNDS)
+LEAVES = st.one_of(
+    st.builds(Equal, NAMES, VALUES),
+    st.builds(In, NAMES, st.lists(VALUES, max_size=4).map(tuple)),
+    st.builds(Compare, NAMES, st.sampled_from(["<", "<=", ">", ">="]), st.one_of(TEXTS, BOUNDS)),
+    st.builds(Exists, NAMES),
+)
+FILTERS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.lists(inner, max_size=4).map(lambda parts: And(tuple(parts))),
+        st.lists(inner, max_size=4).map(lambda parts: Or(tuple(parts))),
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.fixture(scope="module")
+def database():
+    connection = sqlite3.connect(":memory:")
+    install_functions(connection)
+    yield connection
+    connection.close()
+
+
+def holds(database, where, metadata):
+    condition, parameters = filter_sql(where)
+    row = {**parameters, "m": json.dumps(metadata, ensure_ascii=False)}
+    (found,) = database.execute(f"SELECT {condition} FROM (SELECT :m AS metadata)", row).fetchone()
+    assert found in (0, 1), "a filter is true or false, never unknown"
+    return bool(found)
+
+
+@settings(max_examples=400, deadline=None)
+@given(where=FILTERS, metadata=METADATA)
+def test_sql_says_what_the_filter_says(database, where, metadata):
+    assert holds(database, where, metadata) == where.matches(metadata)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    number=st.floats(allow_nan=False, allow_infinity=False), operator=st.sampled_from(["<", "<=", ">", ">="])
+)
+def test_numbers_with_fractions_are_compared_exactly(database, number, operator):
+    assert holds(database, Equal("a", number), {"a": number})
+    assert holds(database, Compare("a", operator, number), {"a": number}) == ("=" in operator)
+
+
+def test_long_filters(database):
+    many = Or(tuple(Equal("a", number) for number in range(3000)))
+    assert holds(database, many, {"a": 2999}) and not holds(database, many, {"a": 3000})
+    listed = In("a", tuple(str(number) for number in range(60_000)))
+    assert holds(database, listed, {"a": ["x", "59999"]}) and not holds(database, listed, {"a": 59999})
+
+
+def test_half_a_surrogate_pair_matches_nothing(database):
+    for where in (Equal("a", "\ud800"), Compare("a", "<", "\ud800"), Equal("\udfff", 1)):
+        assert holds(database, where, {"a": "x"}) == where.matches({"a": "x"})
+
+
+def test_plain_filters_stay_in_sql():
+    condition, _ = filter_sql(parse_filter('lang = "en" and source exists and title > "x"'))
+    assert "dartboard_matches" not in condition
