@@ -27,7 +27,9 @@ from dartboard.embeddings.vectors import Vectors
 
 CACHE_VARIABLE = "DARTBOARD_CACHE"
 
-_PASSED_THROUGH = frozenset({"count_tokens", "description", "max_tokens", "token_vectors", "word_pieces"})
+_PASSED_THROUGH = frozenset(
+    {"count_tokens", "description", "max_tokens", "token_vectors", "tokens", "word_pieces"}
+)
 
 
 class CachedModel(TaskModel):

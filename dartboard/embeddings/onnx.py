@@ -172,6 +172,13 @@ class OnnxModel(BatchModel):
                 found[row] = unit_rows(states[_word_positions(encoding)])
         return [found[row] for row in range(len(listed))]
 
+    def tokens(
+        self, texts: str | Sequence[str], *, task: TaskType = TaskType.RETRIEVAL_DOCUMENT
+    ) -> list[list[str]]:
+        """The tokens that :meth:`token_vectors` gives vectors of, in its order."""
+        encodings = self._tokenize(check_texts(texts), task)
+        return [[encoding.tokens[at] for at in _word_positions(encoding)] for encoding in encodings]
+
     def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
         encodings = self._tokenize(texts, task)
         states = self._states(encodings)

@@ -1,1 +1,34 @@
 """Query → candidates: dense, BM25, ColBERT, learned sparse, several vectors, and their fusion."""
+
+from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever, Share
+from dartboard.retrievers.bm25 import BM25Retriever
+from dartboard.retrievers.catalogue import retriever_by_name
+from dartboard.retrievers.colbert import ColbertRetriever
+from dartboard.retrievers.dense import DenseRetriever
+from dartboard.retrievers.fitting import AlphaFit, fit_alpha
+from dartboard.retrievers.fixed_dimensional import FixedDimensional
+from dartboard.retrievers.hybrid import HybridRetriever
+from dartboard.retrievers.multi_vector import MultiVectorRetriever, Part
+from dartboard.retrievers.selecting import pool_of, select_from
+from dartboard.retrievers.splade import SpladeRetriever
+
+__all__ = [
+    "AlphaFit",
+    "BM25Retriever",
+    "Candidate",
+    "Candidates",
+    "ColbertRetriever",
+    "DenseRetriever",
+    "Fields",
+    "FixedDimensional",
+    "HybridRetriever",
+    "MultiVectorRetriever",
+    "Part",
+    "Retriever",
+    "Share",
+    "SpladeRetriever",
+    "fit_alpha",
+    "pool_of",
+    "retriever_by_name",
+    "select_from",
+]

@@ -1,0 +1,125 @@
+"""Questions and passages with an encoder each, as in DPR (Karpukhin et al., 2020).
+
+:class:`TwoTowers` makes one embedding model of any two: all that knows tasks (indexing, search, the cache,
+calibration) then uses the right one by itself. :class:`DprEncoder` loads one tower in the layout of the
+Hugging Face hub. DPR was trained on inner products; dartboard compares by cosine, as it does everywhere.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from dartboard.embeddings.base import BatchModel, EmbeddingModel, Progress, TaskModel, check_task
+from dartboard.embeddings.descriptions import ModelDescription, TaskType
+from dartboard.embeddings.vectors import Vectors
+from dartboard.errors import ConfigError, MissingExtraError, ModelError
+
+_KINDS = ("DPRQuestionEncoder", "DPRContextEncoder")
+_LAYOUT = "config.json, model.safetensors and tokenizer.json of a DPRQuestionEncoder or DPRContextEncoder"
+
+
+class TwoTowers(TaskModel):
+    """``context`` for passages, ``question`` for everything else."""
+
+    def __init__(self, question: EmbeddingModel, context: EmbeddingModel) -> None:
+        if question.embedding_dim != context.embedding_dim:
+            raise ConfigError(
+                f"{question.name!r} makes {question.embedding_dim} dimensions and {context.name!r} "
+                f"{context.embedding_dim}: take a pair trained together"
+            )
+        self.question, self.context = question, context
+
+    @classmethod
+    def from_folders(cls, question: str | Path, context: str | Path) -> Self:
+        """A DPR pair from two folders."""
+        return cls(
+            DprEncoder(question, expected="DPRQuestionEncoder"),
+            DprEncoder(context, expected="DPRContextEncoder"),
+        )
+
+    @property
+    def name(self) -> str:
+        """Both names."""
+        return f"{self.question.name} + {self.context.name}"
+
+    @property
+    def embedding_dim(self) -> int:
+        """The dimension of both."""
+        return self.context.embedding_dim
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Both fingerprints."""
+        return f"{self.question.fingerprint}+{self.context.fingerprint}"
+
+    def encode_task(
+        self,
+        texts: str | Sequence[str],
+        task: TaskType,
+        *,
+        batch_size: int = 32,
+        progress: Progress | None = None,
+    ) -> Vectors:
+        """By the tower that the task belongs to."""
+        is_passage = check_task(task) is TaskType.RETRIEVAL_DOCUMENT
+        tower = self.context if is_passage else self.question
+        return tower.encode_task(texts, task, batch_size=batch_size, progress=progress)
+
+
+class DprEncoder(BatchModel):
+    """One DPR tower through transformers: the state of the first token, projected where the model does so."""
+
+    def __init__(self, path: str | Path, *, expected: str | None = None, device: str = "cpu") -> None:
+        try:
+            import torch
+            import transformers
+        except ImportError as error:
+            raise MissingExtraError("transformers", "torch", "DprEncoder") from error
+        folder = Path(path)
+        try:
+            config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
+            kind = next(iter(config.architectures or []), "")
+            if kind not in _KINDS or (expected is not None and kind != expected):
+                raise ValueError(f"it holds a {kind or 'model of no stated architecture'}")
+            loaded = getattr(transformers, kind).from_pretrained(str(folder), local_files_only=True)
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            raise ModelError(
+                f"DPR encoder {str(folder)!r} could not be loaded: {error}. Give a folder with {_LAYOUT}"
+            ) from error
+        self._torch, self._device = torch, device
+        self.model = loaded.eval().to(device)
+        self._description = ModelDescription(
+            name=folder.resolve().name,
+            dim=int(config.projection_dim or config.hidden_size),
+            max_tokens=int(config.max_position_embeddings),
+            normalize=False,
+            pooling="cls",
+        )
+
+    @property
+    def description(self) -> ModelDescription:
+        """Dimension and length; DPR knows no prefixes and does not scale its vectors."""
+        return self._description
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Name and a hash of all weights and the vocabulary."""
+        digest = hashlib.sha256(type(self.model).__name__.encode())
+        digest.update(repr(sorted(self._tokenizer.get_vocab().items())).encode())
+        for key, tensor in sorted(self.model.state_dict().items()):
+            digest.update(f"{key} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().float().contiguous().numpy())
+        return f"{self.name}:{digest.hexdigest()[:16]}"
+
+    def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
+        features = self._tokenizer(
+            texts, padding=True, truncation=True, max_length=self._description.max_tokens, return_tensors="pt"
+        )
+        with self._torch.inference_mode():
+            output = self.model(**features.to(self._device)).pooler_output
+        return np.asarray(output.float().cpu().numpy(), dtype=np.float32)

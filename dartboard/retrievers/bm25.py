@@ -1,0 +1,47 @@
+"""Lexical retrieval by the collection's own text search: BM25 (Robertson & Zaragoza, 2009).
+
+    score(q, p) = Σ_t IDF(t) · f(t, p) (k1 + 1) / (f(t, p) + k1 (1 - b + b |p| / avgdl))
+
+k1, b, stemming and stop words belong to the collection, since its index is built with them:
+``manifest.settings["lexical"]``. A store with another lexical score (PostgreSQL's ``ts_rank_cd``) answers
+with that; only the order and the scale differ.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.ranking import Ranking, RankingRetriever, one_record
+from dartboard.stores import Collection, Filter
+
+if TYPE_CHECKING:
+    from dartboard.embeddings import EmbeddingModel
+
+DEEP = 1000
+"""How far down its ranking a store is asked where it cannot explain a score."""
+
+
+class BM25Retriever(RankingRetriever):
+    """Best by words. With a ``model``, candidates come with the query's vector, for Dartboard to compare."""
+
+    def __init__(self, model: "EmbeddingModel | None" = None, *, name: str = "bm25") -> None:
+        super().__init__(name, model)
+
+    def rank(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> Ranking:
+        """The store's text search; a list shorter than ``k`` has every passage that shares a word."""
+        hits = collection.search_text(question.text, k, where=where)
+        return Ranking(hits=hits, floor=hits[-1].score if len(hits) >= k else 0.0)
+
+    def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
+        """What each term adds, where the store can say; the score alone otherwise."""
+        question = Question(query)
+        one_record(collection, chunk_id)
+        by_term = getattr(collection, "explain_text", None)
+        if by_term is not None:
+            terms = [dict(term) for term in by_term(question.text, chunk_id)]
+            return {"score": float(sum(term["score"] for term in terms)), "terms": terms}
+        hits = collection.search_text(question.text, DEEP)
+        score = next((hit.score for hit in hits if hit.id == chunk_id), None)
+        return {"score": score} if score is not None else {"score": None, "beyond_rank": DEEP}

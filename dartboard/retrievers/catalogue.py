@@ -1,0 +1,129 @@
+"""Retrievers by name, as people write them on a command line or in a configuration.
+
+::
+
+    dense                            bm25
+    colbert                          colbert:PATH            a ColBERT checkpoint
+    splade:PATH                      a sparse encoder
+    hybrid                           α = .7 of dense, the rest BM25
+    hybrid:0.6                       another α
+    hybrid:dense=0.6,bm25=0.4        any members, any weights
+    hybrid-zscore:…                  z-scores in place of min-max
+    rrf    rrf:dense,bm25,colbert    fusion by rank
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dartboard.errors import ConfigError
+from dartboard.retrievers.base import Retriever
+from dartboard.retrievers.bm25 import BM25Retriever
+from dartboard.retrievers.dense import DenseRetriever
+from dartboard.retrievers.hybrid import HybridRetriever
+
+if TYPE_CHECKING:
+    from dartboard.embeddings import EmbeddingModel
+
+SIMPLE = ("dense", "bm25", "colbert", "colbert:PATH", "splade:PATH")
+FUSED = ("hybrid", "hybrid:ALPHA", "hybrid:NAME=WEIGHT,…", "hybrid-zscore:…", "rrf", "rrf:NAME,…")
+
+_MIXTURES = {"hybrid": ("scores", "minmax"), "hybrid-zscore": ("scores", "zscore"), "rrf": ("rrf", "minmax")}
+
+
+def retriever_by_name(
+    name: str, *, model: "EmbeddingModel", alpha: float | None = None, paths: bool = True
+) -> Retriever:
+    """The retriever of that name over a collection that ``model`` embedded.
+
+    ``alpha`` is that of a ``hybrid`` whose name says none: a fitted one. ``paths`` of False refuses names
+    that load a model from a folder: names that strangers may choose.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise _unknown(name)
+    kind, _, rest = name.strip().partition(":")
+    if kind in _MIXTURES:
+        return _mixture(kind, rest, model, alpha, paths)
+    if kind in ("colbert", "splade") and rest and not paths:
+        raise ConfigError(
+            f"{name!r} names a folder, which is not allowed here: use {', '.join(_allowed(False))}"
+        )
+    made = _SIMPLE.get(kind)
+    if made is None or (kind == "splade") > bool(rest) or (rest and kind in ("dense", "bm25")):
+        raise _unknown(name, paths)
+    return made(model, rest)
+
+
+def _dense(model: "EmbeddingModel", rest: str) -> Retriever:
+    return DenseRetriever(model)
+
+
+def _bm25(model: "EmbeddingModel", rest: str) -> Retriever:
+    return BM25Retriever(model)
+
+
+def _colbert(model: "EmbeddingModel", path: str) -> Retriever:
+    from dartboard.embeddings.colbert import ColbertModel
+    from dartboard.retrievers.colbert import ColbertRetriever
+
+    if path:
+        return ColbertRetriever(ColbertModel(path), model=model)
+    if not hasattr(model, "token_vectors"):
+        raise ConfigError(
+            f"model {model.name!r} gives no token vectors: use colbert:PATH with a ColBERT checkpoint"
+        )
+    return ColbertRetriever(model, model=model)
+
+
+def _splade(model: "EmbeddingModel", path: str) -> Retriever:
+    from dartboard.embeddings.sparse import SpladeModel
+    from dartboard.retrievers.splade import SpladeRetriever
+
+    return SpladeRetriever(SpladeModel(path), model=model)
+
+
+_SIMPLE: dict[str, Callable[["EmbeddingModel", str], Retriever]] = {
+    "dense": _dense,
+    "bm25": _bm25,
+    "colbert": _colbert,
+    "splade": _splade,
+}
+
+
+def _mixture(
+    kind: str, rest: str, model: "EmbeddingModel", alpha: float | None, paths: bool
+) -> HybridRetriever:
+    method, normalise = _MIXTURES[kind]
+    entries = [entry.strip() for entry in rest.split(",")] if rest else []
+    if method == "scores" and len(entries) == 1 and (given := _number(entries[0])) is not None:
+        entries, alpha = [], given
+    if not entries:
+        members = [retriever_by_name(part, model=model) for part in ("dense", "bm25")]
+        return HybridRetriever(
+            members, alpha=None if method == "rrf" else alpha, method=method, normalise=normalise, name=kind
+        )
+    members, weights = [], []
+    for entry in entries:
+        label, equals, weight = entry.rpartition("=")
+        value = _number(weight) if equals else 1.0
+        if value is None or not (equals or method == "rrf"):
+            raise ConfigError(f"{kind}: write each member as NAME=WEIGHT, such as dense=0.7, got {entry!r}")
+        if (label or weight).partition(":")[0] in _MIXTURES:
+            raise ConfigError(f"{kind}: members are {', '.join(SIMPLE)}, got {entry!r}")
+        members.append(retriever_by_name(label if equals else entry, model=model, paths=paths))
+        weights.append(value)
+    return HybridRetriever(members, weights=weights, method=method, normalise=normalise, name=kind)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _allowed(paths: bool) -> tuple[str, ...]:
+    return tuple(name for name in (*SIMPLE, *FUSED) if paths or "PATH" not in name)
+
+
+def _unknown(name: object, paths: bool = True) -> ConfigError:
+    return ConfigError(f"unknown retriever {name!r}: use one of {', '.join(_allowed(paths))}")

@@ -1,0 +1,217 @@
+"""Late interaction: a vector for every token, passages compared token by token (Khattab & Zaharia, 2020).
+
+    MaxSim(q, p) = Σ over tokens i of q  max over tokens j of p  q_i · p_j
+
+The sum, as the paper has it. Token vectors are unit length and kept as codes of 8, 4 or 2 bits a number
+(:mod:`dartboard.retrievers.token_codes`) in the record's blob. Nothing scans them all: a *triage* finds
+``triage_k`` passages by one vector each, and MaxSim is worked out exactly on their codes.
+
+    embedding   the collection's own embedding; free where its model is the one that gives the tokens
+    pooled      the mean of a passage's token vectors, a further field
+    fde         a fixed-dimensional encoding (:mod:`dartboard.retrievers.fixed_dimensional`), a further field
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dartboard.errors import ConfigError, StoreFormatError
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.base import Fields
+from dartboard.retrievers.fixed_dimensional import FixedDimensional
+from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record
+from dartboard.retrievers.token_codes import Bits, Floats, TokenCodec
+from dartboard.stores import Collection, Filter, Record, VectorField
+from dartboard.types import Chunk, FloatArray, Hit
+
+if TYPE_CHECKING:
+    from dartboard.embeddings import EmbeddingModel
+    from dartboard.embeddings.late_interaction import TokenModel
+
+Triage = Literal["embedding", "pooled", "fde"]
+TRIAGES: tuple[Triage, ...] = ("embedding", "pooled", "fde")
+
+_TOKENS_A_BLOCK = 2048
+
+
+class ColbertRetriever(RankingRetriever):
+    """MaxSim over the token vectors of ``tokens``: the default model, or a ColBERT checkpoint.
+
+    ``model`` is the collection's embedding model. Where it is also the one that gives the tokens, it is the
+    triage, else fixed-dimensional encodings are; ``triage`` says otherwise.
+    """
+
+    def __init__(
+        self,
+        tokens: "TokenModel",
+        *,
+        model: "EmbeddingModel | None" = None,
+        triage: Triage | None = None,
+        triage_k: int = 200,
+        bits: Bits = 8,
+        encoding: FixedDimensional | None = None,
+        seed: int = 0,
+        batch_size: int = 32,
+        name: str = "colbert",
+    ) -> None:
+        super().__init__(name, model)
+        self._tokens = tokens
+        chosen = triage or ("embedding" if model is not None and _same(tokens, model) else "fde")
+        if chosen not in TRIAGES:
+            raise ConfigError(f"unknown triage {chosen!r}: choose one of {', '.join(TRIAGES)}")
+        if chosen == "embedding" and model is None:
+            raise ConfigError("triage by the embedding needs model=…, the collection's embedding model")
+        if triage_k < 1:
+            raise ConfigError(f"triage_k must be >= 1, got {triage_k}")
+        self.triage: Triage = chosen
+        self.triage_k = triage_k
+        self.codec = TokenCodec(bits=bits, seed=seed)
+        self._encoding = encoding or FixedDimensional(seed=seed)
+        self._batch_size = batch_size
+        self._field = f"{name}_{chosen}"
+
+    @cached_property
+    def token_dim(self) -> int:
+        """The length of a token's vector."""
+        stated = getattr(self._tokens, "token_dim", None) or getattr(self._tokens, "embedding_dim", None)
+        return int(stated) if stated else int(self._tokens.token_vectors(["dimension"])[0].shape[1])
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The token model and how its vectors are kept."""
+        made: dict[str, Any] = {
+            "tokens": getattr(self._tokens, "fingerprint", type(self._tokens).__qualname__),
+            "bits": self.codec.bits,
+            "seed": self.codec.seed,
+            "triage": self.triage,
+        }
+        return made | ({"encoding": asdict(self._encoding)} if self.triage == "fde" else {})
+
+    def fields(self) -> Fields:
+        """The codes, and the vector of the triage where the embedding does not serve."""
+        vectors = {
+            "embedding": {},
+            "pooled": {self._field: VectorField(dimension=self.token_dim)},
+            "fde": {self._field: VectorField(dimension=self._encoding.dimension, metric="dot")},
+        }
+        return Fields(vectors=vectors[self.triage], blobs=(self.name,))
+
+    def index(self, records: Sequence[Record]) -> list[Record]:
+        """The records with the codes of their tokens and the vector of the triage."""
+        made = self._tokens.token_vectors([record.text for record in records], batch_size=self._batch_size)
+        return [self._filled(record, tokens) for record, tokens in zip(records, made, strict=True)]
+
+    def rank(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> Ranking:
+        """Triage, then MaxSim on what it found."""
+        depth = max(self.triage_k, k)
+        near = collection.search_vector(
+            self._triage_vector(question), depth, where=where, field=self._triage_field()
+        )
+        records = collection.get([hit.id for hit in near], blobs=(self.name,))
+        scores = self._max_sims(self._asked(question), records)
+        hits = [Hit(record.id, float(score)) for record, score in zip(records, scores, strict=True)]
+        return Ranking(hits=best(hits, k), chunks={record.id: record.chunk for record in records})
+
+    def _triage_field(self) -> str | None:
+        """The field that the triage searches; None is the embedding."""
+        return None if self.triage == "embedding" else self._field
+
+    def scores(self, collection: Collection, question: Question, chunks: Sequence[Chunk]) -> FloatArray:
+        """MaxSim of any chunks, from their codes; one that is gone by now scores 0."""
+        records = collection.get([chunk.id for chunk in chunks], blobs=(self.name,))
+        made = self._max_sims(self._asked(question), records)
+        found = dict(zip([record.id for record in records], made.tolist(), strict=True))
+        return np.array([found.get(chunk.id, 0.0) for chunk in chunks], dtype=np.float64)
+
+    def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
+        """Which passage token each query token matched, with the similarity."""
+        record = one_record(collection, chunk_id, blobs=(self.name,))
+        codes, scales = self.codec.decode(self._codes_of(record))
+        similar = (self._asked(Question(query)) @ codes.T) * scales
+        matched = similar.argmax(axis=1)
+        asked = self._spelled(query, len(similar), asked=True)
+        there = self._spelled(record.text, len(codes), asked=False)
+        matches = [
+            {"query": word, "passage": there[at], "position": int(at), "similarity": float(row[at])}
+            for word, at, row in zip(asked, matched, similar, strict=True)
+        ]
+        return {"score": float(sum(match["similarity"] for match in matches)), "matches": matches}
+
+    def _filled(self, record: Record, tokens: Floats) -> Record:
+        blobs = {**record.blobs, self.name: self.codec.encode(tokens)}
+        if self.triage == "embedding":
+            return replace(record, blobs=blobs)
+        vector = tokens.mean(axis=0) if self.triage == "pooled" else self._encoding.passage(tokens)
+        return replace(record, blobs=blobs, vectors={**record.vectors, self._field: vector})
+
+    def _token_vectors(self, question: Question) -> Floats:
+        from dartboard.embeddings.descriptions import TaskType
+
+        return question.once(
+            "tokens",
+            self._tokens,
+            lambda: self._tokens.token_vectors(question.text, task=TaskType.RETRIEVAL_QUERY)[0],
+        )
+
+    def _asked(self, question: Question) -> Floats:
+        return self.codec.asked(self._token_vectors(question))
+
+    def _triage_vector(self, question: Question) -> FloatArray:
+        if self.triage == "embedding":
+            return question.vector(self._model)
+        tokens = self._token_vectors(question)
+        return tokens.mean(axis=0) if self.triage == "pooled" else self._encoding.query(tokens)
+
+    def _codes_of(self, record: Record) -> bytes:
+        if self.name not in record.blobs:
+            raise StoreFormatError(
+                f"chunk {record.id!r} has no token codes {self.name!r}: index the documents again with "
+                "this retriever"
+            )
+        return record.blobs[self.name]
+
+    def _max_sims(self, asked: Floats, records: Sequence[Record]) -> FloatArray:
+        """``(n,)``, in blocks whose codes stay in the cache while they are decoded and multiplied."""
+        found = np.empty(len(records))
+        block: list[tuple[Floats, Floats]] = []
+        height = start = 0
+        for at, record in enumerate(records):
+            block.append(self.codec.decode(self._codes_of(record)))
+            height += len(block[-1][0])
+            if height >= _TOKENS_A_BLOCK or at == len(records) - 1:
+                found[start : at + 1] = max_sim(asked, block)
+                block, height, start = [], 0, at + 1
+        return found
+
+    def _spelled(self, text: str, count: int, *, asked: bool) -> list[str]:
+        """The tokens as words, where the model can say; their numbers otherwise."""
+        from dartboard.embeddings.descriptions import TaskType
+
+        spell = getattr(self._tokens, "tokens", None)
+        task = TaskType.RETRIEVAL_QUERY if asked else TaskType.RETRIEVAL_DOCUMENT
+        words: list[str] = spell([text], task=task)[0] if spell else []
+        return words if len(words) == count else [f"#{number}" for number in range(count)]
+
+
+def max_sim(query: Floats, passages: Sequence[tuple[Floats, Floats]]) -> FloatArray:
+    """``(n,)`` sums over query tokens, ``(t, d)``, of the best similarity in each passage.
+
+    A passage is its tokens, ``(t_i, d)``, and one scale each, ``(t_i,)``.
+    """
+    tokens = np.concatenate([codes for codes, _ in passages])
+    scales = np.concatenate([scales for _, scales in passages])
+    lengths = np.array([len(codes) for codes, _ in passages])
+    similar = (query @ tokens.T) * scales
+    nearest = np.maximum.reduceat(similar, np.cumsum(lengths) - lengths, axis=1)
+    total: FloatArray = nearest.sum(axis=0, dtype=np.float64)
+    return total
+
+
+def _same(tokens: Any, model: Any) -> bool:
+    """Whether one model gives both tokens and embeddings, a cache before it or not."""
+    return tokens is model or getattr(tokens, "fingerprint", None) == model.fingerprint

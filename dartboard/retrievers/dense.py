@@ -1,0 +1,63 @@
+"""Bi-encoder retrieval: a vector for each passage and one for the query (Karpukhin et al., 2020).
+
+    score(q, p) = cos(E_q(q), E_p(p))
+
+E_q and E_p may be one model or two of the same dimension, as in DPR. The passages' vectors are the
+collection's embeddings, so there is nothing to index beside them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dartboard.errors import ConfigError
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.ranking import Ranking, RankingRetriever, cosines, one_record
+from dartboard.stores import Collection, Filter
+from dartboard.types import Chunk, FloatArray
+
+if TYPE_CHECKING:
+    from dartboard.embeddings import EmbeddingModel
+
+
+class DenseRetriever(RankingRetriever):
+    """Nearest by the embedding. ``query_model`` is the question encoder where passages have their own.
+
+    ``exact`` compares every passage, whatever index the store has.
+    """
+
+    def __init__(
+        self,
+        model: "EmbeddingModel",
+        *,
+        query_model: "EmbeddingModel | None" = None,
+        exact: bool = False,
+        name: str = "dense",
+    ) -> None:
+        if query_model is not None and query_model.embedding_dim != model.embedding_dim:
+            raise ConfigError(
+                f"the query encoder {query_model.name!r} makes {query_model.embedding_dim} dimensions, the "
+                f"passage encoder {model.name!r} {model.embedding_dim}: take a pair trained together"
+            )
+        super().__init__(name, query_model or model)
+        self._exact = exact
+
+    def rank(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> Ranking:
+        """The nearest embeddings."""
+        vector = question.vector(self._model)
+        return Ranking(hits=collection.search_vector(vector, k, where=where, exact=self._exact))
+
+    def scores(self, collection: Collection, question: Question, chunks: Sequence[Chunk]) -> FloatArray:
+        """Cosines with the chunks' own embeddings."""
+        if not chunks:
+            return np.empty(0)
+        return cosines(question.vector(self._model), np.stack([chunk.embedding for chunk in chunks]))
+
+    def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
+        """The cosine, and whose vectors it compares."""
+        chunk = one_record(collection, chunk_id).chunk
+        (cosine,) = self.scores(collection, Question(query), [chunk])
+        return {"score": float(cosine), "similarity": "cosine", "query_model": self._model.name}

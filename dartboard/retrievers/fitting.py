@@ -1,0 +1,183 @@
+"""α from labelled queries: how much of a hybrid should be its first member.
+
+Every query's candidates are scored by both members once; each α of a grid then only weighs them anew.
+The α that is best on all queries is the answer; what it is worth is measured by cross-validation, where no
+query is scored with an α that it helped to choose. The interval is a bootstrap: the α that would have been
+chosen, had other queries of the same kind been drawn. Equally good α go to the one nearest to .7.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.base import Retriever
+from dartboard.retrievers.hybrid import ALPHA, DEPTH, HybridRetriever
+from dartboard.retrievers.normalising import normalised
+from dartboard.stores import Collection
+
+Grades = Mapping[str, float]
+Measure = Callable[[Sequence[str], Grades], float]
+Scores = npt.NDArray[np.float64]
+Listener = Callable[[int, int], None]
+
+GRID: tuple[float, ...] = tuple(step / 20 for step in range(21))
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlphaFit:
+    """The fitted α, and what it is worth.
+
+    ``interval`` holds 95 % of the bootstrap's α. ``score`` is the measure of α on all queries, ``held_out``
+    that of cross-validation, ``default`` that of α = .7; ``by_alpha`` that of the whole grid, whose ends are
+    the members alone. ``gain`` is the 95 % interval of held-out minus default, query by query.
+    """
+
+    alpha: float
+    interval: tuple[float, float]
+    score: float
+    held_out: float
+    default: float
+    gain: tuple[float, float]
+    by_alpha: Mapping[float, float]
+    folds: tuple[float, ...]
+    metric: str
+    queries: int
+    normalise: str
+
+
+def fit_alpha(
+    members: Sequence[Retriever],
+    collection: Collection,
+    queries: Mapping[str, str],
+    relevant: Mapping[str, Grades],
+    *,
+    metric: str | Measure = "ndcg@10",
+    grid: Sequence[float] = GRID,
+    normalise: str = "minmax",
+    depth: int = DEPTH,
+    folds: int = 5,
+    resamples: int = 1000,
+    seed: int = 0,
+    progress: Listener | None = None,
+) -> AlphaFit:
+    """Fit α for two members on ``queries`` (id → text) and ``relevant`` (id → chunk id → grade > 0).
+
+    ``metric`` is ``ndcg@K``, ``recall@K``, or a function of the ranked ids and the query's grades. Queries
+    without a relevant chunk are left out.
+    """
+    hybrid = HybridRetriever(members, alpha=ALPHA, normalise=normalise, depth=depth)
+    measure = measure_of(metric)
+    alphas = sorted({*map(float, grid), ALPHA})
+    if not alphas or not 0 <= alphas[0] <= alphas[-1] <= 1:
+        raise ConfigError(f"the grid must lie in [0, 1], got {alphas}")
+    judged = [name for name in queries if any(grade > 0 for grade in relevant.get(name, {}).values())]
+    if not 2 <= folds <= len(judged):
+        raise InvalidInputError(
+            f"{len(judged)} queries with a relevant chunk for {folds} folds: need at least as many, and two"
+        )
+    hybrid.check(collection)
+    table = np.empty((len(judged), len(alphas)))
+    for row, name in enumerate(judged):
+        table[row] = _by_alpha(hybrid, collection, queries[name], relevant[name], alphas, measure)
+        if progress:
+            progress(row + 1, len(judged))
+    return _fitted(table, alphas, folds, resamples, seed, str(metric), normalise)
+
+
+def _by_alpha(
+    hybrid: HybridRetriever,
+    collection: Collection,
+    query: str,
+    grades: Grades,
+    alphas: Sequence[float],
+    measure: Measure,
+) -> list[float]:
+    """The measure of one query at every α."""
+    found = hybrid.table(collection, Question(query), hybrid.depth)
+    first, second = (normalised(row, hybrid.normalise) for row in found.scores)
+    ids = np.array([chunk.id for chunk in found.chunks])  # rising, so that a stable sort breaks ties by id
+    scores = (alpha * first + (1.0 - alpha) * second for alpha in alphas)
+    return [measure(ids[np.argsort(-score, kind="stable")].tolist(), grades) for score in scores]
+
+
+def _fitted(
+    table: Scores,
+    alphas: Sequence[float],
+    folds: int,
+    resamples: int,
+    seed: int,
+    metric: str,
+    normalise: str,
+) -> AlphaFit:
+    source = np.random.default_rng(seed)
+    count = len(table)
+    parts = np.array_split(source.permutation(count), folds)
+    held_out, chosen = np.empty(count), []
+    for part in parts:
+        at = _best(np.delete(table, part, axis=0).mean(axis=0), alphas)
+        chosen.append(alphas[at])
+        held_out[part] = table[part, at]
+    drawn = source.integers(0, count, (resamples, count))
+    fitted = [alphas[_best(table[rows].mean(axis=0), alphas)] for rows in drawn]
+    means = table.mean(axis=0)
+    at = _best(means, alphas)
+    default = table[:, alphas.index(ALPHA)]
+    return AlphaFit(
+        alpha=alphas[at],
+        interval=_interval(fitted),
+        score=float(means[at]),
+        held_out=float(held_out.mean()),
+        default=float(default.mean()),
+        gain=_interval((held_out - default)[drawn].mean(axis=1)),
+        by_alpha=dict(zip(alphas, means.tolist(), strict=True)),
+        folds=tuple(chosen),
+        metric=metric,
+        queries=count,
+        normalise=normalise,
+    )
+
+
+def _best(means: Scores, alphas: Sequence[float]) -> int:
+    top = np.flatnonzero(means >= means.max() - _SAME).tolist()
+    return int(min(top, key=lambda at: (abs(alphas[at] - ALPHA), at)))
+
+
+def _interval(values: npt.ArrayLike) -> tuple[float, float]:
+    low, high = np.quantile(np.asarray(values, dtype=np.float64), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def measure_of(metric: str | Measure) -> Measure:
+    """``ndcg@K`` (gains are grades, discount log2(rank + 1)), ``recall@K``, or the function itself."""
+    if not isinstance(metric, str):
+        return metric
+    kind, _, depth = metric.partition("@")
+    if kind not in ("ndcg", "recall") or not depth.isdigit() or int(depth) < 1:
+        raise ConfigError(f"unknown metric {metric!r}: use ndcg@K, recall@K or a function")
+    return _ndcg(int(depth)) if kind == "ndcg" else _recall(int(depth))
+
+
+def _ndcg(k: int) -> Measure:
+    def measure(ranked: Sequence[str], grades: Grades) -> float:
+        ideal = sorted((grade for grade in grades.values() if grade > 0), reverse=True)[:k]
+        return _discounted([grades.get(id, 0.0) for id in ranked[:k]]) / _discounted(ideal)
+
+    return measure
+
+
+def _recall(k: int) -> Measure:
+    def measure(ranked: Sequence[str], grades: Grades) -> float:
+        wanted = {id for id, grade in grades.items() if grade > 0}
+        return len(wanted & set(ranked[:k])) / len(wanted)
+
+    return measure
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return sum(max(0.0, gain) / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

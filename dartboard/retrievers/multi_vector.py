@@ -1,0 +1,187 @@
+"""Several named vectors a passage (its code, its comments, its prose), each with its weight.
+
+    score(q, p) = Σ_a w_a · cos(E_a(q), E_a(a-part of p)) / Σ_a w_a
+
+A passage that lacks a part gets 0 for it: having nothing to say is neither close nor far. The candidates are
+the nearest by any part; each of them is scored on every part exactly, from the vectors in its blob. The
+cosines of parts may be normalised per query before they are added (``minmax``, ``zscore``), where one part's
+cosines spread more than another's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, StoreFormatError
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.base import Fields, Share
+from dartboard.retrievers.normalising import check_normalisation, normalised
+from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
+from dartboard.stores import Collection, Filter, Record, VectorField
+from dartboard.types import Chunk, FloatArray, Hit
+
+if TYPE_CHECKING:
+    from dartboard.embeddings import EmbeddingModel
+
+Extractor = Callable[[Record], str | None]
+Scores = npt.NDArray[np.float64]
+
+DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a record makes one of its vectors: a text, or None or nothing where it has none.
+
+    ``model`` encodes it; the retriever's own unless given.
+    """
+
+    extract: Extractor
+    weight: float = 1.0
+    model: "EmbeddingModel | None" = None
+
+
+class MultiVectorRetriever(RankingRetriever):
+    """``parts`` by name; the names are those of the collection's further vectors.
+
+    Part vectors also lie in the record's blob, because stores give back no further vectors with a record:
+    4 bytes a number once more.
+    """
+
+    def __init__(
+        self,
+        model: "EmbeddingModel",
+        parts: Mapping[str, Part | tuple[Extractor, float]],
+        *,
+        normalise: str = "none",
+        depth: int = DEPTH,
+        name: str = "multi-vector",
+    ) -> None:
+        super().__init__(name, model)
+        if not parts:
+            raise ConfigError("a multi-vector retriever needs one part or more: name → Part(extract, weight)")
+        self.parts = {label: part if isinstance(part, Part) else Part(*part) for label, part in parts.items()}
+        weights = [part.weight for part in self.parts.values()]
+        if not all(0 <= weight < float("inf") for weight in weights) or sum(weights) == 0:
+            raise ConfigError(f"weights must be finite numbers >= 0, not all 0, got {weights}")
+        if depth < 1:
+            raise ConfigError(f"depth must be >= 1, got {depth}")
+        self.weights = np.array(weights, dtype=np.float64) / sum(weights)
+        self.normalise = check_normalisation(normalise)
+        self.depth = depth
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The parts and their models; weights may change from one search to the next."""
+        return {"parts": {label: self._encoder(label).fingerprint for label in self.parts}}
+
+    def fields(self) -> Fields:
+        """A vector for each part, and the blob that holds them all."""
+        dimensions = {label: self._encoder(label).embedding_dim for label in self.parts}
+        vectors = {label: VectorField(dimension=dimension) for label, dimension in dimensions.items()}
+        return Fields(vectors=vectors, blobs=(self.name,))
+
+    def index(self, records: Sequence[Record]) -> list[Record]:
+        """The records with the vectors of their parts."""
+        made: list[dict[str, FloatArray]] = [{} for _ in records]
+        for label, part in self.parts.items():
+            texts = {at: text for at, record in enumerate(records) if (text := part.extract(record))}
+            present = {at: text for at, text in texts.items() if text.strip()}
+            vectors = self._encoder(label).encode_documents(list(present.values()))
+            for at, vector in zip(present, vectors, strict=True):
+                made[at][label] = vector
+        return [self._filled(record, vectors) for record, vectors in zip(records, made, strict=True)]
+
+    def rank(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> Ranking:
+        """The nearest by any part, scored on all."""
+        depth = max(k, self.depth)
+        lists = {
+            label: collection.search_vector(self._asked(label, question), depth, where=where, field=label)
+            for label in self.parts
+        }
+        ids = sorted({hit.id for hits in lists.values() for hit in hits})
+        records = collection.get(ids, blobs=(self.name,))
+        total = self._combined(self._cosines(question, records))
+        hits = [Hit(record.id, float(score)) for record, score in zip(records, total, strict=True)]
+        shares: dict[str, dict[str, Share]] = {}
+        for label, near in lists.items():
+            for rank, hit in enumerate(near, start=1):
+                shares.setdefault(hit.id, {})[label] = Share(rank=rank, score=hit.score)
+        return Ranking(
+            hits=best(hits, k),
+            chunks={record.id: record.chunk for record in records},
+            floor=min((hit.score for hit in hits), default=0.0),
+            shares=shares,
+        )
+
+    def scores(
+        self, collection: Collection, question: Question, chunks: Sequence[Chunk]
+    ) -> FloatArray | None:
+        """The weighted sum of cosines; None where they are normalised among the candidates of a query."""
+        if self.normalise != "none":
+            return None
+        records = collection.get([chunk.id for chunk in chunks], blobs=(self.name,))
+        made = self._combined(self._cosines(question, records)).tolist()
+        found = dict(zip([record.id for record in records], made, strict=True))
+        return np.array([found.get(chunk.id, 0.0) for chunk in chunks], dtype=np.float64)
+
+    def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
+        """Each part's cosine and weight; a part that the passage lacks says so."""
+        record = one_record(collection, chunk_id, blobs=(self.name,))
+        there = self._unpacked(record)
+        by_part = self._cosines(Question(query), [record])[:, 0]
+        parts = {
+            label: {"cosine": float(cosine) if label in there else None, "weight": float(weight)}
+            for label, cosine, weight in zip(self.parts, by_part, self.weights, strict=True)
+        }
+        return {"score": float(self.weights @ by_part), "parts": parts}
+
+    def _encoder(self, label: str) -> "EmbeddingModel":
+        return self.parts[label].model or self._model
+
+    def _asked(self, label: str, question: Question) -> FloatArray:
+        return question.vector(self._encoder(label))
+
+    def _combined(self, by_part: Scores) -> Scores:
+        rows = np.array([normalised(row, self.normalise) for row in by_part]).reshape(by_part.shape)
+        total: Scores = self.weights @ rows
+        return total
+
+    def _cosines(self, question: Question, records: Sequence[Record]) -> Scores:
+        """``(parts, n)``; 0 where a record lacks a part."""
+        found = np.zeros((len(self.parts), len(records)))
+        unpacked = [self._unpacked(record) for record in records]
+        for row, label in enumerate(self.parts):
+            present = [at for at, vectors in enumerate(unpacked) if label in vectors]
+            if present:
+                vectors = np.stack([unpacked[at][label] for at in present])
+                found[row, present] = cosines(self._asked(label, question), vectors)
+        return found
+
+    def _filled(self, record: Record, vectors: Mapping[str, FloatArray]) -> Record:
+        """The blob: a byte a part, whether it is there; then those that are, float32."""
+        there = bytes(label in vectors for label in self.parts)
+        packed = b"".join(vectors[label].astype("<f4").tobytes() for label in self.parts if label in vectors)
+        return replace(
+            record,
+            vectors={**record.vectors, **vectors},
+            blobs={**record.blobs, self.name: there + packed},
+        )
+
+    def _unpacked(self, record: Record) -> dict[str, FloatArray]:
+        data = record.blobs.get(self.name)
+        labels = list(self.parts)
+        present = [] if data is None else [name for name, on in zip(labels, data, strict=False) if on]
+        sizes = [self._encoder(label).embedding_dim for label in present]
+        if data is None or len(data) != len(labels) + 4 * sum(sizes):
+            raise StoreFormatError(
+                f"chunk {record.id!r} has no part vectors {self.name!r} of these parts: index the documents "
+                "again with this retriever"
+            )
+        numbers = np.frombuffer(data, "<f4", offset=len(labels))
+        return dict(zip(present, np.split(numbers, np.cumsum(sizes)[:-1]), strict=True))

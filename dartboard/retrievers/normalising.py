@@ -1,0 +1,36 @@
+"""Scores of different scales made comparable, query by query.
+
+    minmax:  (s - min) / (max - min)        zscore:  (s - mean) / standard deviation
+
+Where all scores are equal there is nothing to tell apart, and each becomes 0.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from dartboard.errors import ConfigError
+from dartboard.types import FloatArray
+
+Normalisation = Literal["minmax", "zscore", "none"]
+NORMALISATIONS: tuple[Normalisation, ...] = ("minmax", "zscore", "none")
+
+
+def check_normalisation(name: str) -> Normalisation:
+    """A known normalisation, or an error that lists them."""
+    for known in NORMALISATIONS:
+        if name == known:
+            return known
+    raise ConfigError(f"unknown normalisation {name!r}: choose one of {', '.join(NORMALISATIONS)}")
+
+
+def normalised(scores: FloatArray, how: Normalisation) -> FloatArray:
+    """The scores of one query, ``(n,)``, on a common scale."""
+    values = scores.astype(np.float64)
+    if how == "none" or not values.size:
+        return values
+    spread = np.ptp(values) if how == "minmax" else values.std()
+    if spread <= 1e-12 * max(1.0, float(np.abs(values).max())):
+        return np.zeros_like(values)
+    made: FloatArray = (values - (values.min() if how == "minmax" else values.mean())) / spread
+    return made

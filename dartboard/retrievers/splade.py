@@ -1,0 +1,93 @@
+"""Learned sparse retrieval: a masked language model weighs the terms of its vocabulary (Formal et al., 2021).
+
+    w_t(x) = max over tokens i of x of log(1 + relu(logit_i,t))        score(q, p) = Σ_t w_t(q) · w_t(p)
+
+Texts match in words that neither spells out, and an inverted index answers as it does for BM25.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.base import Fields
+from dartboard.retrievers.ranking import Ranking, RankingRetriever, one_record
+from dartboard.stores import Collection, Filter, Record, SparseVector
+
+if TYPE_CHECKING:
+    from dartboard.embeddings import EmbeddingModel
+    from dartboard.embeddings.sparse import SparseModel
+
+
+class SpladeRetriever(RankingRetriever):
+    """Best by the dot product of sparse vectors; the vectors are the collection's field of the same name."""
+
+    def __init__(
+        self,
+        encoder: "SparseModel",
+        *,
+        model: "EmbeddingModel | None" = None,
+        batch_size: int = 16,
+        name: str = "splade",
+    ) -> None:
+        super().__init__(name, model)
+        self._encoder = encoder
+        self._batch_size = batch_size
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The encoder, by its fingerprint."""
+        return {"encoder": self._encoder.fingerprint}
+
+    def fields(self) -> Fields:
+        """One sparse vector a record."""
+        return Fields(sparse=(self.name,))
+
+    def index(self, records: Sequence[Record]) -> list[Record]:
+        """The records with the sparse vectors of their texts."""
+        made = self._encoder.encode_documents(
+            [record.text for record in records], batch_size=self._batch_size
+        )
+        return [
+            replace(record, sparse={**record.sparse, self.name: SparseVector(weights.terms, weights.weights)})
+            for record, weights in zip(records, made, strict=True)
+        ]
+
+    def rank(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> Ranking:
+        """The store's sparse search; a list shorter than ``k`` has every passage that shares a term."""
+        asked = self._asked(question)
+        if not asked.terms.size:
+            return Ranking(hits=[])
+        hits = collection.search_sparse(asked, k, field=self.name, where=where)
+        return Ranking(hits=hits, floor=hits[-1].score if len(hits) >= k else 0.0)
+
+    def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
+        """The terms that both share, with both weights and their product, heaviest first.
+
+        Stores give back no sparse vectors one by one; the passage is read again.
+        """
+        asked = self._asked(Question(query))
+        (found,) = self._encoder.encode_documents([one_record(collection, chunk_id).text])
+        shared, at_query, at_passage = np.intersect1d(
+            asked.terms, found.terms, assume_unique=True, return_indices=True
+        )
+        products = asked.weights[at_query] * found.weights[at_passage]
+        order = np.lexsort((shared, -products))
+        terms = [
+            {
+                "term": self._encoder.term(int(shared[at])),
+                "query": float(asked.weights[at_query[at]]),
+                "passage": float(found.weights[at_passage[at]]),
+                "score": float(products[at]),
+            }
+            for at in order
+        ]
+        return {"score": float(products.sum()), "terms": terms}
+
+    def _asked(self, question: Question) -> SparseVector:
+        made = question.once("sparse", self._encoder, lambda: self._encoder.encode_query(question.text))
+        return SparseVector(made.terms, made.weights)

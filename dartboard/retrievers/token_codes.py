@@ -1,0 +1,141 @@
+"""Token vectors in few bits: 8, 4 or 2 a number, and one 16-bit scale a token.
+
+    8 bits:      x ≈ scale · c,  c whole in [-127, 127]
+    4, 2 bits:   R x ≈ scale · level[c],  R a random rotation
+
+A rotation makes the numbers of any unit vector of d dimensions look like draws from N(0, 1/d). The levels
+that lose least on such draws are known beforehand (Lloyd, 1957; Max, 1960), so nothing has to be trained and
+no centroids have to be kept: the seed and the dimension say it all. Rotations keep products, so it is the
+query that is rotated when it meets the codes. ``scale`` is the least-squares fit for each token.
+
+A token of d numbers takes ``d · bits / 8 + 2`` bytes.
+"""
+
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, StoreFormatError
+
+Bits = Literal[8, 4, 2]
+Floats = npt.NDArray[np.float32]
+
+_HEADER = struct.Struct("<4sBBHI")  # magic, version, bits, dimension, tokens
+_MAGIC, _VERSION = b"dtok", 1
+
+# Half of the symmetric levels for N(0, 1), by Lloyd's iteration to convergence.
+_HALF_LEVELS: dict[int, tuple[float, ...]] = {
+    4: (0.12840, 0.38805, 0.65676, 0.94234, 1.25623, 1.61805, 2.06902, 2.73259),
+    2: (0.45278, 1.51042),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCodec:
+    """Token vectors to bytes and back; the seed is that of the rotation."""
+
+    bits: Bits = 8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.bits not in (8, 4, 2):
+            raise ConfigError(f"bits must be 8, 4 or 2, got {self.bits!r}")
+
+    def bytes_per_token(self, dimension: int) -> int:
+        """What a token costs, its scale included."""
+        return dimension * self.bits // 8 + 2
+
+    def encode(self, tokens: Floats) -> bytes:
+        """``(t, d)`` float32 as bytes."""
+        count, dimension = tokens.shape
+        if (dimension * self.bits) % 8:
+            raise ConfigError(f"{self.bits} bits need a dimension that fills bytes, got {dimension}")
+        codes, scales = self._eight(tokens) if self.bits == 8 else self._few(tokens)
+        header = _HEADER.pack(_MAGIC, _VERSION, self.bits, dimension, count)
+        return header + scales.astype("<f2").tobytes() + codes.tobytes()
+
+    def asked(self, query: Floats) -> Floats:
+        """A query's vectors, ``(t, d)``, as they meet the codes."""
+        if self.bits == 8:
+            return query
+        turned: Floats = query @ rotation(query.shape[1], self.seed).T
+        return turned
+
+    def decode(self, data: bytes) -> tuple[Floats, Floats]:
+        """Vectors ``(t, d)`` without their scales, and the scales ``(t,)``, as :meth:`asked` meets them."""
+        count, dimension = self._read_header(data)
+        scales = np.frombuffer(data, "<f2", count, _HEADER.size).astype(np.float32)
+        start = _HEADER.size + 2 * count
+        if self.bits == 8:
+            codes = np.frombuffer(data, np.int8, count * dimension, start)
+            return codes.reshape(count, dimension).astype(np.float32), scales
+        packed = np.frombuffer(data, np.uint8, count * dimension * self.bits // 8, start)
+        return _unpacking(self.bits).take(packed, axis=0).reshape(count, dimension), scales
+
+    def vectors(self, data: bytes) -> Floats:
+        """The vectors in their own space, ``(t, d)``: for looking at, not for searching."""
+        codes, scales = self.decode(data)
+        scaled: Floats = codes * scales[:, None]
+        return scaled if self.bits == 8 else scaled @ rotation(scaled.shape[1], self.seed)
+
+    def _eight(self, tokens: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
+        largest = np.maximum(np.abs(tokens).max(axis=1), 1e-4)
+        step = np.nextafter((largest / 127).astype(np.float16), np.float16(np.inf)).astype(np.float32)
+        return np.rint(tokens / step[:, None]).astype(np.int8), step
+
+    def _few(self, tokens: Floats) -> tuple[npt.NDArray[np.uint8], Floats]:
+        levels = _levels(self.bits)
+        turned = tokens @ rotation(tokens.shape[1], self.seed).T
+        deviation = np.sqrt(np.mean(turned**2, axis=1, keepdims=True))
+        borders = (levels[1:] + levels[:-1]) / 2
+        codes = np.searchsorted(borders, turned / np.maximum(deviation, 1e-12)).astype(np.uint8)
+        made = levels[codes]
+        scales = np.einsum("ij,ij->i", turned, made) / np.einsum("ij,ij->i", made, made)
+        together = 8 // self.bits
+        grouped = codes.reshape(len(tokens), -1, together)
+        shifts = (np.arange(together) * self.bits).astype(np.uint8)
+        return np.bitwise_or.reduce(grouped << shifts, axis=2), scales
+
+    def _read_header(self, data: bytes) -> tuple[int, int]:
+        try:
+            magic, version, bits, dimension, count = _HEADER.unpack_from(data)
+        except struct.error:
+            raise StoreFormatError("token codes are cut short: index the passage again") from None
+        if magic != _MAGIC or version != _VERSION:
+            raise StoreFormatError("these bytes are no token codes of this version: index the passage again")
+        if bits != self.bits:
+            raise StoreFormatError(
+                f"token codes have {bits} bits where {self.bits} are expected: index again, or use these"
+            )
+        if len(data) != _HEADER.size + count * self.bytes_per_token(dimension):
+            raise StoreFormatError("token codes have the wrong length: index the passage again")
+        return count, dimension
+
+
+@lru_cache(maxsize=8)
+def rotation(dimension: int, seed: int) -> Floats:
+    """A random orthogonal matrix, ``(d, d)`` float32, its signs fixed, so that it is the same everywhere."""
+    drawn = np.random.default_rng([seed, dimension]).standard_normal((dimension, dimension))
+    turned, triangle = np.linalg.qr(drawn)
+    made: Floats = (turned * np.sign(np.diag(triangle))).astype(np.float32)
+    made.flags.writeable = False
+    return made
+
+
+@lru_cache(maxsize=2)
+def _levels(bits: int) -> Floats:
+    half = np.array(_HALF_LEVELS[bits], dtype=np.float32)
+    return np.concatenate([-half[::-1], half])
+
+
+@lru_cache(maxsize=2)
+def _unpacking(bits: int) -> Floats:
+    """``(256, 8 / bits)``: the levels that each byte stands for."""
+    together = 8 // bits
+    every = np.arange(256)[:, None] >> (np.arange(together) * bits)
+    made: Floats = _levels(bits)[every & (2**bits - 1)]
+    return made
