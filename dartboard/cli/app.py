@@ -13,7 +13,10 @@ import typer
 from dartboard.cli.calibrate import calibrate
 from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
+from dartboard.cli.doctor import doctor
 from dartboard.cli.eval import evaluate
+from dartboard.cli.manage import config, delete, restore, snapshot, stats
+from dartboard.cli.search import search
 from dartboard.cli.terminal import forward_warnings
 from dartboard.errors import DartboardError
 from dartboard.version import __version__
@@ -27,6 +30,13 @@ app = typer.Typer(
     name="dartboard", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
+app.command(short_help="Ask an index a question.")(search)
+app.command(short_help="Show what an index holds.")(stats)
+app.command(short_help="Remove chunks from an index.")(delete)
+app.command(short_help="Write a collection to one file.")(snapshot)
+app.command(short_help="Make a collection from a snapshot.")(restore)
+app.command(short_help="Check that everything works, and say how to mend it.")(doctor)
+app.command(short_help="Show every setting and where it comes from.")(config)
 app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
 app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
 app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)

@@ -66,6 +66,9 @@ class Retriever(Protocol):
     def fields(self) -> Fields:
         """What records must carry for this retriever."""
 
+    def index_settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """What those fields depend on, by retriever's name: kept in ``manifest.settings["retrievers"]``."""
+
     def index(self, records: Sequence[Record]) -> list[Record]:
         """The records with those fields filled in."""
 

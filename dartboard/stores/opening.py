@@ -6,6 +6,7 @@ postgresql://user@host/name    PostgreSQL with pgvector
 milvus://host:19530            a Milvus server or cluster; milvus:///path is Milvus Lite
 """
 
+import re
 from urllib.parse import unquote, urlsplit
 
 from dartboard.errors import ConfigError
@@ -37,3 +38,9 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     raise ConfigError(
         f"unknown kind of store {scheme!r}: use a file path, postgresql://…, milvus://… or memory://"
     )
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown: passwords, keys and tokens in it are stars."""
+    shown = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)
+    return re.sub(r"(?i)([?&](?:password|token|key|secret)=)[^&#]*", r"\1***", shown)

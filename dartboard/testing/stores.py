@@ -263,7 +263,8 @@ class StoreContract:
     def test_sparse_vectors(self, filled: Collection, truth: Collection) -> None:
         chance = np.random.default_rng(6)
         for where in (None, parse_filter("draft = true")):
-            query = SparseVector.of(np.sort(chance.choice(500, 40, replace=False)), chance.uniform(0.1, 2, 40))
+            terms = np.sort(chance.choice(500, 40, replace=False))
+            query = SparseVector.of(terms, chance.uniform(0.1, 2, 40))
             found = filled.search_sparse(query, 15, field="splade", where=where)
             expected = truth.search_sparse(query, 15, field="splade", where=where)
             assert expected and same_hits(found, expected)

@@ -1,0 +1,90 @@
+"""Vectors like those of passages, and how things are timed."""
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+DIM = 384
+
+
+def passages(count: int, *, seed: int = 0, block: int = 20_000) -> Iterator[np.ndarray]:
+    """Unit vectors, float32, in blocks: topics of unequal size, each with its own few directions.
+
+    Real passages fill a few dozen directions around many topics; uniform noise has no neighbours to find.
+    """
+    rng = np.random.default_rng(seed)
+    topics = _topics()
+    shares = 1 / np.arange(1, len(topics) + 1) ** 0.7
+    directions = rng.standard_normal((48, DIM)).astype(np.float32)
+    for start in range(0, count, block):
+        size = min(block, count - start)
+        topic = topics[rng.choice(len(topics), size, p=shares / shares.sum())]
+        inner = rng.standard_normal((size, 48)).astype(np.float32) @ directions / 48**0.5
+        noise = rng.standard_normal((size, DIM)).astype(np.float32)
+        yield unit(topic + 0.05 * inner + 0.02 * noise)
+
+
+def questions(count: int, *, seed: int = 1) -> np.ndarray:
+    """Queries near the same topics."""
+    rng = np.random.default_rng(seed)
+    topics = _topics()
+    chosen = topics[rng.integers(0, len(topics), count)]
+    return unit(chosen + 0.04 * rng.standard_normal((count, DIM)).astype(np.float32))
+
+
+def _topics() -> np.ndarray:
+    return unit(np.random.default_rng(7).standard_normal((2000, DIM)).astype(np.float32))
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def truth(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    """The rows of the k nearest, ``(queries, k)``, by comparing all."""
+    nearest = []
+    for query in queries:
+        scores = vectors @ query
+        top = np.argpartition(-scores, k)[:k]
+        nearest.append(top[np.argsort(-scores[top], kind="stable")])
+    return np.array(nearest)
+
+
+def recall(found: Sequence[Sequence[int]], nearest: np.ndarray) -> float:
+    pairs = zip(found, nearest, strict=True)
+    return float(np.mean([len(set(map(int, got)) & set(row.tolist())) / len(row) for got, row in pairs]))
+
+
+def timed(ask: Callable[[Any], Any], queries: Sequence[Any], *, rounds: int = 3) -> dict[str, Any]:
+    """Queries a second (best of the rounds), milliseconds at the median, and what the last round found."""
+    best, latencies, found = 0.0, [], []
+    for query in queries[: min(20, len(queries))]:
+        ask(query)
+    for _ in range(rounds):
+        found, began = [], time.perf_counter()
+        for query in queries:
+            started = time.perf_counter()
+            found.append(ask(query))
+            latencies.append(time.perf_counter() - started)
+        best = max(best, len(queries) / (time.perf_counter() - began))
+    latencies.sort()
+    return {
+        "queries_per_second": round(best, 1),
+        "median_ms": round(1000 * statistics.median(latencies), 3),
+        "p95_ms": round(1000 * latencies[int(0.95 * len(latencies))], 3),
+        "found": found,
+    }
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process ever held."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,120 @@
+"""A whole search over 100k chunks, but for the model: find 100, fetch them, choose 5, hand them over."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from retrieval_parts.common import DIM, passages, questions, say, timed
+
+from dartboard.embeddings import EmbeddingModel
+from dartboard.engine import Engine
+from dartboard.stores import Manifest, Record, open_store
+
+TRIAGE, K = 100, 5
+_NOUNS = "queue broker offset leader replica commit token cache index vector schema table backup node"
+WORDS = tuple(_NOUNS.split())
+
+
+class Given(EmbeddingModel):
+    """A model that costs nothing: the text of a query is its number, its vector is given."""
+
+    fingerprint = "given"
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self._vectors = vectors
+
+    def encode(self, texts: Any, batch_size: int = 32) -> np.ndarray:
+        listed = [texts] if isinstance(texts, str) else texts
+        return self._vectors[[int(text.split()[0]) for text in listed]]
+
+    @property
+    def embedding_dim(self) -> int:
+        return DIM
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    count, asked = (10_000, 50) if quick else (100_000, 200)
+    vectors = np.concatenate(list(passages(count)))
+    queries = questions(asked)
+    rng = np.random.default_rng(3)
+    texts = [f"{number} " + " ".join(rng.choice(WORDS, 40)) for number in range(count)]
+    found: dict[str, Any] = {"chunks": count, "triage": TRIAGE, "k": K, "systems": {}}
+    for name, system in (
+        ("dartboard, dense", lambda *given: ours(*given, retriever="dense")),
+        ("dartboard, hybrid", lambda *given: ours(*given, retriever="hybrid")),
+        ("LangChain, FAISS and MMR", langchain),
+        ("LlamaIndex, FAISS and MMR", llama_index),
+    ):
+        say(name)
+        try:
+            result = system(vectors, texts, queries)
+        except ImportError as error:
+            found["systems"][name] = {"missing": str(error)}
+            continue
+        result.pop("found")
+        found["systems"][name] = result
+    return found
+
+
+def ours(vectors: np.ndarray, texts: list[str], queries: np.ndarray, *, retriever: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "search.dartboard")
+        with open_store(path) as store:
+            collection = store.create("default", Manifest(model="given", dimension=DIM))
+            for start in range(0, len(vectors), 5000):
+                rows = range(start, min(start + 5000, len(vectors)))
+                collection.upsert(
+                    [Record(str(row), texts[row], vectors[row], {"source": f"f{row % 100}"}) for row in rows]
+                )
+        with Engine.open(path, read_only=True, model=Given(queries), retriever=retriever) as engine:
+            asked = [f"{number} {WORDS[number % 14]} {WORDS[number % 5]}" for number in range(len(queries))]
+            parts: dict[str, list[float]] = {}
+
+            def ask(text: str) -> list[str]:
+                result = engine.search(text, k=K, triage_k=TRIAGE)
+                for name, seconds in result.metadata["seconds"].items():
+                    parts.setdefault(name, []).append(1000 * seconds)
+                return [chunk.text for chunk in result.chunks]
+
+            result = timed(ask, asked)
+    return result | {"stages_ms": {name: round(float(np.median(ms)), 3) for name, ms in parts.items()}}
+
+
+def langchain(vectors: np.ndarray, texts: list[str], queries: np.ndarray) -> dict[str, Any]:
+    from langchain_community.vectorstores import FAISS
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+
+    pairs = list(zip(texts, vectors.tolist(), strict=True))
+    store = FAISS.from_embeddings(pairs, DeterministicFakeEmbedding(size=DIM))
+
+    def ask(query: list[float]) -> list[str]:
+        chosen = store.max_marginal_relevance_search_by_vector(query, k=K, fetch_k=TRIAGE)
+        return [document.page_content for document in chosen]
+
+    return timed(ask, queries.tolist())
+
+
+def llama_index(vectors: np.ndarray, texts: list[str], queries: np.ndarray) -> dict[str, Any]:
+    import faiss
+    from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
+    from llama_index.core.schema import TextNode
+    from llama_index.core.vector_stores.types import VectorStoreQuery
+    from llama_index.vector_stores.faiss import FaissVectorStore
+
+    store = FaissVectorStore(faiss_index=faiss.IndexFlatIP(DIM))
+    nodes = [
+        TextNode(text=text, embedding=vector) for text, vector in zip(texts, vectors.tolist(), strict=True)
+    ]
+    ids = store.add(nodes)
+    by_id = dict(zip(ids, nodes, strict=True))
+
+    def ask(query: list[float]) -> list[str]:
+        found = store.query(VectorStoreQuery(query_embedding=query, similarity_top_k=TRIAGE))
+        pool = [by_id[id] for id in found.ids or []]
+        _, chosen = get_top_k_mmr_embeddings(
+            query, [node.embedding for node in pool], similarity_top_k=K, embedding_ids=range(len(pool))
+        )
+        return [pool[at].text for at in chosen]
+
+    return timed(ask, queries.tolist())

@@ -1,0 +1,175 @@
+"""``dartboard doctor``: what works here, and how to mend what does not."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from dartboard.cli.opening import CollectionOption, JsonOption, ModelOption, StoreOption, configured
+
+if TYPE_CHECKING:
+    from dartboard.engine import Configured
+
+_EXTRAS = {
+    "search": ("faiss-cpu", "PyStemmer"),
+    "docs": ("pypdf", "python-docx", "beautifulsoup4"),
+    "postgres": ("psycopg", "pgvector"),
+    "milvus": ("pymilvus",),
+    "torch": ("sentence-transformers",),
+    "fast": ("numba",),
+    "eval": ("matplotlib", "pyyaml"),
+}
+
+State = Literal["ok", "note", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; ``mend`` says what to do where something is wrong or missing."""
+
+    what: str
+    state: State
+    found: str
+    mend: str = ""
+
+
+def doctor(
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+    model: ModelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the installation, the model, the store and the index, and say how to mend what is wrong.
+
+    Exit code 0 where everything works, 1 where something is wrong. What is merely not installed is a note.
+    """
+    from dartboard.cli.terminal import results
+
+    found = list(examine(configured(store=store, collection=collection, model=model)))
+    wrong = any(finding.state == "wrong" for finding in found)
+    if as_json:
+        print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in found]}, indent=2))
+    else:
+        console = results()
+        for finding in found:
+            mark, style = {
+                "ok": ("ok   ", "green"),
+                "note": ("note ", "yellow"),
+                "wrong": ("WRONG", "bold red"),
+            }[finding.state]
+            console.print(f"[{style}]{mark}[/{style}] {finding.what}: {finding.found}", soft_wrap=True)
+            if finding.mend:
+                console.print(f"      {finding.mend}", soft_wrap=True)
+        console.print("Something is wrong: see above." if wrong else "Everything that is needed works.")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def examine(settings: "Configured") -> Iterator[Finding]:
+    """All findings, in the order in which things are needed."""
+    yield from _installation()
+    source = str(settings.file) if settings.file else "no file"
+    yield Finding("settings", "ok", f"{source}; dartboard config shows them")
+    yield _cache()
+    yield _tried(
+        "model",
+        lambda: _model(settings),
+        "choose another --model, or pip install --force-reinstall dartboard",
+    )
+    yield from _store(settings)
+
+
+def _installation() -> Iterator[Finding]:
+    from dartboard.version import __version__
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("dartboard", "ok", f"{__version__} on Python {python}")
+    for extra, packages in _EXTRAS.items():
+        missing, there = [], []
+        for package in packages:
+            try:
+                there.append(f"{package} {version(package)}")
+            except PackageNotFoundError:
+                missing.append(package)
+        if missing:
+            yield Finding(
+                f"extra {extra}",
+                "note",
+                f"not installed ({', '.join(missing)})",
+                f"pip install 'dartboard[{extra}]'",
+            )
+        else:
+            yield Finding(f"extra {extra}", "ok", ", ".join(there))
+
+
+def _cache() -> Finding:
+    from dartboard.embeddings.cache import default_cache_path
+
+    folder = default_cache_path().parent
+    if _can_write(folder):
+        return Finding("cache", "ok", str(folder))
+    return Finding(
+        "cache", "wrong", f"{folder} cannot be written", "set DARTBOARD_CACHE to a folder that can be written"
+    )
+
+
+def _model(settings: "Configured") -> str:
+    from dartboard.embeddings.by_name import model_by_name
+
+    model = model_by_name(settings.settings.model)
+    vector = model.encode_query("Does it work?")
+    return f"{model.name}, {len(vector)} dimensions, encodes"
+
+
+def _store(settings: "Configured") -> Iterator[Finding]:
+    from dartboard.stores.opening import without_password
+
+    url = settings.settings.store
+    shown = without_password(url)
+    if "://" not in url:
+        path = Path(url)
+        if not _can_write(path.parent):
+            yield Finding(
+                "store",
+                "wrong",
+                f"{path.parent} cannot be written",
+                "choose another --store, or change its rights",
+            )
+        if not path.exists():
+            yield Finding("store", "note", f"{shown} does not exist yet", "dartboard index PATH makes it")
+            return
+    yield _tried("store", lambda: _opened(settings, shown), "check the address, the server and your rights")
+
+
+def _opened(settings: "Configured", shown: str) -> str:
+    from dartboard.engine import Engine
+
+    name = settings.settings.collection
+    with Engine.open(settings.settings.store, read_only=True, collection=name) as engine:
+        if not engine.exists:
+            return f"{shown} opens; no collection {name!r} yet: dartboard index PATH makes it"
+        engine.retriever  # noqa: B018 - loads the model and checks both against the collection
+        found = engine.stats()
+        return f"{shown} opens; collection {name!r} has {found.records} chunks; its model fits"
+
+
+def _tried(what: str, attempt: Callable[[], str], mend: str) -> Finding:
+    from dartboard.errors import DartboardError
+
+    try:
+        return Finding(what, "ok", attempt())
+    except (DartboardError, OSError) as error:
+        return Finding(what, "wrong", " ".join(str(error).split()), mend)
+
+
+def _can_write(folder: Path) -> bool:
+    """Whether files can be made in the folder, or in the nearest one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)

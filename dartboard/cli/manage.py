@@ -1,0 +1,161 @@
+"""``dartboard stats``, ``delete``, ``snapshot``, ``restore`` and ``config``."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dartboard.cli.opening import CollectionOption, JsonOption, StoreOption, configured, opened
+
+
+def stats(
+    store: StoreOption = None, collection: CollectionOption = None, as_json: JsonOption = False
+) -> None:
+    """Show what an index holds: chunks, bytes, model, documents by kind.
+
+    \b
+    Examples:
+      dartboard stats
+      dartboard stats --store postgresql://me@localhost/docs --json
+    """
+    from dartboard.cli.terminal import results
+
+    with opened(configured(store=store, collection=collection)) as engine:
+        found, manifest = engine.stats(), engine.collection.manifest
+        names = engine.store.collections()
+    facts = {
+        **asdict(found),
+        "model": manifest.model_name,
+        "dimension": manifest.dimension,
+        "settings": dict(manifest.settings),
+        "collections": names,
+    }
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    console = results()
+    console.print(f"[bold]{found.name}[/bold]: {found.records:,} chunks, {_size(found.bytes)}")
+    console.print(f"model {manifest.model_name}, {manifest.dimension} dimensions")
+    for name, value in {**manifest.settings, **found.details}.items():
+        console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True)
+    if len(names) > 1:
+        console.print(f"other collections: {', '.join(name for name in names if name != found.name)}")
+
+
+def delete(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Ids of chunks.")] = None,
+    where: Annotated[
+        str | None, typer.Option("--filter", "-f", metavar="FILTER", help="All chunks whose metadata match.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many would go, and leave them.")
+    ] = False,
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove chunks from an index, by id or by filter.
+
+    \b
+    Examples:
+      dartboard delete 'notes/old.md#0' 'notes/old.md#1'
+      dartboard delete --filter 'source = "notes/old.md"' --dry-run
+    """
+    from dartboard.stores import parse_filter
+
+    if bool(ids) == (where is not None):
+        raise typer.BadParameter("give ids or --filter, one of the two")
+    condition = parse_filter(where) if where is not None else None
+    with opened(configured(store=store, collection=collection), read_only=dry_run) as engine:
+        if dry_run:
+            known = engine.collection
+            gone = known.count(condition) if condition is not None else len(known.get(ids or []))
+        else:
+            gone = engine.delete(ids or None, where=condition)
+    if as_json:
+        print(json.dumps({"deleted": gone, "dry_run": dry_run}))
+    else:
+        print(f"{gone} chunks {'would go' if dry_run else 'deleted'}.")
+
+
+def snapshot(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+) -> None:
+    """Write a collection to one file that any store can restore.
+
+    \b
+    Example: from a file on this machine to PostgreSQL
+      dartboard snapshot docs.snapshot
+      dartboard restore docs.snapshot --store postgresql://me@localhost/docs
+    """
+    if path.exists() and not force:
+        raise typer.BadParameter(f"{path} exists already: choose another name, or --force to replace it")
+    with opened(configured(store=store, collection=collection)) as engine:
+        engine.snapshot(path)
+        count = engine.collection.count()
+    print(f"{count} chunks written to {path} ({_size(path.stat().st_size)}).")
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A snapshot.")],
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+) -> None:
+    """Make a collection from a snapshot, in any store.
+
+    The collection gets the name it had, or the one that --collection gives. One of that name is left alone.
+    """
+    found = configured(store=store, collection=collection)
+    name = found.settings.collection if found.sources["collection"] != "default" else None
+    with opened(found, read_only=False) as engine:
+        made = engine.store.restore(path, name)
+        print(f"{made.count()} chunks restored into collection {made.name!r} of {engine.store.url}.")
+
+
+def config(as_json: JsonOption = False) -> None:
+    """Show every setting, its value and where it comes from.
+
+    Flags win over DARTBOARD_* variables, and these over a TOML file: the one that DARTBOARD_CONFIG names,
+    else dartboard.toml in this folder, else the one in your configuration folder.
+
+    \b
+    A dartboard.toml:
+      store = "postgresql://me@localhost/docs"
+      retriever = "hybrid"
+      k = 8
+    """
+    from rich.table import Table
+
+    from dartboard.cli.terminal import results
+    from dartboard.engine.settings import MEANING
+    from dartboard.stores.opening import without_password
+
+    found = configured()
+    values = asdict(found.settings) | {"store": without_password(found.settings.store)}
+    if as_json:
+        rows = {name: {"value": value, "source": found.sources[name]} for name, value in values.items()}
+        print(json.dumps({"file": str(found.file) if found.file else None, "settings": rows}, indent=2))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("setting", "value", "from", "meaning"):
+        table.add_column(title, overflow="fold")
+    for name, value in values.items():
+        table.add_row(name, str(value), found.sources[name], MEANING[name])
+    results().print(table)
+
+
+def _size(count: int) -> str:
+    power = min(3, max(0, (len(str(count)) - 1) // 3))
+    unit = ("B", "kB", "MB", "GB")[power]
+    return f"{count / 1000**power:.{min(power, 1)}f} {unit}"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    return str(value)

@@ -1,0 +1,75 @@
+"""Options that several commands share, and the engine that they open."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dartboard.engine import Configured, Engine
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        "-s",
+        metavar="URL",
+        help="Where the index lives: a file path, postgresql://… or milvus://…; by default index.dartboard.",
+    ),
+]
+CollectionOption = Annotated[
+    str | None, typer.Option("--collection", "-c", metavar="NAME", help="The collection in the store.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
+    ),
+]
+RetrieverOption = Annotated[
+    str | None,
+    typer.Option(
+        "--retriever",
+        "-r",
+        metavar="NAME",
+        help="Who finds candidates: hybrid, dense, bm25, colbert, splade:PATH, rrf:dense,bm25 …; "
+        "by default the one the index was made with.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def configured(**flags: Any) -> "Configured":
+    """Settings from flags, environment and file, in that order."""
+    from dartboard.engine import load_settings
+
+    return load_settings(flags)
+
+
+@contextmanager
+def opened(found: "Configured", *, read_only: bool = True) -> "Iterator[Engine]":
+    """The engine of the settings, closed at the end. What was not chosen comes from the collection."""
+    from dartboard.engine import Engine
+    from dartboard.errors import StoreError
+
+    settings = found.settings
+
+    def chosen(name: str) -> Any:
+        return getattr(settings, name) if found.sources[name] != "default" else None
+
+    if read_only and "://" not in settings.store and not Path(settings.store).exists():
+        raise StoreError(
+            f"there is no index {settings.store!r}: make one with dartboard index PATH, or name it by --store"
+        )
+    with Engine.open(
+        settings.store,
+        read_only=read_only,
+        collection=settings.collection,
+        model=chosen("model"),
+        retriever=chosen("retriever"),
+    ) as engine:
+        yield engine

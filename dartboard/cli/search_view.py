@@ -1,0 +1,85 @@
+"""A search result for people: passages with where they stand, and why they were picked."""
+
+import textwrap
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from dartboard.cli.terminal import can_draw
+from dartboard.types import Chunk, RetrievalResult
+
+_LINES = 4
+_BAR = 10
+
+
+def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
+    """One block a passage; with ``explain``, its gain and who found it, and a last line on the whole."""
+    if not result.chunks:
+        console.print("Nothing found: the index is empty, or nothing in it matches.")
+        return
+    for place, chunk in enumerate(result.chunks):
+        console.print(_title(place, chunk))
+        console.print(Text(_shortened(chunk.text, console.width)))
+        if explain:
+            for line in _reasons(result, place, bars=can_draw(console)):
+                console.print(Text(f"   {line}", style="dim"))
+        console.print()
+    if explain:
+        console.print(Text(_summary(result), style="dim"))
+
+
+def _title(place: int, chunk: Chunk) -> Text:
+    facts = chunk.metadata
+    where = str(facts.get("source", chunk.id))
+    if "page" in facts:
+        where += f", page {facts['page']}"
+    elif "line" in facts:
+        where += f":{facts['line']}"
+    title = Text(f"{place + 1}. ", style="bold")
+    title.append(where, style="bold cyan")
+    section = facts.get("section") or facts.get("title")
+    if section:
+        title.append(f"  {section}", style="dim")
+    return title
+
+
+def _shortened(text: str, width: int) -> str:
+    lines = textwrap.wrap(" ".join(text.split()), width=max(40, width - 3))
+    shown = lines[:_LINES]
+    if len(lines) > _LINES:
+        shown[-1] = shown[-1][: max(40, width - 3) - 2] + " …"
+    return textwrap.indent("\n".join(shown), "   ")
+
+
+def _reasons(result: RetrievalResult, place: int, *, bars: bool) -> list[str]:
+    facts: dict[str, Any] = result.metadata
+    largest = max(facts["gain"]) or 1.0
+    share = facts["gain"][place] / largest
+    bar = ("█" if bars else "#") * round(_BAR * share)
+    lines = [
+        f"gain {facts['gain'][place]:.4f} {bar:<{_BAR}}  coverage {facts['coverage'][place]:.0%}  "
+        f"similarity {facts['similarity'][place]:.3f}"
+    ]
+    others = [name for name in facts["stands_for"][place] if name != result.chunks[place].id]
+    if others and facts.get("targets") == "candidates":
+        more = f" and {len(others) - 2} more" if len(others) > 2 else ""
+        lines.append(f"stands for {', '.join(map(str, others[:2]))}{more}")
+    if found := facts["shares"][place]:
+        lines.append(
+            "found by "
+            + ", ".join(f"{name} at {share['rank']} ({share['score']:.3f})" for name, share in found.items())
+        )
+    return lines
+
+
+def _summary(result: RetrievalResult) -> str:
+    facts = result.metadata
+    seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in facts["seconds"].items())
+    bound = facts.get("bound")
+    sure = f", at least {bound:.0%} of the best set's" if isinstance(bound, float) else ""
+    return (
+        f"{len(result.chunks)} of {facts['candidates']} candidates by {facts['method']} "
+        f"(retriever {facts['retriever']}, σ {facts['sigma']:.3f} from {facts['sigma_source']}); "
+        f"coverage {facts['coverage'][-1]:.0%}{sure}; ms: {seconds}"
+    )

@@ -1,0 +1,285 @@
+"""Open, index, search: the one thing that every door calls.
+
+An engine is a collection, the model that made its vectors, and a retriever. What the collection was made
+with is written in its manifest; opening it again needs no more than its URL.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from dartboard.calibration import Calibration
+from dartboard.config import DartboardConfig, RerankerType
+from dartboard.core import DartboardRetriever
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.by_name import model_by_name
+from dartboard.embeddings.pairs import PairScorer
+from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.retrievers.base import Candidate, Candidates, Retriever
+from dartboard.retrievers.catalogue import retriever_by_name
+from dartboard.selection import Method
+from dartboard.selection.building import Auto
+from dartboard.stores import (
+    DEFAULT_COLLECTION,
+    Collection,
+    CollectionStats,
+    Filter,
+    Manifest,
+    Store,
+    open_store,
+    parse_filter,
+)
+from dartboard.types import FloatArray, RetrievalResult
+
+DEFAULT_RETRIEVER = "hybrid"
+TRIAGE = 100
+
+
+class Engine:
+    """A collection with the model and the retriever that belong to it.
+
+    ``model`` and ``retriever`` are objects or names; where they are left out, those that the collection
+    was made with are taken, and for a new one the defaults.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        model: EmbeddingModel | str | None = None,
+        retriever: Retriever | str | None = None,
+        pair_scorer: PairScorer | None = None,
+    ) -> None:
+        self.store = store
+        self.name = collection
+        self._model = model
+        self._retriever = retriever
+        self._pair_scorer = pair_scorer
+
+    @classmethod
+    def open(cls, url: str, *, read_only: bool = False, **options: Any) -> Self:
+        """The engine over the store at ``url``; ``options`` as in the constructor."""
+        return cls(open_store(url, read_only=read_only), **options)
+
+    @property
+    def collection(self) -> Collection:
+        """The collection, or an error that says how to make it."""
+        try:
+            return self.store.open(self.name)
+        except CollectionError as error:
+            raise CollectionError(f"{error}. Index something first: dartboard index PATH") from error
+
+    @property
+    def exists(self) -> bool:
+        """Whether the collection has been made."""
+        return self.name in self.store.collections()
+
+    @cached_property
+    def model(self) -> EmbeddingModel:
+        """The embedding model, loaded when it is first needed, and checked against the collection."""
+        manifest = self.collection.manifest if self.exists else None
+        wanted = self._model
+        if wanted is None:
+            wanted = manifest.settings.get("model", "default") if manifest else "default"
+        model = model_by_name(wanted) if isinstance(wanted, str) else wanted
+        if manifest is not None and model.fingerprint != manifest.model:
+            raise StoreFormatError(
+                f"collection {self.name!r} was made with {manifest.model_name or manifest.model!r}, not with "
+                f"{model.name!r}: open it with that model, or index into another collection"
+            )
+        return model
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """Who finds candidates; it checks that the collection carries what it needs."""
+        wanted = self._retriever
+        if wanted is None and self.exists:
+            wanted = self.collection.manifest.settings.get("retriever")
+        if isinstance(wanted, Retriever):
+            return wanted
+        return retriever_by_name(wanted or DEFAULT_RETRIEVER, model=self.model)
+
+    def create(self, *, settings: dict[str, Any] | None = None) -> Collection:
+        """The collection, new and empty, for this model and retriever."""
+        fields = self.retriever.fields()
+        manifest = Manifest(
+            model=self.model.fingerprint,
+            model_name=self.model.name,
+            dimension=self.model.embedding_dim,
+            vectors=dict(fields.vectors),
+            sparse=fields.sparse,
+            settings={
+                "model": self._model if isinstance(self._model, str) else "default",
+                "retriever": self._retriever if isinstance(self._retriever, str) else self.retriever.name,
+                "retrievers": self.retriever.index_settings(),
+                **(settings or {}),
+            },
+        )
+        return self.store.create(self.name, manifest)
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        token_budget: int | None = None,
+        method: Method | str = "dartboard",
+        where: Filter | str | None = None,
+        triage_k: int = TRIAGE,
+        sigma: float | Auto = "auto",
+        reranker: RerankerType = "cosine",
+        must_include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_per_source: int | None = None,
+        min_gain_share: float = 0.0,
+        min_similarity: float | None = None,
+    ) -> RetrievalResult:
+        """The passages that together say most about the query; limits as in ``DartboardRetriever.search``.
+
+        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result.
+        """
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidInputError("query is empty: ask something")
+        condition = parse_filter(where) if isinstance(where, str) else where
+        chooser = self._chooser(sigma, triage_k, reranker)
+        started = time.perf_counter()
+        found = self._candidates(query, triage_k, condition, must_include, exclude)
+        query_vector = found.query_vector
+        if query_vector is None:
+            query_vector = self.model.encode_query(query)
+        if min_similarity is not None and not must_include:
+            found = _above(found, query_vector, min_similarity)
+        if found.found:
+            result = chooser.choose(
+                query,
+                query_vector,
+                [candidate.chunk for candidate in found.found],
+                scores=None if self.retriever.name == "dense" else [each.score for each in found.found],
+                k=k,
+                token_budget=token_budget,
+                method=method,
+                must_include=must_include,
+                max_per_source=max_per_source,
+                min_gain_share=min_gain_share,
+                min_similarity=min_similarity,
+            )
+        else:
+            result = RetrievalResult(query, [], [], {"candidates": 0, "seconds": {}})
+        self._describe(result, found, started)
+        return result
+
+    def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
+        """What the retriever alone finds, best first."""
+        condition = parse_filter(where) if isinstance(where, str) else where
+        return self.retriever.retrieve(self.collection, query, k, where=condition)
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | str | None = None) -> int:
+        """Remove chunks by id or by filter; returns how many went."""
+        condition = parse_filter(where) if isinstance(where, str) else where
+        return self.collection.delete(ids, where=condition)
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write the collection to one file that any store restores."""
+        self.collection.snapshot(path)
+
+    def stats(self) -> CollectionStats:
+        """Size and state of the collection."""
+        return self.collection.stats()
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What calibration stored with the collection, or None."""
+        stored = self.collection.manifest.settings.get("calibration")
+        return Calibration.from_json(stored) if stored else None
+
+    def calibrate(self, found: Calibration) -> None:
+        """Store a calibration with the collection: from now on it is what ``sigma="auto"`` means."""
+        found.check(self.model.fingerprint, "scaled_cosine")
+        collection = self.collection
+        collection.configure({**collection.manifest.settings, "calibration": found.to_json()})
+        self.__dict__.pop("calibration", None)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _candidates(
+        self,
+        query: str,
+        count: int,
+        where: Filter | None,
+        must_include: Sequence[str],
+        exclude: Sequence[str],
+    ) -> Candidates:
+        """The retriever's candidates without the excluded, with the required."""
+        if both := set(must_include) & set(exclude):
+            raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
+        found = self.retriever.retrieve(self.collection, query, count + len(set(exclude)), where=where)
+        kept = [each for each in found.found if each.chunk.id not in set(exclude)][:count]
+        there = {each.chunk.id for each in kept}
+        missing = [id for id in dict.fromkeys(must_include) if id not in there]
+        fetched = self.collection.get(missing)
+        if unknown := set(missing) - {record.id for record in fetched}:
+            raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
+        lowest = kept[-1].score if kept else 0.0
+        kept += [Candidate(chunk=record.chunk, score=lowest) for record in fetched]
+        return Candidates(
+            query=query, found=kept, query_vector=found.query_vector, seconds=dict(found.seconds)
+        )
+
+    def _chooser(self, sigma: float | Auto, triage_k: int, reranker: RerankerType) -> DartboardRetriever:
+        self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken
+        config = DartboardConfig(sigma=sigma, top_k=1, triage_k=triage_k, reranker_type=reranker)
+        scorer = None if reranker == "cosine" else self._scorer()
+        return DartboardRetriever(config, self.model, cross_encoder=scorer, calibration=self.calibration)
+
+    def _scorer(self) -> PairScorer:
+        """The pair scorer that was given, else late interaction where the model has token vectors."""
+        if self._pair_scorer is None:
+            from dartboard.embeddings.late_interaction import LateInteraction
+
+            tokens: Any = self.model
+            if not hasattr(tokens, "token_vectors"):
+                raise ConfigError(
+                    f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
+                )
+            self._pair_scorer = LateInteraction(tokens)
+        return self._pair_scorer
+
+    def _describe(self, result: RetrievalResult, found: Candidates, started: float) -> None:
+        shares = {each.chunk.id: each for each in found.found}
+        result.metadata["retriever"] = self.retriever.name
+        result.metadata["collection"] = self.name
+        result.metadata["shares"] = [
+            {name: asdict(share) for name, share in shares[chunk.id].shares.items()}
+            for chunk in result.chunks
+        ]
+        result.metadata["retriever_score"] = [shares[chunk.id].score for chunk in result.chunks]
+        seconds = {**found.seconds, **result.metadata["seconds"]}
+        result.metadata["seconds"] = {**seconds, "total": time.perf_counter() - started}
+
+
+def _above(found: Candidates, query_vector: FloatArray, floor: float) -> Candidates:
+    """The candidates at least as similar to the query as ``floor``."""
+    if not found.found:
+        return found
+    vectors = np.stack([each.chunk.embedding for each in found.found]).astype(np.float64)
+    cosines = vectors @ query_vector / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query_vector))
+    return replace(
+        found, found=[each for each, cosine in zip(found.found, cosines, strict=True) if cosine >= floor]
+    )

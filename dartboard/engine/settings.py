@@ -1,0 +1,131 @@
+"""What an engine is opened with: from flags, then ``DARTBOARD_*`` variables, then a TOML file.
+
+The file is the one that ``DARTBOARD_CONFIG`` names, else ``dartboard.toml`` in this folder, else the
+user's own. Each value remembers where it came from.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from dartboard.errors import ConfigError
+from dartboard.selection.building import Auto
+
+PREFIX = "DARTBOARD_"
+FILE = "dartboard.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting with its default; checked where it is used."""
+
+    store: str = "index.dartboard"
+    collection: str = "default"
+    model: str = "default"
+    retriever: str = "hybrid"
+    method: str = "dartboard"
+    k: int = 5
+    triage_k: int = 100
+    sigma: float | Auto = "auto"
+    chunk_method: str = "auto"
+    chunk_size: int = 256
+    chunk_overlap: int = 32
+
+
+MEANING: Mapping[str, str] = {
+    "store": "where the index lives: a file path, postgresql://…, milvus://…",
+    "collection": "the collection in the store",
+    "model": "the embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
+    "retriever": "who finds candidates: hybrid, dense, bm25, colbert, rrf:dense,bm25 …",
+    "method": "who picks from them: dartboard, mmr, top_k …",
+    "k": "how many passages an answer has",
+    "triage_k": "how many candidates there are to pick from",
+    "sigma": "spread of a question around what it means: auto or a number",
+    "chunk_method": "how documents are split: auto, tokens, sentences, markdown, code",
+    "chunk_size": "longest chunk, in tokens of the model",
+    "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
+}
+"""One line on each setting, for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """Settings, and for each name where its value came from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    file: Path | None
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Configured:
+    """Settings from all three places; ``flags`` that are None were not given."""
+    environment = os.environ if environment is None else environment
+    file = _file(environment, folder or Path.cwd())
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        (str(file), _from_file(file) if file else {}),
+        ("environment", _from_environment(environment)),
+        ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
+    ]
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(_types(), "default")
+    for source, layer in layers:
+        for name, value in layer.items():
+            where = f"{PREFIX}{name.upper()}" if source == "environment" else source
+            values[name] = _checked(name, value, where)
+            sources[name] = where
+    return Configured(settings=Settings(**values), sources=sources, file=file)
+
+
+def _file(environment: Mapping[str, str], folder: Path) -> Path | None:
+    if named := environment.get(f"{PREFIX}CONFIG"):
+        if not Path(named).is_file():
+            raise ConfigError(f"{PREFIX}CONFIG names {named!r}, which is no file")
+        return Path(named)
+    from platformdirs import user_config_path
+
+    places = (folder / FILE, user_config_path("dartboard") / FILE)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        stored = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from error
+    if unknown := sorted(set(stored) - set(_types())):
+        raise ConfigError(f"{file}: unknown setting {unknown[0]!r}: there are {', '.join(_types())}")
+    return stored
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    found = {name: environment.get(f"{PREFIX}{name.upper()}", "") for name in _types()}
+    return {name: value for name, value in found.items() if value.strip()}
+
+
+def _types() -> dict[str, Any]:
+    hints = get_type_hints(Settings)
+    return {field.name: hints[field.name] for field in fields(Settings)}
+
+
+def _checked(name: str, value: Any, where: str) -> Any:
+    """The value in the type of its setting; text is read as a number where one is wanted."""
+    wanted = _types()[name]
+    try:
+        if wanted is str and isinstance(value, str) and value.strip():
+            return value.strip()
+        if wanted is int and not isinstance(value, bool) and float(value) == int(value):
+            return int(value)
+        if wanted not in (str, int) and not isinstance(value, bool):
+            return value if value in get_args(get_args(wanted)[1]) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    kind = {str: "text", int: "a whole number"}.get(wanted, "a number or 'auto'")
+    raise ConfigError(f"{where}: {name} must be {kind}, got {value!r}")

@@ -1,0 +1,148 @@
+"""The engine: open, search, calibrate, refuse."""
+
+import numpy as np
+import pytest
+
+from dartboard.calibration import Calibration, Estimate
+from dartboard.engine import Engine
+from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.stores import Record
+from dartboard.stores.memory import MemoryStore
+from tests.models import SharedWords, WordBag
+
+TEXTS = {
+    "a": "tea grows on hills",
+    "b": "tea grows on steep hills",
+    "c": "tea grows on green hills",
+    "d": "tea is dried and rolled",
+    "e": "coffee grows on hills too",
+    "f": "coffee is roasted dark",
+    "g": "black tea is oxidised",
+    "h": "green tea is steamed",
+    "i": "water boils at sea level",
+    "j": "cups are made of clay",
+}
+QUERY = "how does tea grow on hills"
+
+
+def filled(**options):
+    engine = Engine(MemoryStore(), **({"model": WordBag(), "retriever": "hybrid"} | options))
+    collection = engine.create()
+    vectors = engine.model.encode_documents(list(TEXTS.values()))
+    collection.upsert(
+        engine.retriever.index(
+            [
+                Record(id, text, vector, {"source": f"{id in 'abc'}.md", "number": number})
+                for number, ((id, text), vector) in enumerate(zip(TEXTS.items(), vectors, strict=True))
+            ]
+        )
+    )
+    return engine
+
+
+def ids(result):
+    return [chunk.id for chunk in result.chunks]
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid", "rrf"])
+def test_search_explains_itself(retriever):
+    engine = filled(retriever=retriever)
+    result = engine.search(QUERY, k=3)
+    assert len(result.chunks) == 3 and "tea" in result.chunks[0].text
+    facts = result.metadata
+    assert facts["retriever"] == retriever and facts["method"] == "dartboard"
+    assert all(facts["shares"]) and len(facts["retriever_score"]) == 3
+    assert facts["coverage"] == sorted(facts["coverage"])
+    assert {"select", "total"} <= set(facts["seconds"])
+
+
+def test_other_methods_and_limits():
+    engine = filled()
+    plain = engine.search(QUERY, k=4, method="top_k")
+    assert ids(plain) == [each.chunk.id for each in engine.candidates(QUERY, 4).found]
+    assert engine.search(QUERY, token_budget=9).chunks
+    capped = engine.search(QUERY, k=5, max_per_source=1)
+    assert len({chunk.metadata["source"] for chunk in capped.chunks}) == len(capped.chunks) == 2
+    assert "a" not in ids(engine.search(QUERY, k=9, exclude=["a"]))
+    assert "j" in ids(engine.search(QUERY, k=2, triage_k=2, must_include=["j"]))
+    assert set(ids(engine.search(QUERY, k=9, where="number >= 7"))) <= {"h", "i", "j"}
+    assert ids(engine.search(QUERY, k=3, where="number > 99")) == []
+    assert ids(engine.search(QUERY, k=3, min_similarity=0.999)) == []
+    assert engine.search(QUERY, k=2, sigma=0.3).metadata["sigma"] == 0.3
+    scored = filled(pair_scorer=SharedWords()).search(QUERY, k=2, reranker="hybrid")
+    assert scored.metadata["variant"] == "hybrid"
+
+
+def test_bad_questions():
+    engine = filled()
+    for query in ("", "  ", None):
+        with pytest.raises(InvalidInputError, match="query is empty"):
+            engine.search(query)
+    with pytest.raises(InvalidInputError, match="no chunk 'z'"):
+        engine.search(QUERY, must_include=["z"])
+    with pytest.raises(ConfigError, match="both in must_include and in exclude"):
+        engine.search(QUERY, must_include=["a"], exclude=["a"])
+    with pytest.raises(InvalidInputError, match="filter: expected"):
+        engine.search(QUERY, where="number >")
+    with pytest.raises(ConfigError, match="unknown method"):
+        engine.search(QUERY, method="best")
+    with pytest.raises(ConfigError, match="no token vectors"):
+        engine.search(QUERY, reranker="crossencoder")
+    with pytest.raises(ConfigError, match="unknown retriever"):
+        Engine(MemoryStore(), model=WordBag(), retriever="magic").create()
+
+
+def test_a_missing_collection_says_what_to_do():
+    with pytest.raises(CollectionError, match="dartboard index PATH"):
+        Engine(MemoryStore(), model=WordBag()).search(QUERY)
+
+
+def test_another_model_is_refused():
+    store = filled().store
+    with pytest.raises(StoreFormatError, match="was made with 'WordBag'"):
+        Engine(store, model=WordBag(dim=16)).search(QUERY)
+
+
+def test_a_retriever_whose_fields_are_missing_is_refused():
+    engine = filled(retriever="dense")
+
+    class Tokens(WordBag):
+        fingerprint = engine.model.fingerprint
+
+        def token_vectors(self, texts, **_):
+            return [np.eye(4, 32, dtype=np.float32) for _ in ([texts] if isinstance(texts, str) else texts)]
+
+    with pytest.raises(StoreFormatError, match="index the documents again"):
+        Engine(engine.store, model=Tokens(), retriever="colbert").search(QUERY)
+
+
+def test_the_collection_remembers_its_retriever():
+    store = filled(retriever="rrf").store
+    assert Engine(store, model=WordBag()).search(QUERY, k=2).metadata["retriever"] == "rrf"
+
+
+def test_delete_stats_snapshot(tmp_path):
+    engine = filled()
+    assert engine.delete(["a"]) == 1 and engine.delete(where="number = 1") == 1
+    assert engine.stats().records == 8
+    engine.snapshot(tmp_path / "s")
+    with Engine(MemoryStore(), model=WordBag()) as other:
+        other.store.restore(tmp_path / "s")
+        assert other.stats().records == 8 and other.exists
+
+
+def test_a_calibration_is_kept_with_the_collection():
+    engine = filled()
+    estimate = Estimate(value=0.2, low=0.1, high=0.3, pairs=9)
+    engine.calibrate(
+        Calibration(
+            kind="sigma",
+            reason="it won",
+            sigma=estimate,
+            divisor=Estimate(value=4.0, low=3.0, high=5.0, pairs=9),
+            model=engine.model.fingerprint,
+        )
+    )
+    again = Engine(engine.store, model=WordBag())
+    result = again.search(QUERY, k=2)
+    assert (result.metadata["sigma"], result.metadata["sigma_source"]) == (0.2, "calibration")
