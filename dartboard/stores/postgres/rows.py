@@ -63,9 +63,8 @@ def check_records(records: Sequence[Record]) -> None:
 
 def check_length(vector: FloatArray, what: str) -> None:
     """The vector's squares stay within float32."""
-    length = float(np.linalg.norm(vector))
-    if not (math.isfinite(length) and _LENGTHS[0] <= length <= _LENGTHS[1]):
-        length = float(np.linalg.norm(vector.astype(np.float64)))
+    doubled = vector.astype(np.float64)
+    length = math.sqrt(doubled @ doubled)
     if not _LENGTHS[0] <= length <= _LENGTHS[1]:
         raise InvalidInputError(
             f"{what}: a vector has length {length:.3g}; pgvector computes within {_LENGTHS[0]:g} to "
