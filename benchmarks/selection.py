@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -77,18 +78,18 @@ def published(query: np.ndarray, candidates: np.ndarray, sigma: float, k: int) -
 
 
 @cache
-def compiled_walk() -> compiled.CompiledWalk | None:
+def machine() -> ModuleType | None:
     accelerate()
-    return compiled.compiled_walk()
+    return compiled.compiled()
 
 
-def compiled_select(*pool: Any, **options: Any) -> Any:
+def as_compiled(run: Callable[..., Any], *pool: Any, **options: Any) -> Any:
     """As with ``accelerate()``, for this call only."""
-    compiled._compiled = compiled_walk()
+    compiled._machine = machine()
     try:
-        return select(*pool, **options)
+        return run(*pool, **options)
     finally:
-        compiled._compiled = None
+        compiled._machine = None
 
 
 def systems(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
@@ -101,7 +102,7 @@ def systems(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Call
     return {
         "dartboard": lambda: select(candidates, query, k, sigma=SIGMA),
         "dartboard, sigma auto": lambda: select(candidates, query, k),
-        "dartboard, compiled": lambda: compiled_select(candidates, query, k, sigma=SIGMA),
+        "dartboard, compiled": lambda: as_compiled(select, candidates, query, k, sigma=SIGMA),
         "floor: sgemm + exp": lambda: np.exp(candidates @ candidates.T),
         "published Dartboard": lambda: published(exact_query, exact, SIGMA, k),
         "pyversity MMR": lambda: diversify(candidates, scores, k, strategy=Strategy.MMR),

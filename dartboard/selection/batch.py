@@ -20,8 +20,8 @@ from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.building import FAST_FROM_SIGMA, Auto
 from dartboard.selection.content import fingerprints
 from dartboard.selection.coverage import rounding_32
+from dartboard.selection.dense import HALF
 from dartboard.selection.door import select
-from dartboard.selection.explain import HALF
 from dartboard.selection.kernels import check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.result import Selection

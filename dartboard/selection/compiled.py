@@ -1,102 +1,70 @@
-"""The walk on plain numbers, compiled by numba: switched on by :func:`accelerate` (extra ``fast``).
+"""Compiled selection, switched on by :func:`accelerate` (extra ``fast``).
 
-It makes the same picks with the same proof as :class:`dartboard.selection.greedy.Walk`, and hands a pick that
-it cannot prove back to it: a walk that stops after m picks returns ``-m - 1``. What it saves is
-the price of a dozen NumPy calls a pick, which is most of the time on small pools. Importing numba takes
-half a second and compiling, the first time on a machine, a few more; hence on request.
+:mod:`dartboard.selection.machine` makes the same picks with the same proofs as the walks in NumPy, and hands
+a pick that it cannot prove back to them. It saves the price of some hundred NumPy calls, which is most of
+the time on small pools, and half of the kernel's symmetric matrix. Importing numba takes half a second
+and compiling, the first time on a machine, several more; hence on request.
 """
 
-from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dartboard.errors import MissingExtraError
-from dartboard.types import FloatArray, IntArray
+from dartboard.types import FloatArray
 
-CompiledWalk = Callable[
-    [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, float, IntArray, FloatArray], int
-]
-
-_compiled: CompiledWalk | None = None
+_machine: ModuleType | None = None
+_syrk: Any = None
 
 
 def accelerate() -> None:
-    """Compile the walk, or load it compiled; selections from then on use it."""
-    global _compiled
-    if _compiled is not None:
+    """Compile what selection spends its time on, or load it compiled; selections from then on use it.
+
+    With SciPy installed, matrix products leave out the half of a symmetric matrix that mirrors the other.
+    """
+    global _machine, _syrk
+    if _machine is not None:
         return
     try:
-        import numba
+        import numba  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("numba", "fast", "accelerate()") from error
-    # Sums may be reordered, so that they use the whole width of the processor; NaN and infinity stay.
-    gain = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(_gain)
-    walk = numba.njit(cache=True, nogil=True)(_walk_with(gain))
+    from dartboard.selection import machine
+
+    try:
+        from scipy.linalg.blas import ssyrk as _syrk
+    except ImportError:
+        _syrk = None
+    warm_up(machine)
+    _machine = machine
+
+
+def compiled() -> ModuleType | None:
+    """The compiled functions where :func:`accelerate` was called."""
+    return _machine
+
+
+def products(vectors: FloatArray) -> FloatArray:
+    """``(n, n)`` products of float32 rows with one another; only those on and below the diagonal count."""
+    if _syrk is None:
+        product: FloatArray = vectors @ vectors.T
+        return product
+    room = np.empty((len(vectors), len(vectors)), np.float32, order="F")
+    lower: FloatArray = _syrk(1.0, vectors.T, trans=1, c=room, overwrite_c=1).T
+    return lower
+
+
+def warm_up(machine: ModuleType) -> None:
+    """Call everything once with each type that selection uses."""
+    bits = np.ones((1, 2), np.uint64)
+    machine.prints(bits[:, :1], bits[0, :1], bits[0].copy())
+    machine.fill(np.ones((1, 1), np.float32), np.float32(-1.0))
+    machine.squares(np.ones((1, 1), np.float32), np.ones(1, np.float32))
     for dtype in (np.float32, np.float64):
         one, row = np.ones((1, 1), dtype), np.ones(1, dtype)
-        walk(one, row, row * 0, row.copy(), row, 0.0, 0.0, np.empty(1, np.intp), np.empty(1))
-    _compiled = walk
-
-
-def compiled_walk() -> CompiledWalk | None:
-    """The compiled walk where :func:`accelerate` was called."""
-    return _compiled
-
-
-def _gain(kernel: Any, weights: Any, covered: Any, row: Any) -> Any:
-    total = kernel.dtype.type(0.0)
-    for t in range(kernel.shape[1]):
-        rise = kernel[row, t] - covered[t]
-        total += weights[t] * (rise if rise > 0 else kernel.dtype.type(0.0))
-    return total
-
-
-def _walk_with(gain: Any) -> Callable[..., int]:
-    def walk(
-        kernel: Any,
-        weights: Any,
-        covered: Any,
-        bounds: Any,
-        slack: Any,
-        smallest: float,
-        stop_below: float,
-        rows: Any,
-        gains: Any,
-    ) -> int:
-        n = len(bounds)
-        checked = np.full(n, -1)
-        for step in range(len(rows)):
-            while True:
-                best = 0
-                for row in range(1, n):
-                    if bounds[row] > bounds[best]:
-                        best = row
-                if checked[best] == step:
-                    break
-                if bounds[best] == -np.inf:
-                    return -step - 1
-                bounds[best] = gain(kernel, weights, covered, best) + slack[best]
-                checked[best] = step
-            found = bounds[best] - slack[best]
-            level = found - slack[best]
-            if found < stop_below:
-                return step
-            if found < smallest:
-                return -step - 1
-            level = max(level, smallest)
-            for row in range(n):
-                if row != best and bounds[row] >= level:
-                    if checked[row] != step:
-                        bounds[row] = gain(kernel, weights, covered, row) + slack[row]
-                        checked[row] = step
-                    if bounds[row] >= level:
-                        return -step - 1
-            rows[step] = best
-            gains[step] = found
-            bounds[best] = -np.inf
-            for t in range(kernel.shape[1]):
-                covered[t] = max(covered[t], kernel[best, t])
-        return len(rows)
-
-    return walk
+        machine.prepare(one, np.zeros(1), 0.0, row.copy(), row.copy(), row.copy())
+        rows, gains, most = np.zeros(1, dtype=np.intp), np.empty(1), np.empty(2)
+        machine.walk(one, row, row * 0, row.copy(), row, 0.0, 0.0, rows, gains)
+        rows[0] = 0
+        machine.answer(one, row, row, row * 0, 0.0, 0.0, 1, rows, gains, rows.copy(), most)

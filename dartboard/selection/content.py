@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.selection.compiled import compiled
 from dartboard.types import FloatArray, IntArray
 
 _ENTRIES = 128
@@ -53,7 +54,12 @@ def fingerprints(matrix: FloatArray) -> npt.NDArray[np.uint64]:
         if words.dtype == np.float32 and words.shape[1] % 2:
             words = np.pad(words, ((0, 0), (0, 1)))
     bits = words.view(np.uint64)[:, : _ENTRIES * words.itemsize // 8]
-    prints: npt.NDArray[np.uint64] = np.einsum("ij,j->i", bits, _multipliers(bits.shape[1]))
+    multipliers = _multipliers(bits.shape[1])
+    if machine := compiled():
+        prints = np.empty(len(bits), np.uint64)
+        machine.prints(bits, multipliers, prints)
+    else:
+        prints = np.einsum("ij,j->i", bits, multipliers)
     return prints
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dartboard.selection.explain import explain
-from dartboard.selection.greedy import State, Uncertain, Walk
+from dartboard.selection.explain import explain, explain_answer
+from dartboard.selection.greedy import LinearState, State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.referee import Referee
 from dartboard.selection.result import Selection
+from dartboard.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,49 @@ class Dartboard:
         referee = Referee(pool)
         for make_state in pool.states(referee):
             try:
-                trail = best_trail(pool, limits, make_state(), referee)
+                state = make_state()
+                if limits.k is not None and isinstance(state, LinearState) and _is_plain(pool, limits):
+                    answered = self._answer(pool, limits, limits.k, state, referee)
+                    if answered is not None:
+                        return answered
+                trail = best_trail(pool, limits, state, referee)
             except Uncertain:
                 continue
             return explain(pool, limits, trail.picks, trail.walk, method=self.name)
         if pool.refine is None:
             raise AssertionError("a walk on logarithms is never uncertain")
         return self._select(pool.refine(), limits)
+
+    def _answer(
+        self, pool: Pool, limits: Limits, k: int, state: LinearState, referee: Referee
+    ) -> Selection | None:
+        leaders = pool.by_row()[0]
+        first = most_relevant(pool, pool.relevance[leaders], leaders, referee)
+        found = state.answer(int(pool.row_of[first]), min(k, len(pool)), k, limits.min_gain_share)
+        if found is None:
+            return None
+        return explain_answer(pool, leaders[found.rows], found, method=self.name)
+
+
+def _is_plain(pool: Pool, limits: Limits) -> bool:
+    """Whether k candidates are asked for, whichever they are, of a pool without copies that covers itself."""
+    return (
+        limits.token_budget is None
+        and limits.sources is None
+        and not limits.must_include
+        and pool.targets_are == "rows"
+        and len(pool.log_weights) == len(pool)
+    )
+
+
+def most_relevant(pool: Pool, relevance: FloatArray, leaders: IntArray, referee: Referee) -> int:
+    """The most probable of the candidates ``leaders``, given the relevance of each."""
+    first = int(relevance.argmax())
+    if pool.rounding:
+        close = relevance >= relevance[first] - pool.rounding
+        if np.count_nonzero(close) > 1:
+            return referee.most_relevant(leaders[close])
+    return int(leaders[first])
 
 
 class _Trail:
@@ -52,12 +89,12 @@ class _Trail:
         self._gate = Gate(pool, limits)
         self._leaders = self._gate.leaders()
         self._most = len(pool) if limits.k is None else min(limits.k, len(pool))
-        self._relevance = pool.relevance[self._leaders]
-        self.walk = Walk(state, self._relevance)
+        relevance = pool.relevance[self._leaders]
+        self.walk = Walk(state, relevance)
         for candidate in pool.find(limits.must_include):
             self._pick(candidate, None)
         if not self.picks and limits.token_budget is None:
-            self._pick(self._most_relevant(referee), None)
+            self._pick(most_relevant(pool, relevance, self._leaders, referee), None)
         if self._gate.selective or not self.picks:
             while len(self.picks) < self._most and self._step():
                 pass
@@ -78,14 +115,6 @@ class _Trail:
             self.walk.add(row, gain)
         self._gate.admit(candidate)
         self.picks.append(candidate)
-
-    def _most_relevant(self, referee: Referee) -> int:
-        first = int(self._relevance.argmax())
-        if self._pool.rounding:
-            close = self._relevance >= self._relevance[first] - self._pool.rounding
-            if np.count_nonzero(close) > 1:
-                return referee.most_relevant(self._leaders[close])
-        return int(self._leaders[first])
 
     def _run(self) -> None:
         """All further picks, where nothing closes rows on the way."""

@@ -3,7 +3,8 @@
 One search for one pick is a dozen calls, most of them for the proof. Here the rows with the largest bounds
 go through several picks together, with all their gains worked out at each, and the proofs of the whole
 burst are made at its end: a pick stands if its lead over every row of the burst, and over the bounds of
-all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten.
+all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten, and
+from then on bursts take in all rows.
 
 It keeps the contract of :mod:`dartboard.selection.compiled`: a walk that stops after m picks because it
 cannot prove the next one returns ``-m - 1``.
@@ -13,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.types import FloatArray, IntArray
+
+HALF = 0.5
+"""A pick stands for a target if it is at least this good a stand-in as the best candidate."""
 
 _ACTIVE = 32
 _BURST = 16
@@ -32,10 +36,10 @@ def walk(
     gains: FloatArray,
 ) -> int:
     """Fill ``rows`` and ``gains`` with the next picks; keeps ``covered`` and ``bounds``."""
-    made = 0
+    made, size = 0, max(_ACTIVE, 3 * min(_BURST, len(rows)))
     while made < len(rows):
         count = min(_BURST, len(rows) - made)
-        active, outside = _largest(bounds, max(_ACTIVE, 3 * count))
+        active, outside = _largest(bounds, size)
         block, margin = kernel.take(active, axis=0), slack[active]
         now, leaders = _burst(block, weights, covered.copy(), count)
         ceilings = now + margin
@@ -54,9 +58,56 @@ def walk(
             made += kept
         if stop < count and stop <= good:
             return made
-        if not kept:
-            return -made - 1
+        if kept < count:
+            if size >= len(bounds):
+                return -made - 1
+            size = len(bounds)
     return made
+
+
+def answer(
+    kernel: FloatArray,
+    weights: FloatArray,
+    alone: FloatArray,
+    slack: FloatArray,
+    smallest: float,
+    stop_share: float,
+    size: int,
+    rows: IntArray,
+    gains: FloatArray,
+    owners: IntArray,
+    most: FloatArray,
+) -> int:
+    """The whole walk from the pick ``rows[0]`` on, and what explains it; negative where a pick is unclear.
+
+    ``owners`` receives for each target the first pick that stands for it best and by half, or -1; ``most``
+    the sums of the ``size`` largest bounds before the first and after the last pick.
+    """
+    first = rows[0]
+    if alone[first] - slack[first] < smallest:
+        return -1
+    gains[0] = alone[first]
+    covered, bounds = kernel[first].copy(), alone + slack
+    most[0] = _sum_of_largest(bounds, size)
+    bounds[first] = -np.inf
+    stop_below = stop_share * gains[0] if stop_share > 0.0 else -np.inf
+    made = walk(kernel, weights, covered, bounds, slack, smallest, stop_below, rows[1:], gains[1:])
+    if made < 0:
+        return made
+    made += 1
+    rise = np.subtract(kernel, covered)
+    np.maximum(rise, _ZERO[rise.dtype], out=rise)
+    most[1] = _sum_of_largest(rise @ weights + slack, size)
+    chosen = kernel[rows[:made]]
+    chosen.argmax(axis=0, out=owners)
+    owners[covered < HALF] = -1
+    return made
+
+
+def _sum_of_largest(values: FloatArray, size: int) -> float:
+    if size < len(values):
+        values = np.partition(values, len(values) - size)[-size:]
+    return float(np.maximum(values, 0.0).sum())
 
 
 def _proved(level: npt.NDArray[np.bool_], clear: npt.NDArray[np.bool_]) -> int:

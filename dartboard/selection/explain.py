@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.selection.greedy import LogState, State, Uncertain, Walk
+from dartboard.selection.dense import HALF
+from dartboard.selection.greedy import Answer, LogState, State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 from dartboard.types import FloatArray, IntArray
-
-HALF = 0.5
-"""A pick stands for a target if it is at least this good a stand-in as the best candidate."""
 
 
 def explain(
@@ -29,6 +27,25 @@ def explain(
     if len(log_gains) < len(picks):
         log_gains = np.concatenate((log_gains, np.full(len(picks) - len(log_gains), -np.inf)))
     return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
+
+
+def explain_answer(pool: Pool, picks: IntArray, answer: Answer, *, method: str) -> Selection:
+    """The result of a walk that came with its explanation."""
+    coverage = np.minimum(answer.gains.cumsum(), 1.0)
+    reached = float(coverage[-1])
+    return Selection(
+        indices=pool.positions[picks],
+        gains=answer.gains,
+        log_gains=np.log(answer.gains),
+        coverage=coverage,
+        similarity=pool.similarity[picks],
+        owners=answer.owners[pool.row_of],
+        targets=pool.positions,
+        bound=min(1.0, reached / min(1.0, answer.alone, reached + answer.still)),
+        sigma=pool.sigma,
+        method=method,
+        parameters={},
+    )
 
 
 def explain_picks(

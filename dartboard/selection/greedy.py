@@ -18,13 +18,14 @@ number format, or where the lead over the runner-up is within rounding. The call
 precision up; on logarithms, gains closer than ``TIE`` are a tie, which the caller's preference decides.
 """
 
-from typing import Protocol
+from types import ModuleType
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.selection import dense
-from dartboard.selection.compiled import compiled_walk
+from dartboard.selection.compiled import compiled
 from dartboard.types import FloatArray, IntArray
 
 TIE = 1e-9
@@ -32,11 +33,26 @@ TIE = 1e-9
 
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 8, 64
 _ALL_AT_ONCE = 160
+_SMALLEST = {np.dtype(t): float(np.finfo(t).tiny) * 1e8 for t in (np.float32, np.float64)}
 _LOWEST = -float(np.finfo(np.float32).max)
 
 
 class Uncertain(Exception):
     """This walk's precision cannot prove its next pick."""
+
+
+class Answer(NamedTuple):
+    """A walk that is over: rows, their gains, the pick that stands for each target (or -1), and two bounds.
+
+    ``alone`` is the most that the best rows could cover by themselves; ``still``, what they could still add.
+    Gains and bounds are shares of what all rows cover.
+    """
+
+    rows: IntArray
+    gains: FloatArray
+    owners: IntArray
+    alone: float
+    still: float
 
 
 class State(Protocol):
@@ -114,17 +130,29 @@ class LinearState:
         referee: Settler | None = None,
     ) -> None:
         self._referee = referee
-        self._weights = np.exp(log_weights - log_weights.max()).astype(kernel.dtype, copy=False)
-        self._kernel = kernel
+        self._kernel = np.ascontiguousarray(kernel)
         self._peaks = peaks
-        self._total = float(self._weights.sum() if peaks is None else self._weights @ peaks)
-        self._smallest = float(np.finfo(kernel.dtype).tiny) * 1e8
+        self._smallest = _SMALLEST[kernel.dtype]
+        self._total: float
+        self._weights: FloatArray
+        self._alone: FloatArray
+        if machine := compiled():
+            self._weights, self._alone, self._slack = (
+                np.empty(size, kernel.dtype) for size in (kernel.shape[1], len(kernel), len(kernel))
+            )
+            arrays = (self._weights, self._alone, self._slack)
+            self._total = machine.prepare(self._kernel, log_weights, rounding, *arrays)
+        else:
+            self._weights = np.exp(log_weights - log_weights.max()).astype(kernel.dtype, copy=False)
+            self._total = float(self._weights.sum())
+            self._alone = kernel @ self._weights
+            self._slack = self._alone * kernel.dtype.type(rounding)
+        if peaks is not None:
+            self._total = float(self._weights @ peaks)
         if self._total < self._smallest:
             raise Uncertain
         self._covered = np.zeros_like(self._weights)
         self._begun = False
-        self._alone: FloatArray = kernel @ self._weights
-        self._slack = self._alone * kernel.dtype.type(rounding)
         self._room: FloatArray | None = None
 
     def alone(self) -> FloatArray:
@@ -192,16 +220,37 @@ class LinearState:
             self._referee.restart()
 
     def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
-        walk = compiled_walk() or (dense.walk if len(bounds) <= _ALL_AT_ONCE else None)
-        if walk is None:
+        engine = self._engine()
+        if engine is None:
             return [], [], True
         self._begun = True
         rows, gains = np.empty(count, dtype=np.intp), np.empty(count)
         state = (self._kernel, self._weights, self._covered, bounds, self._slack)
-        made = walk(*state, self._smallest, stop_below, rows, gains)
+        made = engine.walk(*state, self._smallest, stop_below, rows, gains)
         unclear = made < 0
         made = -made - 1 if unclear else made
         return rows[:made].tolist(), gains[:made].tolist(), unclear
+
+    def answer(self, first: int, count: int, size: int, stop_share: float) -> Answer | None:
+        """The walk of up to ``count`` picks from row ``first`` on, explained; None where a pick is unclear.
+
+        Only for a state without peaks. ``size`` is that of the sets which the bound is about.
+        """
+        engine = self._engine()
+        if engine is None:
+            return None
+        rows, gains, most = np.empty(count, dtype=np.intp), np.empty(count), np.empty(2)
+        rows[0] = first
+        owners = np.empty(self._kernel.shape[1], dtype=np.intp)
+        state = (self._kernel, self._weights, self._alone, self._slack, self._smallest)
+        made = engine.answer(*state, stop_share, size, rows, gains, owners, most)
+        if made < 0:
+            return None
+        return Answer(rows[:made], gains[:made] / self._total, owners, *(most / self._total).tolist())
+
+    def _engine(self) -> ModuleType | None:
+        """Who walks fast: what is compiled, or bursts where the pool is small."""
+        return compiled() or (dense if len(self._kernel) <= _ALL_AT_ONCE else None)
 
 
 class LogState:

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection.compiled import compiled, products
 from dartboard.types import FloatArray
 
 Distance = Literal["scaled_cosine", "euclidean"]
@@ -48,7 +49,7 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
     Rows that are so already may come back as they are: not to be written to.
     """
     rows = vectors.astype(vectors.dtype if dtype is None else dtype, copy=False)
-    squares = np.einsum("ij,ij->i", rows, rows)
+    squares = _squares(rows)
     shortest, longest = float(squares.min()), float(squares.max())
     if rows.dtype == np.float32 and shortest > 1.0 - _UNIT and longest < 1.0 + _UNIT:
         return rows
@@ -59,6 +60,16 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
             squares = np.einsum("ij,ij->i", rows, rows)
     unit: FloatArray = rows / np.sqrt(squares)[:, None]
     return unit
+
+
+def _squares(rows: FloatArray) -> FloatArray:
+    machine = compiled()
+    if machine is None or rows.dtype != np.float32 or not rows.flags.c_contiguous:
+        squares: FloatArray = np.einsum("ij,ij->i", rows, rows)
+    else:
+        squares = np.empty(len(rows), np.float32)
+        machine.squares(rows, squares)
+    return squares
 
 
 def unit_vector(vector: FloatArray, dtype: type) -> FloatArray:
@@ -121,6 +132,10 @@ def fast_kernel(unit: FloatArray, sigma: float) -> FloatArray:
     rows that stay in the cache.
     """
     one, scale = np.float32(1.0), np.float32(-1.0 / (8.0 * sigma**2))
+    if machine := compiled():
+        cosines = products(unit)
+        machine.fill(cosines, scale)
+        return cosines
     kernel: FloatArray = unit @ unit.T
     rows = max(1, _CACHED // len(unit))
     for start in range(0, len(unit), rows):
