@@ -1,5 +1,6 @@
 """Filters as Milvus expressions: what they say, and that Milvus finds just what the filter matches."""
 
+import math
 import random
 from collections.abc import Callable
 
@@ -52,7 +53,9 @@ def some_records(count: int) -> list[Record]:
 RECORDS = some_records(150)
 fields = st.sampled_from((*FIELDS, "missing"))
 values = st.sampled_from((*VALUES, 2**53 + 1, -(2**53) - 1, 10**300, 3, "zz"))
-ranged = st.sampled_from([value for value in (*VALUES, 2**53 + 1, 2**60 + 1) if not isinstance(value, bool)])
+ranged = st.sampled_from(
+    [value for value in (*VALUES, 2**53 + 1, -(2**53) - 1, 2**60 + 1) if not isinstance(value, bool)]
+)
 leaves = st.one_of(
     st.builds(Equal, fields, values),
     st.builds(In, fields, st.lists(values, max_size=4).map(tuple)),
@@ -171,3 +174,16 @@ def test_equal_values_are_one_term() -> None:
     assert equal_term("a", "b=c") != equal_term("a=b", "c")
     assert terms_of({"a": None, "b": [], "c": {"d": 1}}) == terms_of({"b": {}, "c": []})
     assert list(ranges_of({"a": 1, "b": "x", "c": True, "d": [1], "e": None}).values()) == [1.0, "x"]
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**60 + 1, -(2**60) + 1, 2**60 + 2**7 + 1])
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+def test_bounds_that_no_double_holds(value: int, operator: str) -> None:
+    text = compile_filter(Compare("a", operator, value), "text").text
+    assert text is not None
+    _, sign, bound = text.split()
+    step = math.ulp(float(value))
+    for near in (float(value) + steps * step for steps in range(-3, 4)):
+        assert Compare("a", operator, value).matches({"a": near}) is Compare("a", sign, float(bound)).matches(
+            {"a": near}
+        )

@@ -28,7 +28,7 @@ from dartboard.types import FloatArray, Hit
 _REQUEST_BYTES = 16_000_000
 _REQUEST_ROWS = 2_000
 _UNFLUSHED_ROWS = 200
-_SMALLEST_EF = 200
+_SMALLEST_EF = 400
 
 
 class MilvusCollection:
@@ -218,7 +218,7 @@ class MilvusCollection:
         self, data: list[Any], k: int, field: str, expression: Expression, *, slack: float = 0.0
     ) -> list[Hit]:
         def ask(limit: int) -> list[Hit]:
-            params = {"ef": max(_SMALLEST_EF, 2 * limit)} if self._is_graph(field) else {}
+            params = {"ef": max(_SMALLEST_EF, 4 * limit)} if self._is_graph(field) else {}
             (found,) = self._call(
                 "search",
                 data=data,

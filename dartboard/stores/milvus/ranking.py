@@ -11,7 +11,7 @@ import numpy as np
 from dartboard.types import FloatArray, Hit
 
 MOST_HITS = 16_384
-_SPARE = 16
+_SPARE = 8
 
 
 def best_hits(search: Callable[[int], list[Hit]], k: int, *, slack: float = 0.0) -> list[Hit]:
