@@ -166,6 +166,7 @@ def many_queries(rounds: int, queries: int = 1000, n: int = 100, k: int = 10) ->
         {
             "select_many": lambda: select_many(candidates, asked, k, sigma=SIGMA),
             "select_many, sigma auto": lambda: select_many(candidates, asked, k),
+            "select_many, compiled": lambda: as_compiled(select_many, candidates, asked, k, sigma=SIGMA),
             "select, one by one": lambda: [
                 select(c, q, k, sigma=SIGMA) for c, q in zip(candidates, asked, strict=True)
             ],
@@ -213,6 +214,7 @@ def main() -> None:
         f"{batch['queries']} queries × {batch['n']} candidates, k={batch['k']}: "
         f"{times['select_many']:.0f} ms, {times['select_many'] / times['their sgemm']:.2f}× their sgemm; "
         f"with sigma auto {times['select_many, sigma auto']:.0f} ms; "
+        f"compiled {times['select_many, compiled']:.0f} ms; "
         f"one by one {times['select, one by one']:.0f} ms; "
         f"same picks: {batch['same_picks_as_select']}"
     )

@@ -3,7 +3,8 @@
 A thousand small selections are a thousand times the same dozen NumPy calls. Queries with equally many
 candidates go through them together, in float32, a block at a time that stays in the processor's cache.
 Each query proves its picks as a single selection does; one that cannot, or has copies among its
-candidates, is selected by itself, so the picks are the same either way.
+candidates, is selected by itself, so the picks are the same either way. Compiled, selections have no calls
+to save and are made one by one, in threads.
 """
 
 import os
@@ -18,6 +19,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.building import FAST_FROM_SIGMA, Auto
+from dartboard.selection.compiled import compiled
 from dartboard.selection.content import fingerprints
 from dartboard.selection.coverage import rounding_32
 from dartboard.selection.dense import HALF
@@ -63,9 +65,11 @@ def select_many(
         pools: FloatArray = embeddings
 
         def together(start: int) -> list[Selection]:
-            block = slice(start, start + size)
-            results = _select_block(pools[block], asked[block], k or 5, sigma)
-            return [alone(start + i) if result is None else result for i, result in enumerate(results)]
+            block = range(len(asked))[start : start + size]
+            if compiled():  # quicker one by one, and threads overlap
+                return [alone(i) for i in block]
+            results = _select_block(pools[start : block.stop], asked[start : block.stop], k or 5, sigma)
+            return [alone(i) if result is None else result for i, result in zip(block, results, strict=True)]
 
         size = max(1, _BLOCK_ENTRIES // pools.shape[1] ** 2)
         return [result for block in workers.map(together, range(0, len(asked), size)) for result in block]

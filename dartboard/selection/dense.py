@@ -41,20 +41,23 @@ def walk(
         count = min(_BURST, len(rows) - made)
         active, outside = _largest(bounds, size)
         block, margin = kernel.take(active, axis=0), slack[active]
-        now, leaders = _burst(block, weights, covered.copy(), count)
+        after = covered.copy()
+        now, leaders = _burst(block, weights, after, count)
         ceilings = now + margin
         found = now[_COUNTING[:count], leaders]
         level = found - margin[leaders]
-        good = _proved(ceilings[:count] >= level[:, None], level > max(smallest, outside))
+        good = _proved(ceilings >= level[:, None], level > max(smallest, outside))
         stop = _first(found < stop_below)
         kept = min(good, stop)
-        bounds[active] = np.minimum(bounds[active], ceilings[kept])
+        bounds[active] = np.minimum(bounds[active], ceilings[min(kept, count - 1)])
         if kept:
             picked = active[leaders[:kept]]
             rows[made : made + kept] = picked
             gains[made : made + kept] = found[:kept]
             bounds[picked] = -np.inf
-            np.maximum(covered, block[leaders[:kept]].max(axis=0), out=covered)
+            if kept < count:
+                after = np.maximum(covered, block[leaders[:kept]].max(axis=0))
+            covered[:] = after
             made += kept
         if stop < count and stop <= good:
             return made
@@ -126,18 +129,17 @@ def _first(true: npt.NDArray[np.bool_]) -> int:
 def _burst(
     block: FloatArray, weights: FloatArray, covered: FloatArray, count: int
 ) -> tuple[FloatArray, list[int]]:
-    """Gains of the rows of a block before each of ``count`` picks and after the last; who leads at each."""
-    now = np.empty((count + 1, len(block)), block.dtype)
+    """Gains of the rows of a block before each of ``count`` picks, and who leads; adds to ``covered``."""
+    now = np.empty((count, len(block)), block.dtype)
     rise, zero = np.empty_like(block), _ZERO[block.dtype]
     leaders: list[int] = []
     for gains in now:
         np.subtract(block, covered, out=rise)
         np.maximum(rise, zero, out=rise)
         np.dot(rise, weights, out=gains)
-        if len(leaders) < count:
-            leader = int(gains.argmax())
-            leaders.append(leader)
-            np.maximum(covered, block[leader], out=covered)
+        leader = int(gains.argmax())
+        leaders.append(leader)
+        np.maximum(covered, block[leader], out=covered)
     return now, leaders
 
 

@@ -61,6 +61,12 @@ query, vectors = topical(300, seed=5, copies=1, dim=24)
 order = np.random.default_rng(1).permutation(600)
 here, there = (select(v, query, 12, sigma=0.09) for v in (vectors, vectors[order]))
 assert here.log_gains.tolist() == there.log_gains.tolist() and here.bound == there.bound
+pools = [topical(80, seed=seed, dim=24) for seed in range(60)]
+asked, candidates = (np.stack([pool[i] for pool in pools]) for i in (0, 1))
+together = select_many(candidates, asked, 7, sigma=0.09)
+assert len(together) == 60
+for one, query, vectors in zip(together, asked, candidates, strict=True):
+    assert one.indices.tolist() == select(vectors, query, 7, sigma=0.09).indices.tolist()
 print(len(cases), len(ties) > 20)
 """
 
