@@ -96,7 +96,7 @@ def test_local_addresses() -> None:
         ("milvuss:///a.db", "needs a host"),
         ("milvus://host:port", "cannot read"),
         ("milvus://host/a/b", "one name without"),
-        ("milvus://host?index=best", "auto, flat, hnsw"),
+        ("milvus://host?index=best", "auto, flat, hnsw, autoindex"),
         ("milvus://host?tokn=x", "unknown option 'tokn'"),
     ],
 )
@@ -321,6 +321,7 @@ def test_layouts() -> None:
     lite = choose_layout("a", is_lite=True, index="auto")
     server = choose_layout("a", is_lite=False, index="auto")
     assert (lite.terms, lite.index) == ("text", "FLAT") and (server.terms, server.index) == ("array", "HNSW")
+    assert choose_layout("a", is_lite=True, index="autoindex").index == "AUTOINDEX"
     manifest = Manifest(
         model="m", dimension=2, vectors={"v": VectorField(dimension=3, metric="dot")}, sparse=("s",)
     )
@@ -328,6 +329,17 @@ def test_layouts() -> None:
     assert kinds["vector_v"]["metric_type"] == "IP" and kinds["embedding"]["metric_type"] == "COSINE"
     assert kinds["terms"] == {"index_type": "INVERTED"} and kinds["bm25"]["params"]["bm25_k1"] == 1.2
     assert set(index_kinds(manifest, lite)) == {"embedding", "vector_v", "bm25", "sparse_s"}
+
+
+def test_writers_side_by_side(store: MilvusStore) -> None:
+    store.create("a", PLAIN)
+    records = sample_records(240, fields=False)
+    with futures.ThreadPoolExecutor(4) as pool:
+        done = [
+            pool.submit(store.open("a").upsert, records[start : start + 20]) for start in range(0, 240, 20)
+        ]
+    assert not any(each.exception() for each in done)
+    assert store.open("a").count() == 240
 
 
 # Crashes

@@ -3,7 +3,7 @@
 milvus://host:19530/database        a server or cluster; milvuss:// for TLS
 milvus://user:password@host         or a token as user, or ?token=…, or DARTBOARD_MILVUS_TOKEN
 milvus:///path/file.db              Milvus Lite in this process (relative: milvus:///./file.db)
-…?index=flat                        the index of new collections: auto, flat or hnsw
+…?index=flat                        the index of new collections: auto, flat, hnsw or autoindex (Zilliz)
 """
 
 import os
@@ -14,7 +14,7 @@ from dartboard.errors import ConfigError
 
 DEFAULT_PORT = 19530
 TOKEN_VARIABLE = "DARTBOARD_MILVUS_TOKEN"  # noqa: S105 - the name of a variable
-INDEXES = ("auto", "flat", "hnsw")
+INDEXES = ("auto", "flat", "hnsw", "autoindex")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """A collection in Milvus: records of one model."""
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +50,6 @@ class MilvusCollection:
         self._read_only = read_only
         self._stored_name = collection_name(layout.name)
         self._reader = Reader(connection, self._stored_name)
-        self._lock = threading.RLock()
         self._unflushed = 0 if fresh else _UNFLUSHED_ROWS
 
     def configure(self, settings: Mapping[str, Any]) -> None:
@@ -64,7 +62,7 @@ class MilvusCollection:
                 f"settings['lexical'] of collection {self.name!r} cannot change: Milvus analyses texts "
                 "as they come in. Create another collection with the new settings and index into it"
             )
-        with self._lock:
+        with self._connection.writing:
             self._call("alter_collection_properties", properties=manifest_property(changed))
             self.manifest = changed
 
@@ -74,7 +72,7 @@ class MilvusCollection:
         latest = {record.id: record for record in records}
         self.manifest.check(list(latest.values()))
         requests = list(self._requests(latest.values()))
-        with self._lock:
+        with self._connection.writing:
             sent = 0
             for rows in requests:
                 try:
@@ -91,7 +89,7 @@ class MilvusCollection:
         if (ids is None) == (where is None):
             raise InvalidInputError("delete takes ids or a filter: give one of the two")
         self._check_writable()
-        with self._lock:
+        with self._connection.writing:
             if ids is not None:
                 removed = self._reader.delete_ids(ids)
             else:
@@ -246,7 +244,7 @@ class MilvusCollection:
         """Milvus Lite reads what it has not flushed row by row: past a few rows, flushing pays at once."""
         if not self._connection.is_lite or self._read_only or self._unflushed < _UNFLUSHED_ROWS:
             return
-        with self._lock:
+        with self._connection.writing:
             if self._unflushed >= _UNFLUSHED_ROWS:
                 self._call("flush")
                 self._unflushed = 0

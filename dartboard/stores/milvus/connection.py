@@ -1,5 +1,7 @@
 """One connection to Milvus: calls with a time limit, and errors that say what to do."""
 
+import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dartboard.errors import MissingExtraError, StoreError
@@ -45,6 +47,8 @@ class Connection:
             self.close()
             raise translate(error, address) from None
         self.is_lite = "lite" in self.version.lower()
+        # A server takes writes side by side; Milvus Lite must get them one after another.
+        self.writing: AbstractContextManager[Any] = threading.RLock() if self.is_lite else nullcontext()
 
     def call(self, method: str, collection: str = "", *, may_load: bool = True, **given: Any) -> Any:
         """``method`` of the client; a collection that a restart has unloaded is loaded and asked again."""

@@ -37,8 +37,8 @@ class CollectionLayout:
 
 def choose_layout(name: str, *, is_lite: bool, index: str) -> CollectionLayout:
     """Lite scans, so it gets a text that it can scan fast and an exact index; servers have indexes."""
-    kinds = {"auto": "FLAT" if is_lite else "HNSW", "flat": "FLAT", "hnsw": "HNSW"}
-    return CollectionLayout(name=name, terms="text" if is_lite else "array", index=kinds[index])
+    kind = index.upper() if index != "auto" else "FLAT" if is_lite else "HNSW"
+    return CollectionLayout(name=name, terms="text" if is_lite else "array", index=kind)
 
 
 def properties(manifest: Manifest, layout: CollectionLayout) -> dict[str, str]:
