@@ -15,6 +15,7 @@ from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
 from dartboard.cli.doctor import doctor
 from dartboard.cli.eval import evaluate
+from dartboard.cli.index import index
 from dartboard.cli.manage import config, delete, restore, snapshot, stats
 from dartboard.cli.search import search
 from dartboard.cli.terminal import forward_warnings
@@ -30,6 +31,7 @@ app = typer.Typer(
     name="dartboard", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
+app.command(short_help="Index files and folders.")(index)
 app.command(short_help="Ask an index a question.")(search)
 app.command(short_help="Show what an index holds.")(stats)
 app.command(short_help="Remove chunks from an index.")(delete)

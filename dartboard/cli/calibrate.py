@@ -112,7 +112,7 @@ def calibrate(
 _CHOICES = {
     "sigma": "σ = {0.sigma.value:.3f} for every query",
     "divisor": "σ = median distance of the candidates / {0.divisor.value:.2f}",
-    "default": "the rule as it comes: σ = median distance of the candidates / 4",
+    "default": "the rule as it comes: σ from the candidates of each query",
 }
 
 

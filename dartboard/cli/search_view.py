@@ -34,8 +34,8 @@ def _title(place: int, chunk: Chunk) -> Text:
     where = str(facts.get("source", chunk.id))
     if "page" in facts:
         where += f", page {facts['page']}"
-    elif "line" in facts:
-        where += f":{facts['line']}"
+    elif "start_line" in facts:
+        where += f":{facts['start_line']}"
     title = Text(f"{place + 1}. ", style="bold")
     title.append(where, style="bold cyan")
     section = facts.get("section") or facts.get("title")

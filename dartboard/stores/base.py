@@ -83,6 +83,9 @@ class Collection(Protocol):
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
         """All records that match, whole, by rising id."""
 
+    def prepare(self) -> None:
+        """Build and keep now what makes the next search quick; searches do it themselves otherwise."""
+
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file that any store can restore."""
 

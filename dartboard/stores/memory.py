@@ -128,6 +128,12 @@ class MemoryCollection:
         for start in range(0, len(ids), batch_size):
             yield [records[id] for id in ids[start : start + batch_size]]
 
+    def prepare(self) -> None:
+        """Stack the vectors and index the words."""
+        view = self._current()
+        view.matrix(None)
+        view.bm25  # noqa: B018 - made when first asked for
+
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
         write_snapshot(path, self.name, self.manifest, self.iterate())

@@ -330,6 +330,8 @@ class StoreContract:
                 assert collection.search_text(own_word(int(each.id[-5:])), 1)[0].id == each.id
         collection.delete([records[0].id])
         assert collection.search_vector(records[0].embedding, 1)[0].id != records[0].id
+        collection.prepare()
+        assert collection.search_vector(records[1].embedding, 1)[0].id == records[1].id
 
     def test_recall_of_approximate_search(self, store: Store) -> None:
         records = sample_records(self.approximate_records, fields=False)

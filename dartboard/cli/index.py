@@ -1,0 +1,214 @@
+"""``dartboard index``: files and folders into an index."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dartboard.cli.opening import (
+    CollectionOption,
+    JsonOption,
+    ModelOption,
+    RetrieverOption,
+    StoreOption,
+    configured,
+    opened,
+)
+
+if TYPE_CHECKING:
+    from dartboard.engine import Configured, IndexReport
+    from dartboard.engine import Progress as Done
+    from dartboard.engine.indexing import Listener
+    from dartboard.ingest import ChunkingConfig
+
+_SHOWN_PROBLEMS = 10
+
+
+def index(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files and folders.")],
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude", "-x", metavar="PATTERN", help="Leave out, as in .gitignore; may be repeated."
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include", "-i", metavar="PATTERN", help="Take only these, as in .gitignore; may be repeated."
+        ),
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove from the index what is no longer below the paths.")
+    ] = False,
+    chunking: Annotated[
+        str | None,
+        typer.Option(
+            "--chunking", metavar="METHOD", help="auto (the default), tokens, sentences, markdown, code."
+        ),
+    ] = None,
+    chunk_size: Annotated[
+        int | None, typer.Option(metavar="N", help="Longest chunk in tokens; by default 256.")
+    ] = None,
+    chunk_overlap: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens that neighbouring chunks share; by default 32.")
+    ] = None,
+    text_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="JSONL and CSV: a field with text; may be repeated. Guessed otherwise."
+        ),
+    ] = None,
+    id_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="JSONL and CSV: the field that names a row.")
+    ] = None,
+    metadata_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="JSONL and CSV: a field to keep as metadata; all others by default."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+    model: ModelOption = None,
+    retriever: RetrieverOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Index files and folders: text, Markdown, HTML, PDF, DOCX, source code, JSONL and CSV.
+
+    Files are split into chunks, encoded and kept in the index, with their source, position and section.
+    Run it again after changes: unchanged files are skipped, changed ones replaced. Files that cannot be
+    read are listed and do not stop the run. Ctrl-C keeps what is finished; the same command goes on.
+
+    \b
+    Examples:
+      dartboard index docs/
+      dartboard index . --exclude 'tests/' --exclude '*.csv' --prune
+      dartboard index tickets.jsonl --text-field body --id-field key
+      dartboard index docs/ --store postgresql://me@localhost/docs --collection handbook
+    """
+    from dartboard.cli.terminal import messages
+    from dartboard.engine import index_paths
+    from dartboard.ingest import ReadOptions, RowFields
+
+    found = configured(
+        store=store,
+        collection=collection,
+        model=model,
+        retriever=retriever,
+        chunk_method=chunking,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+    )
+    fields = RowFields(
+        text=tuple(text_field or ()),
+        id=id_field,
+        metadata=tuple(metadata_field) if metadata_field else None,
+    )
+    with opened(found, read_only=False) as engine, _progress() as listen:
+        try:
+            report = index_paths(
+                engine,
+                paths,
+                chunking=_chunking(found),
+                reading=ReadOptions(fields=fields),
+                excludes=exclude or (),
+                includes=include or (),
+                prune=prune,
+                listen=listen,
+            )
+        except KeyboardInterrupt:
+            messages().print("Stopped. What was finished is kept; the same command goes on from there.")
+            raise
+    if as_json:
+        print(json.dumps(asdict(report), indent=2, ensure_ascii=False))
+    else:
+        _draw(report, found.settings.store)
+
+
+def _chunking(found: "Configured") -> "ChunkingConfig | None":
+    """The chunking asked for, or None where nobody asked: an index keeps splitting as it did."""
+    from dartboard.ingest import ChunkingConfig
+
+    settings = found.settings
+    names = ("chunk_method", "chunk_size", "chunk_overlap")
+    if all(found.sources[name] == "default" for name in names):
+        return None
+    overlap = settings.chunk_overlap
+    if found.sources["chunk_overlap"] == "default":
+        overlap = min(overlap, settings.chunk_size // 8)
+    return ChunkingConfig(
+        method=settings.chunk_method,  # type: ignore[arg-type]
+        size=settings.chunk_size,
+        overlap=overlap,
+    )
+
+
+@contextmanager
+def _progress() -> "Iterator[Listener]":
+    """A bar by bytes on a terminal, with the rate in chunks and the time left; elsewhere nothing."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from dartboard.cli.terminal import messages
+
+    console = messages()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[counts]}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("Indexing", total=None, counts="")
+
+    def listen(now: "Done") -> None:
+        elapsed = bar.tasks[0].elapsed or 0.0
+        rate = f", {now.chunks / elapsed:.0f} chunks/s" if now.chunks and elapsed > 1 else ""
+        bar.update(
+            task,
+            total=max(now.bytes_total, 1),
+            completed=now.bytes,
+            counts=f"{now.files}/{now.files_total} files, {now.chunks} chunks{rate}",
+        )
+
+    with bar:
+        yield listen
+
+
+def _draw(report: "IndexReport", store: str) -> None:
+    from dartboard.cli.terminal import messages, results
+    from dartboard.stores.opening import without_password
+
+    console = results()
+    counts = [
+        f"{count} {name}"
+        for name, count in (
+            ("new", report.new),
+            ("changed", report.changed),
+            ("unchanged", report.unchanged),
+            ("removed", report.deleted),
+        )
+        if count
+    ]
+    console.print(
+        f"{', '.join(counts) or 'no'} files; {report.chunks} chunks written, {report.encoded} encoded, "
+        f"in {report.seconds:.1f} s, to {without_password(store)}",
+        soft_wrap=True,
+    )
+    if report.gone:
+        console.print(f"{report.gone} files of the index are gone: --prune removes them", soft_wrap=True)
+    errors = messages()
+    for line in report.notes[:_SHOWN_PROBLEMS]:
+        errors.print(f"note: {line}", soft_wrap=True, markup=False)
+    for problem in report.problems[:_SHOWN_PROBLEMS]:
+        errors.print(f"left out: {problem.source} {problem.reason}", soft_wrap=True, markup=False)
+    if (more := len(report.problems) - _SHOWN_PROBLEMS) > 0:
+        errors.print(f"left out: {more} more (--json lists them all)", soft_wrap=True)
+    if report.chunks or report.unchanged:
+        console.print('Ask it: dartboard search "…"', soft_wrap=True, markup=False)

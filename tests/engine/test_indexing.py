@@ -1,0 +1,148 @@
+"""Indexing: what is read again, what is replaced, what survives an interruption."""
+
+import pytest
+
+from dartboard.engine import Engine, index_paths
+from dartboard.errors import ConfigError
+from dartboard.ingest import ChunkingConfig
+from dartboard.stores.memory import MemoryStore
+from tests.models import WordBag
+
+
+class Counting(WordBag):
+    """A model that counts what it encodes, and fails when told to."""
+
+    fingerprint = "counting"
+
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+        self.fail_after = None
+
+    def encode(self, texts, batch_size=32):
+        self.seen += 1 if isinstance(texts, str) else len(texts)
+        if self.fail_after is not None and self.seen > self.fail_after:
+            raise KeyboardInterrupt
+        return super().encode(texts, batch_size)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "tea.md").write_text("# Tea\n\nTea grows on hills.\n\n# Drying\n\nThen it is dried.\n")
+    (docs / "coffee.txt").write_text("Coffee is roasted dark. It is ground fine.")
+    (docs / "deep").mkdir()
+    (docs / "deep" / "brew.py").write_text("def brew(leaves):\n    return leaves\n")
+    return docs
+
+
+@pytest.fixture
+def engine():
+    return Engine(MemoryStore(), model=Counting(), retriever="hybrid")
+
+
+def sources(engine):
+    return sorted({r.metadata["source"] for batch in engine.collection.iterate() for r in batch})
+
+
+def test_a_folder(engine, folder):
+    told = []
+    report = index_paths(engine, [folder], listen=told.append)
+    assert (report.new, report.changed, report.unchanged, report.problems) == (3, 0, 0, [])
+    assert report.chunks == report.encoded == engine.collection.count() > 0
+    assert sources(engine) == ["docs/coffee.txt", "docs/deep/brew.py", "docs/tea.md"]
+    assert told[-1].files == told[-1].files_total == 3 and told[-1].bytes == told[-1].bytes_total
+    found = engine.search("where does tea grow", k=1).chunks[0]
+    assert found.metadata["source"] == "docs/tea.md" and found.metadata["title"] == "Tea"
+
+
+def test_only_what_changed_is_encoded(engine, folder):
+    index_paths(engine, [folder])
+    before = engine.model.seen
+    again = index_paths(engine, [folder])
+    assert (again.unchanged, again.chunks, engine.model.seen) == (3, 0, before)
+    (folder / "coffee.txt").write_text("Coffee is green first.")
+    changed = index_paths(engine, [folder])
+    assert (changed.changed, changed.unchanged, changed.encoded) == (1, 2, 1)
+    texts = [r.text for batch in engine.collection.iterate() for r in batch]
+    assert "Coffee is green first." in texts and not any("roasted" in text for text in texts)
+
+
+def test_text_that_stayed_keeps_its_vector(engine, folder):
+    paragraphs = [f"Paragraph {n} speaks of number {n} and nothing else at all." for n in range(12)]
+    (folder / "long.txt").write_text("\n\n".join(paragraphs))
+    chunking = ChunkingConfig(size=24, overlap=0)
+    index_paths(engine, [folder], chunking=chunking)
+    (folder / "long.txt").write_text("\n\n".join([*paragraphs, "And a last one."]))
+    report = index_paths(engine, [folder])
+    assert report.changed == 1 and 0 < report.encoded < report.chunks
+
+
+def test_files_that_are_gone_go_with_prune_only_and_only_below_the_path(engine, folder):
+    index_paths(engine, [folder])
+    (folder / "coffee.txt").unlink()
+    (folder / "deep" / "brew.py").unlink()
+    kept = index_paths(engine, [folder / "deep"])
+    assert (kept.gone, kept.deleted, len(sources(engine))) == (1, 0, 3)
+    pruned = index_paths(engine, [folder / "deep"], prune=True)
+    assert pruned.deleted == 1 and sources(engine) == ["docs/coffee.txt", "docs/tea.md"]
+
+
+def test_an_interrupted_run_goes_on(engine, folder):
+    for number in range(6):
+        (folder / f"note{number}.txt").write_text(f"Note {number} about leaf {number}. " * 3)
+    engine.model.fail_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        index_paths(engine, [folder], batch_size=2)
+    finished = engine.collection.count()
+    assert 0 < finished <= 5
+    engine.model.fail_after = None
+    seen = engine.model.seen
+    report = index_paths(engine, [folder], batch_size=2)
+    assert len(sources(engine)) == 9
+    assert report.unchanged > 0 and engine.model.seen - seen < engine.collection.count()
+    assert index_paths(engine, [folder]).unchanged == 9
+
+
+def test_bad_files_do_not_stop_the_run(engine, folder):
+    (folder / "empty.md").write_text("")
+    (folder / "bad.pdf").write_bytes(b"%PDF-1.4 broken")
+    (folder / "data.bin").write_bytes(bytes(range(256)))
+    (folder / "rows.jsonl").write_text('{"text": "a row about tea", "id": "r1"}\nnot json\n')
+    report = index_paths(engine, [folder])
+    assert report.new == 4
+    assert {problem.source for problem in report.problems} == {
+        "docs/empty.md",
+        "docs/bad.pdf",
+        "docs/data.bin",
+        "docs/rows.jsonl",
+    }
+    assert index_paths(engine, [folder / "nowhere"]).problems[0].reason.startswith("there is no such")
+
+
+def test_the_index_does_not_index_itself(folder):
+    with Engine.open(str(folder / "my.index"), model=Counting(), retriever="hybrid") as engine:
+        report = index_paths(engine, [folder])
+        assert report.problems == [] and report.new == 3
+        assert index_paths(engine, [folder]).problems == []
+
+
+def test_a_collection_keeps_splitting_as_it_did(engine, folder):
+    index_paths(engine, [folder], chunking=ChunkingConfig(size=64))
+    (folder / "more.txt").write_text("word " * 200)
+    report = index_paths(engine, [folder])
+    assert report.chunks > 2
+    with pytest.raises(ConfigError, match=r"size 64.*not by.*size 128"):
+        index_paths(engine, [folder], chunking=ChunkingConfig(size=128))
+
+
+def test_nothing_to_index(engine):
+    with pytest.raises(ConfigError, match="name files or folders"):
+        index_paths(engine, [])
+
+
+def test_excludes_and_includes(engine, folder):
+    index_paths(engine, [folder], excludes=["deep/"], includes=["*.md", "*.py"])
+    assert sources(engine) == ["docs/tea.md"]
