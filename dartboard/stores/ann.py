@@ -19,6 +19,7 @@ caller's own.
 import json
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -35,9 +36,11 @@ RECALL = 0.995
 """Wanted of the 100 nearest, on trial queries: a little more than the promised .99."""
 GROUPS_FROM = 200_000
 """Smaller indexes are scanned whole."""
+_MANY_THREADS_FROM = 50_000
 _BLOCK = 8192
 _TRAINING_POINTS_A_GROUP = 40
 _TRAINING_POINTS = 20_000
+_POINTS = 16
 _TRIAL_QUERIES = 64
 _TRIAL_K = 100
 _SPARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -113,9 +116,10 @@ class ApproximateIndex:
     ) -> "ApproximateIndex":
         """Train on a sample, add block by block, and find out what a search must look at."""
         chance = np.random.default_rng(seed)
-        index = _trained(rows, groups_from, chance)
-        for block in rows.blocks(_BLOCK):
-            index.add(_even(block))
+        with _threads(_faiss(), 1 if rows.shape[0] < _MANY_THREADS_FROM else None):
+            index = _trained(rows, groups_from, chance)
+            for block in rows.blocks(_BLOCK):
+                index.add(_even(block))
         return _adjusted(cls(index, int(index.nlist), _SPARES[-1], 0.0), rows, recall, chance)
 
     def __len__(self) -> int:
@@ -126,15 +130,23 @@ class ApproximateIndex:
 
         ``allowed`` says for every position whether it may be found; ``wider`` scans more groups.
         """
+        positions: IntArray = self.search_many(query[None], k, allowed, wider=wider)[0]
+        return positions[positions >= 0]
+
+    def search_many(
+        self, queries: FloatArray, k: int, allowed: Mask | None = None, *, wider: int = 1
+    ) -> IntArray:
+        """The same for several queries, ``(n, m)``; -1 where nothing more was found."""
         faiss = _faiss()
         given: dict[str, Any] = {"nprobe": min(int(self.index.nlist), self.probes * wider)}
         if allowed is not None:
             bits = np.packbits(allowed, bitorder="little")
             given["sel"] = faiss.IDSelectorBitmap(allowed.size, faiss.swig_ptr(bits))
         wanted = min(len(self), max(self.spare * k, _LEAST_RESCORED))
-        _, found = self.index.search(_even(query[None]), wanted, params=faiss.SearchParametersIVF(**given))
-        positions: IntArray = found[0].astype(np.intp)
-        return positions[positions >= 0]
+        with _threads(faiss, 1):
+            _, found = self.index.search(_even(queries), wanted, params=faiss.SearchParametersIVF(**given))
+        positions: IntArray = found.astype(np.intp)
+        return positions
 
     def looks_everywhere(self, wider: int) -> bool:
         """Whether a search that wide scans every group."""
@@ -173,9 +185,10 @@ def _trained(rows: Rows, groups_from: int, chance: np.random.Generator) -> Any:
     pairs = (dimension + 1) // 2
     index = faiss.index_factory(2 * pairs, f"IVF{groups},PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
     index.cp.niter = 10
+    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # few points need no warning
     needed = max(_TRAINING_POINTS, groups * _TRAINING_POINTS_A_GROUP)
     sample = np.sort(chance.choice(count, min(count, needed), replace=False))
-    index.train(_even(rows.take(sample)))
+    index.train(_even(rows.take(np.resize(sample, max(sample.size, _POINTS)))))
     return index
 
 
@@ -184,20 +197,20 @@ def _adjusted(
 ) -> ApproximateIndex:
     """The same index with the fewest candidates, then the fewest groups, that reach the recall wanted.
 
-    The first half of what may be lost goes to the codes, the rest to groups that are not scanned.
+    Where there are groups, half of what may be lost goes to the codes, the rest to groups left out.
     """
     k = min(_TRIAL_K, len(index))
     queries = _trial_queries(rows, chance)
     truth = _exact(rows, queries, k)
 
     def reached(index: ApproximateIndex) -> float:
-        found = [index.search(query, k) for query in queries]
+        found = index.search_many(queries, k)
         return float(np.mean([np.isin(right, got).mean() for right, got in zip(truth, found, strict=True)]))
 
     for spare in _SPARES:
         index = replace(index, spare=spare)
         index = replace(index, recall=reached(index))
-        if index.recall >= (1 + wanted) / 2:
+        if index.recall >= (wanted if index.index.nlist == 1 else (1 + wanted) / 2):
             break
     probes = 1
     while probes < index.index.nlist:
@@ -236,6 +249,17 @@ def _exact(rows: Rows, queries: Floats, k: int) -> list[IntArray]:
         where = np.take_along_axis(positions, chosen, axis=1)
         start += len(block)
     return list(where)
+
+
+@contextmanager
+def _threads(faiss: Any, count: int | None) -> Iterator[None]:
+    """Let FAISS use so many threads in this one; for small tasks, waiting for each other costs them most."""
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _even(vectors: FloatArray) -> Floats:

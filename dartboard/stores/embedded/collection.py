@@ -18,7 +18,13 @@ from dartboard.stores.checks import check_k, check_query_vector
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived import Damaged, DerivedFiles
 from dartboard.stores.embedded.indexes import Indexes
-from dartboard.stores.embedded.revisions import Outdated, Revision, revision_of
+from dartboard.stores.embedded.revisions import (
+    Outdated,
+    Revision,
+    fresh_manifest,
+    manifest_text,
+    revision_of,
+)
 from dartboard.stores.embedded.rows import (
     Rows,
     ids_of_rows,
@@ -33,7 +39,7 @@ from dartboard.stores.embedded.rows import (
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.filters import Filter, filter_to_json
 from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
-from dartboard.stores.snapshots import manifest_from_json, manifest_to_json, write_snapshot
+from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 
 _FILTERS_KEPT = 32
@@ -64,13 +70,14 @@ class EmbeddedCollection:
     def manifest(self) -> Manifest:
         """What the collection was made with, as the file says now."""
         with self._connections.reading() as connection:
-            return self._manifest(connection)
+            return fresh_manifest(revision_of(connection, self.key, self.name).manifest_text)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Replace the manifest's settings."""
         check_metadata(dict(settings), f"settings of {self.name}")
         with self._connections.writing() as connection:
-            manifest = replace(self._manifest(connection), settings=dict(settings))
+            manifest = revision_of(connection, self.key, self.name).manifest
+            manifest = replace(manifest, settings=dict(settings))
             connection.execute(
                 "UPDATE collections SET manifest = ? WHERE key = ?", (manifest_text(manifest), self.key)
             )
@@ -78,7 +85,8 @@ class EmbeddedCollection:
     def upsert(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none; when this returns they are on disk."""
         listed = list(records)
-        self.manifest.check(listed)
+        with self._connections.reading() as connection:
+            revision_of(connection, self.key, self.name).manifest.check(listed)
         if not listed:
             return
         with self._connections.writing() as connection:
@@ -130,7 +138,7 @@ class EmbeddedCollection:
         check_k(k)
 
         def search(connection: sqlite3.Connection, revision: Revision) -> list[Hit]:
-            manifest = self._manifest(connection)
+            manifest = revision.manifest
             asked, metric = check_query_vector(manifest, query, field)
             upkeep = self._indexes.vectors(manifest, field)
             allowed = None if where is None else self._matching(connection, revision, where)
@@ -153,7 +161,7 @@ class EmbeddedCollection:
         check_k(k)
 
         def search(connection: sqlite3.Connection, revision: Revision) -> list[Hit]:
-            manifest = self._manifest(connection)
+            manifest = revision.manifest
             if field not in manifest.sparse:
                 raise InvalidInputError(
                     f"no sparse vector {field!r} in collection {self.name!r}: it has {list(manifest.sparse)}"
@@ -170,7 +178,7 @@ class EmbeddedCollection:
         check_k(k)
 
         def search(connection: sqlite3.Connection, revision: Revision) -> list[Hit]:
-            state = self._indexes.text(self._manifest(connection)).current(connection, revision)
+            state = self._indexes.text(revision.manifest).current(connection, revision)
             allowed = None if where is None else self._matching(connection, revision, where)
             found, scores = state.index.top(query, k, state.mask(allowed))
             return self._hits(connection, state.rows[found], scores, k)
@@ -184,7 +192,7 @@ class EmbeddedCollection:
             rows = rows_of_ids(connection, self.key, [chunk_id])
             if not rows:
                 return []
-            state = self._indexes.text(self._manifest(connection)).current(connection, revision)
+            state = self._indexes.text(revision.manifest).current(connection, revision)
             (position,) = np.flatnonzero(state.rows == rows[0])
             return [dict(term) for term in state.index.explain(query, int(position))]
 
@@ -200,8 +208,8 @@ class EmbeddedCollection:
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
         with self._connections.reading() as connection:
-            batches = read_batches(connection, self.key, None, 1000)
-            write_snapshot(path, self.name, self._manifest(connection), batches)
+            manifest = revision_of(connection, self.key, self.name).manifest
+            write_snapshot(path, self.name, manifest, read_batches(connection, self.key, None, 1000))
 
     def stats(self) -> CollectionStats:
         """Records, bytes of the records and of what is derived, and the state of the indexes."""
@@ -228,7 +236,7 @@ class EmbeddedCollection:
         """Bring the indexes up to date and leave files of them, so that the next search need not."""
 
         def save(connection: sqlite3.Connection, revision: Revision) -> None:
-            self._indexes.save(connection, revision, self._manifest(connection))
+            self._indexes.save(connection, revision, revision.manifest)
 
         self._on_one_state(save)
         self.written = False
@@ -244,9 +252,6 @@ class EmbeddedCollection:
                     if attempt + 1 == _ATTEMPTS:
                         raise
         raise AssertionError("the last attempt returns or raises")
-
-    def _manifest(self, connection: sqlite3.Connection) -> Manifest:
-        return read_manifest(connection, self.key, self.name)
 
     def _matching(self, connection: sqlite3.Connection, revision: Revision, where: Filter) -> Rows:
         """The rows that match; the last few filters are remembered until the next write."""
@@ -277,18 +282,6 @@ class EmbeddedCollection:
         pairs = [Hit(known[row], score) for row, score in zip(numbers, scores.tolist(), strict=True)]
         pairs.sort(key=lambda hit: (-hit.score, hit.id))
         return pairs[:k]
-
-
-def manifest_text(manifest: Manifest) -> str:
-    """A manifest as it stands in the file."""
-    return json.dumps(manifest_to_json(manifest), ensure_ascii=False)
-
-
-def read_manifest(connection: sqlite3.Connection, collection: int, name: str) -> Manifest:
-    """A collection's manifest, or an error where it was dropped."""
-    revision_of(connection, collection, name)
-    (text,) = connection.execute("SELECT manifest FROM collections WHERE key = ?", (collection,)).fetchone()
-    return manifest_from_json(json.loads(text))
 
 
 def bytes_of_records(connection: sqlite3.Connection, collection: int) -> int:

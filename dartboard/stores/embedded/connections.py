@@ -43,13 +43,29 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     try:
         return connect(path, "ro")
     except sqlite3.OperationalError as error:
-        log = path.with_name(f"{path.name}-wal")
-        with suppress(OSError):
-            if error.sqlite_errorcode & 0xFF in _NO_READING_ALONE and not (
-                log.exists() and log.stat().st_size
-            ):
-                return connect(path, "ro&immutable=1")
+        if error.sqlite_errorcode & 0xFF in _NO_READING_ALONE and not has_log(path):
+            return connect(path, "ro&immutable=1")
         raise
+
+
+def connect_for_checking(path: Path) -> sqlite3.Connection:
+    """A connection that makes no files beside a database that nobody is writing to."""
+    if not has_log(path):
+        try:
+            return connect(path, "ro&immutable=1")
+        except sqlite3.Error:
+            if not has_log(path):
+                raise
+    return connect_for_reading(path)
+
+
+def has_log(path: Path) -> bool:
+    """Whether something stands in the log that is not in the file yet."""
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        return log.stat().st_size > 0
+    except OSError:
+        return False
 
 
 class Connections:
@@ -127,9 +143,20 @@ class Connections:
             self._check_open()
             if self._idle:
                 return self._idle.pop()
-        connection = connect_for_reading(self.path)
+        connection = self._reader()
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         install_functions(connection)
+        return connection
+
+    def _reader(self) -> sqlite3.Connection:
+        """Where writing is allowed, SQLite may tidy up its log after the last reader; no more than that."""
+        if self.read_only:
+            return connect_for_reading(self.path)
+        try:
+            connection = connect(self.path, "rw")
+        except sqlite3.OperationalError:
+            return connect_for_reading(self.path)
+        connection.execute("PRAGMA query_only = ON")
         return connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from dartboard.errors import StoreError, StoreFormatError
-from dartboard.stores.embedded.connections import connect_for_reading
+from dartboard.stores.embedded.connections import connect_for_checking, has_log
 from dartboard.stores.embedded.faults import DAMAGE, code_of, translated
 from dartboard.stores.embedded.schema import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
 
@@ -39,7 +39,7 @@ def prepare(path: Path, *, read_only: bool) -> None:
 def _check(path: Path) -> None:
     """Refuse what is no store, or not one that this version reads; nothing is written."""
     try:
-        with closing(connect_for_reading(path)) as connection:
+        with closing(connect_for_checking(path)) as connection:
             stamp = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -59,9 +59,7 @@ def _check(path: Path) -> None:
         )
     if version < 1:
         raise StoreFormatError(f"{path} has the unknown format {version}")
-    log = path.with_name(f"{path.name}-wal")
-    with_log = log.exists() and log.stat().st_size
-    if not with_log and path.stat().st_size < pages * page_bytes:
+    if not has_log(path) and path.stat().st_size < pages * page_bytes:
         raise StoreFormatError(
             f"{path} is cut off: {path.stat().st_size} of {pages * page_bytes} bytes are there. "
             "Restore it from a snapshot or a backup, or index again"

@@ -1,9 +1,13 @@
 """Which state of a collection a connection sees."""
 
+import json
 import sqlite3
 from dataclasses import dataclass
+from functools import lru_cache
 
-from dartboard.errors import CollectionError
+from dartboard.errors import CollectionError, StoreFormatError
+from dartboard.stores.records import Manifest
+from dartboard.stores.snapshots import manifest_from_json, manifest_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,18 +18,42 @@ class Revision:
     floor: int
     records: int
     last_row: int
+    manifest_text: str
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the collection was made with; shared, so not to be given away."""
+        return _manifest(self.manifest_text)
 
 
 def revision_of(connection: sqlite3.Connection, collection: int, name: str) -> Revision:
     """The collection's state, or an error where it was dropped."""
     found = connection.execute(
-        "SELECT revision, floor, records, next_row - 1 FROM collections, counters WHERE key = ?",
+        "SELECT revision, floor, records, next_row - 1, manifest FROM collections, counters WHERE key = ?",
         (collection,),
     ).fetchone()
     if found is None:
         raise CollectionError(f"collection {name!r} was dropped meanwhile")
-    number, floor, records, last_row = found
-    return Revision(number=number, floor=floor, records=records, last_row=last_row)
+    number, floor, records, last_row, text = found
+    return Revision(number=number, floor=floor, records=records, last_row=last_row, manifest_text=text)
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """A manifest as it stands in the file."""
+    return json.dumps(manifest_to_json(manifest), ensure_ascii=False)
+
+
+def fresh_manifest(text: str) -> Manifest:
+    """A manifest of one's own."""
+    try:
+        return manifest_from_json(json.loads(text))
+    except ValueError as error:
+        raise StoreFormatError(f"the collection's manifest is damaged ({error})") from error
+
+
+@lru_cache(maxsize=64)
+def _manifest(text: str) -> Manifest:
+    return fresh_manifest(text)
 
 
 class Outdated(Exception):

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,15 +128,10 @@ def read_records(
         {"collection": collection, "listed": json.dumps(ids)},
     ).fetchall()
     data = _further(connection, "blobs", [row for row, *_ in found], blobs) if blobs else {}
+    embeddings = _matrix([embedding for *_, embedding in found])
     return {
-        id: Record(
-            id,
-            text,
-            _floats(embedding),
-            json.loads(metadata),
-            blobs=dict(data.get(row, ())),
-        )
-        for row, id, metadata, text, embedding in found
+        id: _trusted(id, text, vector, json.loads(metadata), blobs=dict(data.get(row, ())))
+        for (row, id, metadata, text, _), vector in zip(found, embeddings, strict=True)
     }
 
 
@@ -159,11 +154,12 @@ def read_batches(
 def _whole(connection: sqlite3.Connection, found: list[Any]) -> list[Record]:
     rows = [row for row, *_ in found]
     vectors, sparse, blobs = (_further(connection, table, rows) for table in ("vectors", "sparse", "blobs"))
+    embeddings = _matrix([embedding for *_, embedding in found])
     return [
-        Record(
+        _trusted(
             id,
             text,
-            _floats(embedding),
+            vector,
             json.loads(metadata),
             vectors={name: _floats(data) for name, data in vectors.get(row, ())},
             sparse={
@@ -172,7 +168,7 @@ def _whole(connection: sqlite3.Connection, found: list[Any]) -> list[Record]:
             },
             blobs=dict(blobs.get(row, ())),
         )
-        for row, id, metadata, text, embedding in found
+        for (row, id, metadata, text, _), vector in zip(found, embeddings, strict=True)
     ]
 
 
@@ -237,6 +233,33 @@ def stream_sparse(
     )
     for row, terms, weights in found:
         yield row, np.frombuffer(terms, "<i4"), np.frombuffer(weights, "<f4")
+
+
+def _matrix(packed: list[bytes]) -> FloatArray:
+    """Vectors one below the other; those of a damaged file are refused."""
+    joined = np.frombuffer(b"".join(packed), "<f4")
+    if not packed or joined.size % len(packed) or not np.isfinite(joined).all():
+        if packed:
+            raise StoreFormatError("a stored vector is damaged: restore the file from a snapshot or a backup")
+        return joined.reshape(0, 0)
+    return joined.reshape(len(packed), -1).astype(np.float32)
+
+
+def _trusted(
+    id: str,
+    text: str,
+    embedding: FloatArray,
+    metadata: dict[str, Any],
+    *,
+    vectors: Mapping[str, FloatArray] | None = None,
+    sparse: Mapping[str, SparseVector] | None = None,
+    blobs: Mapping[str, bytes] | None = None,
+) -> Record:
+    """A record that was checked when it came in; checking it again would take most of the reading time."""
+    record = Record.__new__(Record)
+    record.id, record.text, record.embedding, record.metadata = id, text, embedding, metadata
+    record.vectors, record.sparse, record.blobs = vectors or {}, sparse or {}, blobs or {}
+    return record
 
 
 def _packed(values: FloatArray) -> bytes:

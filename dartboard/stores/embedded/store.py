@@ -9,10 +9,11 @@ from typing import Self
 from dartboard.errors import ConfigError, DartboardError
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
-from dartboard.stores.embedded.collection import EmbeddedCollection, manifest_text
+from dartboard.stores.embedded.collection import EmbeddedCollection
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived import DerivedFiles
 from dartboard.stores.embedded.opening import prepare
+from dartboard.stores.embedded.revisions import manifest_text
 from dartboard.stores.embedded.rows import write_records
 from dartboard.stores.embedded.schema import ROW_TABLES
 from dartboard.stores.embedded.tuning import Tuning

@@ -90,8 +90,10 @@ class VectorState:
         """Rows and scores of at least the ``k`` best, in no order."""
         main = self._search_main(query, k, allowed, exact, tuning)
         tail = self._search_tail(query, k, allowed)
-        rows = np.concatenate([self.rows[main], self.tail_rows[tail]])
-        vectors = np.concatenate([self.vectors.take(main), self.tail[tail]])
+        rows, vectors = self.rows[main], self.vectors.take(main)
+        if tail.size:
+            rows = np.concatenate([rows, self.tail_rows[tail]])
+            vectors = np.concatenate([vectors, self.tail[tail]])
         best = near_the_best(vectors @ query, k, rounding_slack(query.size, query, self.longest))
         return rows[best], precise_scores(vectors[best], query)
 

@@ -1,0 +1,443 @@
+"""What the embedded store does beyond the contract: opening, locks, readers beside a writer, read-only."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dartboard.errors import (
+    CollectionError,
+    ConfigError,
+    InvalidInputError,
+    StoreError,
+    StoreFormatError,
+    StoreLockedError,
+)
+from dartboard.stores import open_store, parse_filter
+from dartboard.stores.embedded import EmbeddedStore, Tuning
+from dartboard.testing.samples import MANIFEST, PLAIN, sample_queries, sample_records
+from dartboard.testing.stores import record, same_record
+
+EAGER = Tuning(files_from=0, approximate_from=100, tail_least=10, compare_up_to=20)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "some store.dartboard"
+
+
+def filled(path, count=100, **options):
+    with EmbeddedStore(path, **options) as store:
+        store.create("default", MANIFEST).upsert(sample_records(count))
+    return path
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# Opening
+
+
+def test_records_survive_reopening(path):
+    filled(path)
+    assert not path.with_name(f"{path.name}-wal").exists()
+    with open_store(str(path)) as store:
+        assert store.collections() == ["default"] and store.url == str(path)
+        whole = [each for batch in store.open().iterate() for each in batch]
+        assert all(same_record(*pair) for pair in zip(whole, sample_records(100), strict=True))
+
+
+def test_an_empty_file_becomes_a_store(path):
+    path.touch()
+    with EmbeddedStore(path) as store:
+        assert store.collections() == []
+
+
+def test_folders_are_made_and_a_folder_is_refused(tmp_path):
+    EmbeddedStore(tmp_path / "a" / "b" / "c.dartboard").close()
+    with pytest.raises(StoreFormatError, match="is no file"):
+        EmbeddedStore(tmp_path / "a")
+    with pytest.raises(StoreError, match="no store can be made"):
+        EmbeddedStore(tmp_path / "a" / "b" / "c.dartboard" / "d")
+    for wrong in ("", " ", "a\x00b"):
+        with pytest.raises(ConfigError, match="path"):
+            EmbeddedStore(wrong)
+
+
+def test_read_only_makes_nothing(path):
+    with pytest.raises(StoreError, match="does not exist"):
+        EmbeddedStore(path, read_only=True)
+    assert not list(path.parent.iterdir())
+    path.touch()
+    with pytest.raises(StoreError, match="is empty"):
+        EmbeddedStore(path, read_only=True)
+
+
+def foreign_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+
+
+def newer_store(path):
+    filled(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def old_store(path):
+    filled(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 0")
+    connection.close()
+
+
+def cut_store(path):
+    filled(path)
+    path.write_bytes(path.read_bytes()[:-40_000])
+
+
+def cut_to_a_page(path):
+    filled(path)
+    path.write_bytes(path.read_bytes()[:16384])
+
+
+def scrambled_store(path):
+    filled(path)
+    data = bytearray(path.read_bytes())
+    data[100:16384] = os.urandom(16384 - 100)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda path: path.write_bytes(os.urandom(50_000)), "no dartboard store"),
+        (lambda path: path.write_text("Just some notes.\n" * 200), "no dartboard store"),
+        (lambda path: path.write_bytes(b"SQLite format 3\x00"), "no dartboard store"),
+        (foreign_database, "another program"),
+        (newer_store, "newer dartboard .format 99"),
+        (old_store, "unknown format 0"),
+        (cut_store, "cut off|damaged"),
+        (cut_to_a_page, "cut off|damaged"),
+        (scrambled_store, "damaged"),
+    ],
+)
+def test_what_is_no_store_is_left_as_it_is(path, make, complaint, read_only):
+    make(path)
+    before = digest(path)
+    with pytest.raises(StoreFormatError, match=complaint):
+        EmbeddedStore(path, read_only=read_only)
+    assert digest(path) == before
+    beside = {each.name for each in path.parent.iterdir()} - {path.name}
+    assert beside <= {f"{path.name}.lock", f"{path.name}.derived"}
+
+
+def test_damage_inside_is_a_clear_error(path):
+    """Pages of records overwritten: reading them fails in our words, and nothing is made worse."""
+    filled(path, 300)
+    data = bytearray(path.read_bytes())
+    half = len(data) // 2 // 16384 * 16384
+    data[half:] = os.urandom(len(data) - half)
+    path.write_bytes(data)
+    before = digest(path)
+    shutil.rmtree(f"{path}.derived", ignore_errors=True)
+    with EmbeddedStore(path, read_only=True) as store, pytest.raises(StoreFormatError, match="damaged"):
+        for _ in store.open().iterate():
+            pass
+    assert digest(path) == before
+
+
+def test_a_closed_store_says_so(path):
+    store = EmbeddedStore(path)
+    collection = store.create("default", PLAIN)
+    store.close()
+    for call in (store.collections, collection.count, lambda: collection.upsert([record("a")])):
+        with pytest.raises(StoreError, match="was closed"):
+            call()
+
+
+def test_a_dropped_collection_says_so(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        store.drop("default")
+        for call in (
+            collection.count,
+            lambda: collection.upsert([record("a")]),
+            lambda: collection.delete(["a"]),
+        ):
+            with pytest.raises(CollectionError, match="was dropped"):
+                call()
+
+
+def test_text_that_is_no_unicode_is_refused(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        for wrong in (record("a\ud800"), record("a", text="b\udfff"), record("a", metadata={"k": "\ud800"})):
+            with pytest.raises(InvalidInputError, match="Unicode"):
+                collection.upsert([record("fine"), wrong])
+        assert collection.count() == 0 and collection.get(["a\ud800"]) == []
+
+
+def test_a_failed_write_leaves_no_trace(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        collection.upsert([record("a", text="first")])
+        with pytest.raises(InvalidInputError):
+            collection.upsert([record("a", text="second"), record("b\ud800")])
+        assert collection.get(["a"])[0].text == "first" and collection.count() == 1
+        assert collection.search_text("first", 1)[0].id == "a"
+
+
+# One writer, many readers
+
+CHILD = """
+import sys
+from dartboard.stores.embedded import EmbeddedStore
+from dartboard.testing.samples import PLAIN
+from dartboard.testing.stores import record
+store = EmbeddedStore(sys.argv[1])
+collection = store.open() if store.collections() else store.create("default", PLAIN)
+for line in sys.stdin:
+    collection.upsert([record(line.strip())])
+    print("kept", flush=True)
+store.close()
+"""
+
+
+@pytest.fixture
+def writer(path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def write(name):
+        process.stdin.write(f"{name}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "kept\n"
+
+    yield write
+    process.stdin.close()
+    process.stdout.close()
+    process.wait(timeout=30)
+
+
+def test_a_second_writer_is_refused_and_readers_go_on(path, writer):
+    writer("a")
+    with EmbeddedStore(path) as store:
+        collection = store.open()
+        assert collection.count() == 1
+        with pytest.raises(
+            StoreLockedError, match=r"some store\.dartboard is being written by another process"
+        ):
+            collection.upsert([record("mine")])
+        writer("b")
+        assert collection.count() == 2
+        assert [hit.id for hit in collection.search_vector(record("a").embedding, 5)] == ["a", "b"]
+        writer("c")
+        assert [hit.id for hit in collection.search_vector(record("a").embedding, 5)] == ["a", "b", "c"]
+        assert [hit.id for hit in collection.search_text("text", 5)] == ["a", "b", "c"]
+        with EmbeddedStore(path, read_only=True) as reader:
+            assert reader.open().count() == 3
+            with pytest.raises(StoreError, match="read_only"):
+                reader.open().upsert([record("d")])
+
+
+def test_the_lock_goes_with_the_store(path):
+    first, second = EmbeddedStore(path), EmbeddedStore(path)
+    first.create("default", PLAIN)
+    with pytest.raises(StoreLockedError):
+        second.create("other", PLAIN)
+    first.close()
+    second.open().upsert([record("a")])
+    second.close()
+
+
+def test_searching_does_not_hold_the_lock(path):
+    """A process that searched, and wrote an index on the way, must not keep others from writing."""
+    filled(path)
+    with EmbeddedStore(path, tuning=EAGER) as reader, EmbeddedStore(path) as writer:
+        reader.open().search_vector(sample_queries(1)[0], 5)
+        assert Path(f"{path}.derived").is_dir()
+        writer.open().upsert([record("new")])
+        assert reader.open().count() == 101
+
+
+def test_a_forked_child_does_not_write_under_its_parents_lock(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        collection.upsert([record("a")])
+        process = os.fork()
+        if process == 0:  # pragma: no cover - the child
+            try:
+                assert collection.count() == 1
+                collection.upsert([record("b")])
+            except StoreLockedError:
+                os._exit(7)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(process, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
+        collection.upsert([record("c")])
+        assert collection.count() == 2
+
+
+def test_iterating_sees_one_state(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        collection.upsert(sample_records(50, fields=False))
+        batches = collection.iterate(batch_size=10)
+        seen = next(batches)
+        collection.delete([each.id for each in sample_records(50)[20:]])
+        collection.upsert([record("zzz")])
+        seen += [each for batch in batches for each in batch]
+        assert [each.id for each in seen] == [each.id for each in sample_records(50)]
+        assert collection.count() == 21
+
+
+def test_threads_read_while_one_writes(path):
+    records = sample_records(400)
+    with EmbeddedStore(path, tuning=EAGER) as store:
+        collection = store.create("default", MANIFEST)
+        collection.upsert(records[:100])
+        wrong, done = [], threading.Event()
+
+        def read(seed):
+            try:
+                while not done.is_set():
+                    hits = collection.search_vector(sample_queries(1, seed=seed)[0], 20)
+                    if len(hits) != 20 or len({hit.id for hit in hits}) != 20:
+                        wrong.append(hits)
+                    collection.search_text("broker", 5, where=parse_filter("year > 2005"))
+                    collection.get([hit.id for hit in hits])
+            except Exception as error:  # noqa: BLE001 - a thread's failure must reach the test
+                wrong.append(error)
+
+        threads = [threading.Thread(target=read, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for start in range(100, 400, 50):
+            collection.upsert(records[start : start + 50])
+            collection.delete([records[start - 1].id])
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert not wrong and collection.count() == 394
+
+
+# Read-only media
+
+SEARCH_AS_NOBODY = """
+import os, sys
+import faiss, mmap, numpy.testing, Stemmer  # before rights are given up: the interpreter may be root's alone
+from dartboard.errors import StoreError
+from dartboard.stores.embedded import EmbeddedStore, Tuning
+from dartboard.testing.samples import sample_queries
+if os.getuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+tuning = Tuning(files_from=0, approximate_from=100)
+for read_only in (True, False):
+    with EmbeddedStore(sys.argv[1], read_only=read_only, tuning=tuning) as store:
+        collection = store.open()
+        hits = collection.search_vector(sample_queries(1)[0], 3)
+        words = collection.search_text("broker", 3)
+        print([hit.id for hit in hits], len(words), collection.count())
+        try:
+            collection.delete(["chunk/00001"])
+        except StoreError as error:
+            print("refused")
+"""
+
+
+@pytest.mark.parametrize("with_derived", [True, False])
+def test_read_only_media(tmp_path, with_derived):
+    folder = tmp_path / "medium"
+    path = filled(folder / "s.dartboard", 150, tuning=EAGER)
+    with EmbeddedStore(path, tuning=EAGER) as store:
+        expected = [hit.id for hit in store.open().search_vector(sample_queries(1)[0], 3)]
+    path.with_name(f"{path.name}.lock").unlink()
+    if not with_derived:
+        shutil.rmtree(f"{path}.derived")
+    _forbid_writing(folder)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.getuid() and parent.stat().st_mode & 0o005 != 0o005:
+            parent.chmod(parent.stat().st_mode | 0o005)
+    tmp_path.chmod(0o755)
+    before = digest(path)
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH_AS_NOBODY, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines().count(f"{expected} 3 150") == 2
+    assert done.stdout.splitlines().count("refused") == 2
+    assert digest(path) == before and sorted(p.name for p in folder.iterdir()) == sorted(
+        [path.name] + [f"{path.name}.derived"] * with_derived
+    )
+
+
+def _forbid_writing(folder):
+    for part in [folder, *folder.rglob("*")]:
+        part.chmod(0o555 if part.is_dir() else 0o444)
+
+
+# Statistics
+
+
+def test_stats_tell_the_state_of_indexes(path):
+    with EmbeddedStore(path, tuning=EAGER) as store:
+        collection = store.create("default", MANIFEST)
+        collection.upsert(sample_records(150))
+        assert collection.stats().details["files"] == {}
+        collection.prepare()
+        stats = collection.stats()
+        assert set(stats.details["files"]) == {
+            "vectors",
+            "vectors:code",
+            "vectors:pooled",
+            "sparse:splade",
+            "text",
+        }
+        assert set(stats.details["files"].values()) == {"fresh"}
+        assert stats.details["indexes"]["embedding"]["kind"] == "pq4 fast scan"
+        assert stats.bytes == stats.details["records_bytes"] + stats.details["derived_bytes"]
+        collection.upsert([record("new")])
+        collection.search_vector(record("new").embedding, 1)
+        assert collection.stats().details["indexes"]["embedding"]["newer"] == 1
+        assert collection.stats().details["files"]["vectors"] == "1 writes behind"
+
+
+def test_scores_are_cosines_within_bounds(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        vectors = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
+        collection.upsert([record(f"{at}", embedding=vector) for at, vector in enumerate(vectors)])
+        for vector in vectors:
+            assert 1 - 1e-6 < collection.search_vector(3 * vector, 1)[0].score <= 1
+            assert -1 <= collection.search_vector(-vector, 50)[-1].score < -1 + 1e-6
+
+
+def test_vectors_at_the_edges_of_float32(path):
+    with EmbeddedStore(path) as store:
+        collection = store.create("default", PLAIN)
+        huge, tiny = np.full(24, 3e38, np.float32), np.full(24, 1e-40, np.float32)
+        collection.upsert([record("huge", embedding=huge), record("tiny", embedding=tiny), record("plain")])
+        hits = collection.search_vector(np.ones(24), 3)
+        assert [hit.id for hit in hits[:2]] == ["huge", "tiny"]
+        assert np.allclose([hit.score for hit in hits[:2]], 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [{"files_from": -1}, {"tail_share": 2.0}, {"compare_up_to": -5}])
+def test_bad_tuning(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        Tuning(**wrong)
