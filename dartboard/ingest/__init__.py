@@ -1,1 +1,38 @@
-"""Documents in: readers, cleaning, chunking."""
+"""Documents in: readers, cleaning, chunking.
+
+::
+
+    for found in walk(["docs"], excludes=["drafts/"]):      # files, or problems
+        for document in read_file(found):                   # documents, or problems
+            pieces = chunk(document, ChunkingConfig(size=256))
+"""
+
+from dartboard.ingest.changes import Changes, compare, hash_file
+from dartboard.ingest.chunking import ChunkingConfig, chunk
+from dartboard.ingest.cleaning import clean
+from dartboard.ingest.documents import Document, Piece, Problem, Section
+from dartboard.ingest.reading import ReadOptions, read_bytes, read_file, read_path
+from dartboard.ingest.rows import RowFields
+from dartboard.ingest.units import estimate_tokens
+from dartboard.ingest.walking import Found, walk
+
+__all__ = [
+    "Changes",
+    "ChunkingConfig",
+    "Document",
+    "Found",
+    "Piece",
+    "Problem",
+    "ReadOptions",
+    "RowFields",
+    "Section",
+    "chunk",
+    "clean",
+    "compare",
+    "estimate_tokens",
+    "hash_file",
+    "read_bytes",
+    "read_file",
+    "read_path",
+    "walk",
+]

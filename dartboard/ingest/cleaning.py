@@ -38,6 +38,11 @@ def clean(text: str) -> str:
     return cleaned if indented else cleaned.strip()
 
 
+def one_line(text: str) -> str:
+    """The text cleaned, for titles: without line breaks."""
+    return " ".join(tidy(text).split())
+
+
 def _clean_line(line: str) -> str:
     body = line.strip()
     return line[: line.index(body)] + _SPACES.sub(" ", body) if body else ""

@@ -1,0 +1,110 @@
+"""Markdown: sections by headings (``# Title``, and titles underlined with = or -), front matter as metadata.
+
+The text stays Markdown. What looks like a heading inside a code fence is none. Front matter is read as
+flat ``name: value`` lines and lists; anything more elaborate is kept as text under its name.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from dartboard.ingest.documents import Section
+from dartboard.ingest.headings import Heading, sections_of
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"([A-Za-z_][\w .-]*):(?:[ \t]+(.*)|[ \t]*)$")
+_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
+_NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[#>|]|[-*+] |\d+[.)] |(?:[-*_] *){3,}$)")
+_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}|`+|<[^>]+>|\{#[^}]*\}")
+
+
+def outline(text: str) -> tuple[tuple[Section, ...], str]:
+    """The sections of a Markdown text, and its first title of the highest level ("" if it has none)."""
+    headings = list(_headings(text))
+    top = min((level for _, level, _ in headings), default=0)
+    title = next((title for _, level, title in headings if level == top), "")
+    return sections_of(text, headings), title
+
+
+def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
+    """What the front matter says, the text behind it, and how many lines it took."""
+    found = _FRONT.match(text)
+    if not found:
+        return {}, text, 0
+    return _fields((found[1] or "").splitlines()), text[found.end() :], found[0].count("\n")
+
+
+def fences(text: str) -> Iterator[tuple[int, int]]:
+    """Where the code fences of a text begin and end; one that is never closed lasts to the end."""
+    opened: tuple[int, str] | None = None
+    for start, line in _lines(text):
+        found = _FENCE.match(line)
+        if opened is None:
+            if found and not (found[1][0] == "`" and "`" in found[2]):
+                opened = (start, found[1])
+        elif found and found[1].startswith(opened[1]) and not found[2].strip():
+            yield opened[0], start + len(line)
+            opened = None
+    if opened:
+        yield opened[0], len(text)
+
+
+def _headings(text: str) -> Iterator[Heading]:
+    code = [at for span in fences(text) for at in span]
+    at, before = 0, (0, "")
+    for start, line in _lines(text):
+        while at < len(code) and start >= code[at]:
+            at += 1
+        if at % 2:  # within a fence
+            before = (start, "")
+            continue
+        if found := _ATX.match(line):
+            yield start, len(found[1]), _plain(found[2] or "")
+            line = ""
+        elif (under := _UNDERLINE.match(line)) and not _NO_PARAGRAPH.match(before[1]):
+            yield before[0], 1 if under[1][0] == "=" else 2, _plain(before[1])
+            line = ""
+        before = (start, line)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for line in text.split("\n"):
+        yield start, line
+        start += len(line) + 1
+
+
+def _plain(title: str) -> str:
+    """A title without markup."""
+    return " ".join(_MARKUP.sub(lambda found: found[1] or "", title).split())
+
+
+def _fields(lines: list[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    name = ""
+    for line in lines:
+        so_far = fields.get(name, "")
+        if found := _FIELD.match(line):
+            name = found[1].strip()
+            fields[name] = _value((found[2] or "").strip())
+        elif not name or not line.strip():
+            continue
+        elif (item := _ITEM.match(line)) and (so_far == "" or isinstance(so_far, list)):
+            fields[name] = [*so_far, _unquoted(item[1])]
+        elif isinstance(so_far, str):
+            fields[name] = f"{so_far}\n{line.strip()}".strip()
+    return {name: value for name, value in fields.items() if value not in ("", [])}
+
+
+def _value(text: str) -> Any:
+    if text.startswith("[") and text.endswith("]"):
+        return [_unquoted(item) for item in text[1:-1].split(",") if item.strip()]
+    return "" if text in ("|", ">", "|-", ">-") else _unquoted(text)
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

@@ -1,0 +1,130 @@
+"""Source in other languages, in sections by its look: lines that begin a definition, and their indentation.
+
+No grammar: a small table says for each family of languages what such a line looks like. A definition
+belongs to the nearest type, module or namespace above it that is indented less; what is indented more
+than a function is its body. Comments and annotations right above belong to a definition.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from dartboard.ingest.documents import Section
+
+_ID = r"([A-Za-z_$][\w$]*[?!]?)"
+_WORDS = (
+    r"(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|open|override|async"
+    r"|partial|virtual|readonly|declare|inline|data|case|suspend|pub(?:\([\w: ]+\))?|unsafe|extern|const"
+    r"|fileprivate|mutating|required|convenience)\s+)*"
+)
+_TYPES = "class|interface|enum|struct|trait|object|namespace|module|protocol|record|extension"
+_TYPE = rf"{_WORDS}(?:{_TYPES})\s+{_ID}"
+_TYPED_FUNCTION = (
+    r"(?!(?:return|else|if|for|while|switch|case|throw|new|do|using|typedef|delete)\b)"
+    r"[\w:<>,*&\[\]~ ]+?[\s*&]([\w:~]+)\s*\([^;]*$"
+)
+_JS_METHOD = (
+    r"(?!(?:if|for|while|switch|catch|return|function|with)\b)"
+    rf"{_WORDS}(?:get\s+|set\s+|\*\s*)?#?{_ID}\s*\([^;]*\)\s*(?::[^{{;]+)?\{{\s*$"
+)
+_JS_VALUE = rf"{_WORDS}(?:const|let|var)\s+{_ID}\s*=\s*(?:async\s*)?(?:function\b|\(|\w+\s*=>)"
+_SQL = (
+    r"(?i:create|alter)\s+(?:(?i:or\s+replace|temporary|temp|unique|materialized)\s+)*"
+    r"(?i:table|view|function|procedure|trigger|index|type)\s+(?:(?i:if\s+not\s+exists)\s+)?([\w.\"`]+)"
+)
+
+_LOOKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "python": ((rf"class\s+{_ID}",), (rf"(?:async\s+)?def\s+{_ID}",)),
+    "javascript": ((_TYPE,), (rf"{_WORDS}function\s*\*?\s*{_ID}", _JS_VALUE, _JS_METHOD)),
+    "java": (
+        (_TYPE,),
+        (rf"{_WORDS}fun\s+(?:<[^>]*>\s*)?(?:[\w<>]+\.)?{_ID}", rf"{_WORDS}def\s+{_ID}", _TYPED_FUNCTION),
+    ),
+    "go": ((), (rf"func\s+(?:\([^)]*\)\s*)?{_ID}", rf"type\s+{_ID}\s")),
+    "rust": (
+        (r"(?:pub\s+)?(?:unsafe\s+)?(?:impl|trait|mod)\b(?:<[^>]*>)?\s+([\w:<>, ']+?)\s*(?:\{|where|$)",),
+        (rf"{_WORDS}(?:fn|struct|enum|union|type|macro_rules!)\s+{_ID}",),
+    ),
+    "c": (
+        (rf"(?:template\s*<.*>\s*)?{_TYPE}[^;]*$",),
+        (_TYPED_FUNCTION, r"((?:\w+::)+~?\w+)\s*\([^;]*$", rf"\#\s*define\s+{_ID}\("),
+    ),
+    "ruby": ((r"(?:class|module)\s+([\w:]+)",), (r"def\s+(?:self\.)?([\w?!=\[\]]+)",)),
+    "php": ((_TYPE,), (rf"{_WORDS}function\s+&?\s*{_ID}",)),
+    "swift": (
+        (rf"(?:@\w+\s+)*{_TYPE}",),
+        (rf"(?:@\w+\s+)*{_WORDS}(?:class\s+)?func\s+{_ID}", rf"{_WORDS}(init)\s*[(<?]"),
+    ),
+    "shell": ((), (r"function\s+([\w:.-]+)", r"([\w:.-]+)\s*\(\s*\)")),
+    "sql": ((), (_SQL,)),
+    "lua": ((), (r"(?:local\s+)?function\s+([\w.:]+)", r"(?:local\s+)?([\w.]+)\s*=\s*function")),
+    "elixir": ((r"(?:defmodule|defprotocol|defimpl)\s+([\w.]+)",), (r"def(?:p|macrop?)?\s+([\w.?!]+)",)),
+    "r": ((), (r"([\w.]+)\s*(?:<-|=)\s*function",)),
+    "julia": ((rf"module\s+{_ID}",), (rf"(?:function|macro|(?:mutable\s+)?struct)\s+{_ID}",)),
+    "perl": ((), (r"(?:sub|package)\s+([\w:]+)",)),
+}
+"""By family: what begins a definition that holds others, and what begins any other; each names it."""
+_LONGEST = 300
+"""Longer lines are data, and slow to look at."""
+_ATTACHED = re.compile(r"\s*(?://|/?\*|#(?!\s*(?:include|define|undef|if|el|endif|pragma|import))|--|@|\[\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A definition that later lines may still belong to."""
+
+    indent: int
+    name: str
+    holds: bool
+    line: str
+
+
+def other_sections(text: str, language: str) -> tuple[Section, ...]:
+    """The sections of a source file; a file without anything that looks like a definition is one."""
+    starts: list[tuple[int, tuple[str, ...], str]] = [(0, (), "")]
+    stack: list[_Open] = []
+    at, attached = 0, -1  # where the comments right above begin, -1 where there are none
+    for line in text.split("\n"):
+        found = _definition(line, language)
+        if found and _stands_outside(stack, found.indent):
+            while stack and stack[-1].indent >= found.indent:
+                stack.pop()
+            context = "".join(f"{outer.line}\n" for outer in stack)
+            stack.append(found)
+            starts.append((at if attached < 0 else attached, tuple(o.name for o in stack), context))
+            attached = -1
+        elif not _ATTACHED.match(line):
+            attached = -1
+        elif attached < 0:
+            attached = at
+        at += len(line) + 1
+    ends = [start for start, _, _ in starts[1:]] + [len(text)]
+    return tuple(
+        Section(start, end, path, context)
+        for (start, path, context), end in zip(starts, ends, strict=True)
+        if end > start
+    )
+
+
+def _definition(line: str, language: str) -> _Open | None:
+    body = line.lstrip()
+    if not body or len(line) > _LONGEST:
+        return None
+    for pattern, holds in _patterns(language):
+        if found := pattern.match(body):
+            indent = len(line[: len(line) - len(body)].expandtabs(4))
+            return _Open(indent, found[1].strip(), holds, line.rstrip())
+    return None
+
+
+@cache
+def _patterns(language: str) -> tuple[tuple[re.Pattern[str], bool], ...]:
+    holders, others = _LOOKS.get(language, ((), ()))
+    looks = [(look, True) for look in holders] + [(look, False) for look in others]
+    return tuple((re.compile(look), holds) for look, holds in looks)
+
+
+def _stands_outside(stack: list[_Open], indent: int) -> bool:
+    """Whether a definition at this indentation is no part of a function above it."""
+    outer = next((entry for entry in reversed(stack) if entry.indent < indent), None)
+    return outer.holds if outer else indent == 0

@@ -1,0 +1,186 @@
+"""A file to documents: one, or for JSONL and CSV one a row. What cannot be read becomes a problem.
+
+No file stops a run: whatever is wrong with it, what comes back says so, and the next one is read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dartboard.errors import ConfigError, IngestError, MissingExtraError
+from dartboard.ingest.cleaning import tidy
+from dartboard.ingest.decoding import decode
+from dartboard.ingest.documents import Document, Kind, Problem, ProblemCode, Section, digest
+from dartboard.ingest.kinds import kind_of, language_of
+from dartboard.ingest.markdown import front_matter, outline
+from dartboard.ingest.other_code import other_sections
+from dartboard.ingest.pdf import EncryptedError, read_pdf
+from dartboard.ingest.plain_json import plain
+from dartboard.ingest.python_code import python_sections
+from dartboard.ingest.rows import BadRow, RowFields, read_rows
+from dartboard.ingest.walking import Found, walk
+from dartboard.ingest.web import declared_charset, read_html
+from dartboard.ingest.word import read_docx
+
+_MOST_BAD_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How to read: the largest file, the fields of rows, and a kind for files whose names mislead."""
+
+    max_bytes: int = 50_000_000
+    fields: RowFields = field(default_factory=RowFields)
+    kind: Kind | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_bytes < 1:
+            raise ConfigError(f"max_bytes must be >= 1, got {self.max_bytes}")
+
+
+def read_path(
+    path: str | Path, *, root: str | Path | None = None, options: ReadOptions | None = None, **walking: Any
+) -> Iterator[Document | Problem]:
+    """The documents of a file, or of all files below a folder; ``walking`` goes to :func:`walk`."""
+    for found in walk([path], root=root, **walking):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            yield from read_file(found, options)
+
+
+def read_file(found: Found, options: ReadOptions | None = None) -> Iterator[Document | Problem]:
+    """The documents of one file that :func:`walk` found."""
+    options = options or ReadOptions()
+    source = found.source
+    try:
+        size = found.path.stat().st_size
+        if size > options.max_bytes:
+            yield Problem(source, f"has {size:,} bytes, more than max_bytes ({options.max_bytes:,})", "size")
+            return
+        data = found.path.read_bytes()
+    except OSError as error:
+        yield Problem(source, f"cannot be read: {error.strerror or error}")
+        return
+    yield from read_bytes(data, source, options)
+
+
+def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> Iterator[Document | Problem]:
+    """The documents in the bytes of a file of this name."""
+    options = options or ReadOptions()
+    try:
+        if not data.strip():
+            raise _Unusable("is empty", "empty")
+        kind = options.kind or kind_of(source)
+        results = _read_rows(data, source, options) if kind == "rows" else [_read(data, source, kind)]
+    except _Unusable as error:
+        results = [Problem(source, str(error), error.code)]
+    except EncryptedError as error:
+        results = [Problem(source, str(error), "encrypted")]
+    except MissingExtraError as error:
+        results = [Problem(source, str(error), "extra")]
+    except IngestError as error:
+        results = [Problem(source, str(error), "damaged")]
+    yield from results
+
+
+class _Unusable(IngestError):
+    def __init__(self, reason: str, code: ProblemCode) -> None:
+        super().__init__(reason)
+        self.code: ProblemCode = code
+
+
+def _read(data: bytes, source: str, kind: Kind) -> Document | Problem:
+    blank = Document(source=source, text="", kind=kind, title="", document_hash=digest(data))
+    match kind:
+        case "pdf":
+            document = _with(blank, read_pdf(data))
+        case "docx":
+            document = _with(blank, read_docx(data))
+        case "html":
+            text, notes = _decode(data, declared_charset(data))
+            document = replace(_with(blank, read_html(text)), notes=notes)
+        case _:
+            text, notes = _decode(data)
+            document = _LINES[kind](
+                replace(blank, text=tidy(text.replace("\f", "")), first_line=1, notes=notes)
+            )
+    if not document.text.strip():
+        hint = ": scanned pages? Run text recognition (OCR) first" if kind == "pdf" else ""
+        raise _Unusable(f"holds no text{hint}", "empty")
+    return document if document.title else replace(document, title=Path(source).stem)
+
+
+def _with(document: Document, parts: tuple[str, tuple[Section, ...], str]) -> Document:
+    text, sections, title = parts
+    return replace(document, text=text, sections=sections, title=title)
+
+
+def _decode(data: bytes, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
+    try:
+        return decode(data, declared)
+    except IngestError as error:
+        raise _Unusable(str(error), "binary") from error
+
+
+def _text(document: Document) -> Document:
+    return replace(document, sections=(Section(0, len(document.text)),))
+
+
+def _markdown(document: Document) -> Document:
+    fields, body, lines = front_matter(document.text)
+    sections, first = outline(body)
+    title = fields.pop("title", "")
+    return replace(
+        document,
+        text=body,
+        sections=sections,
+        title=title if isinstance(title, str) and title else first,
+        metadata=plain(fields),
+        first_line=1 + lines,
+    )
+
+
+def _code(document: Document) -> Document:
+    language = language_of(document.source) or "other"
+    sections = python_sections(document.text) if language == "python" else None
+    if sections is None:
+        sections = other_sections(document.text, language)
+    name = Path(document.source).name
+    return replace(document, sections=sections, title=name, metadata={"language": language})
+
+
+_LINES = {"text": _text, "markdown": _markdown, "code": _code}
+
+
+def _read_rows(data: bytes, source: str, options: ReadOptions) -> list[Document | Problem]:
+    text, guessed = _decode(data)
+    rows, notes = read_rows(text.replace("\r\n", "\n"), Path(source).suffix.lower(), options.fields)
+    results: list[Document | Problem] = []
+    bad, hashed = 0, digest(data)
+    notes = guessed + notes
+    for row in rows:
+        if isinstance(row, BadRow):
+            bad += 1
+            if bad <= _MOST_BAD_ROWS:
+                results.append(Problem(source, f"line {row.number}: {row.reason}", "row"))
+            continue
+        document = Document(
+            source=source,
+            text=row.text,
+            kind="rows",
+            title=row.title or row.key,
+            metadata={**row.metadata, "row": row.key, "line": row.number},
+            sections=(Section(0, len(row.text)),),
+            document_hash=hashed,
+            key=row.key,
+            notes=notes,
+        )
+        results.append(document)
+        notes = ()
+    if bad > _MOST_BAD_ROWS:
+        results.append(Problem(source, f"{bad - _MOST_BAD_ROWS} more lines cannot be used", "row"))
+    if not rows:
+        raise _Unusable("holds no rows", "empty")
+    return results

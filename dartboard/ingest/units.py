@@ -1,0 +1,116 @@
+"""Texts as units that fit: the coarsest that do, of sentences, lines, words and, at last, characters."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dartboard.ingest.markdown import fences
+from dartboard.ingest.sentences import Span, sentence_spans
+
+CountTokens = Callable[[str], int]
+Splitter = Callable[[str], Iterator[Span]]
+
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W_]{1,8}|_|[^\w\s]")
+_WORD = re.compile(r"\S+")
+_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+
+
+class Unit(NamedTuple):
+    """A stretch of text that is not to be split, and how many tokens it has."""
+
+    start: int
+    end: int
+    tokens: int
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a model sees: words in bits of up to 8 letters, punctuation, ideographs."""
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def words(text: str) -> Iterator[Span]:
+    """What stands between spaces."""
+    return (found.span() for found in _WORD.finditer(text))
+
+
+def lines(text: str) -> Iterator[Span]:
+    """Lines that are not empty."""
+    return (found.span() for found in _LINE.finditer(text))
+
+
+def blocks(text: str) -> Iterator[Span]:
+    """What stands between empty lines."""
+    return (found.span() for found in _BLOCK.finditer(text))
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """Sentences; see :mod:`dartboard.ingest.sentences`."""
+    return iter(sentence_spans(text))
+
+
+def markdown_units(text: str) -> Iterator[Span]:
+    """Code fences whole, and the sentences between them."""
+    at = 0
+    for start, end in [*fences(text), (len(text), len(text))]:
+        for first, last in sentence_spans(text[at:start]):
+            yield at + first, at + last
+        if end > start:
+            yield start, end
+        at = end
+
+
+PROSE: tuple[Splitter, ...] = (sentences, words)
+MARKDOWN: tuple[Splitter, ...] = (markdown_units, lines, words)
+CODE: tuple[Splitter, ...] = (blocks, lines, words)
+WORDS: tuple[Splitter, ...] = (words,)
+
+
+def units(
+    text: str, span: Span, splitters: Sequence[Splitter], size: int, count: CountTokens
+) -> Iterator[Unit]:
+    """The units of a stretch: by the first splitter, and where a unit exceeds ``size`` by the next."""
+    if not splitters:
+        yield from _characters(text, span, size, count)
+        return
+    for first, last in splitters[0](text[slice(*span)]):
+        part = (span[0] + first, span[0] + last)
+        tokens = count(text[slice(*part)])
+        if tokens <= size:
+            yield Unit(*part, tokens)
+        else:
+            yield from units(text, part, splitters[1:], size, count)
+
+
+def _characters(text: str, span: Span, size: int, count: CountTokens) -> Iterator[Unit]:
+    """A word too long for ``size``, halved until the parts fit; a single character is never split."""
+    pending = [span]
+    while pending:
+        start, end = pending.pop()
+        tokens = count(text[start:end])
+        if tokens <= size or end - start == 1:
+            yield Unit(start, end, tokens)
+        else:
+            middle = (start + end) // 2
+            pending += [(middle, end), (start, middle)]
+
+
+def pack(text: str, parts: Sequence[Unit], size: int, overlap: int, count: CountTokens) -> Iterator[Span]:
+    """Whole units, as many as fit together; the next begins with up to ``overlap`` tokens of the last."""
+    first = done = 0
+    while done < len(parts):
+        last, tokens = first, 0
+        while last < len(parts) and (last == first or tokens + parts[last].tokens <= size):
+            tokens += parts[last].tokens
+            last += 1
+        # Tokens may not add up over the spaces between units: what counts is the whole.
+        while last > first + 1 and count(text[parts[first].start : parts[last - 1].end]) > size:
+            last -= 1
+        if last <= done:  # nothing but overlap: try with less of it
+            first += 1
+            continue
+        yield parts[first].start, parts[last - 1].end
+        before, first, done, shared = first, last, last, 0
+        while first - 1 > before and shared + parts[first - 1].tokens <= overlap:
+            first -= 1
+            shared += parts[first].tokens

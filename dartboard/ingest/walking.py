@@ -1,0 +1,209 @@
+"""The files below some folders, as git would list them.
+
+Hidden files and folders are left out, as is what ``.gitignore`` files say (those of the folders above too,
+up to the repository's root; deeper ones win) and what ``excludes`` name in the same language. With
+``includes``, a file must match one of them. A link to outside its root is not followed; a link to inside
+is, unless what it leads to is reached anyway. The order is that of the sources, whatever the file system
+says. A file or folder named by the caller is read even if a rule above it says otherwise.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dartboard.errors import IngestError
+from dartboard.ingest.documents import Problem
+
+ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
+"""What nobody means when naming a folder; a file of this kind named by itself is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file, and its name in the index: relative to its root, with forward slashes."""
+
+    path: Path
+    source: str
+
+
+def walk(
+    paths: Iterable[str | Path],
+    *,
+    excludes: Sequence[str] = (),
+    includes: Sequence[str] = (),
+    root: str | Path | None = None,
+    gitignore: bool = True,
+    hidden: bool = False,
+) -> Iterator[Found | Problem]:
+    """Files and problems below the paths, each path in its turn, sorted.
+
+    Sources are relative to the folder named, or to ``root`` where it is given: needed if two of the
+    paths hold files of the same relative name.
+    """
+    wanted = _spec(includes) if includes else None
+    rules = _Rules(_spec([*ALWAYS_LEFT_OUT, *excludes]), wanted, gitignore, hidden)
+    seen: dict[str, Path] = {}
+    for name in paths:
+        path = _absolute(name)
+        base = _absolute(root) if root is not None else path if path.is_dir() else path.parent
+        for found in _below(path, base, rules):
+            if isinstance(found, Found) and seen.setdefault(found.source, found.path) != found.path:
+                other = seen[found.source]
+                reason = f"{found.path} and {other} have the same name in the index: give a common root"
+                yield Problem(found.source, reason, "clash")
+            else:
+                yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    excludes: Any
+    includes: Any
+    gitignore: bool
+    hidden: bool
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One root: what was found so far, and the links that wait until all else was."""
+
+    root: Path
+    base: Path
+    rules: _Rules
+    found: list[Found | Problem] = field(default_factory=list)
+    links: list[tuple[Path, list[tuple[Path, Any]]]] = field(default_factory=list)
+    reached: set[Path] = field(default_factory=set)
+
+    def source(self, path: Path) -> str:
+        try:
+            name = path.relative_to(self.base).as_posix()
+        except ValueError:
+            raise IngestError(f"{path} is not below the root {self.base}") from None
+        return name.encode("utf-8", "backslashreplace").decode()  # names need not be text
+
+    def problem(self, path: Path, reason: str, code: Any = "unreadable") -> None:
+        self.found.append(Problem(self.source(path), reason, code))
+
+    def folder(self, folder: Path, ignores: list[tuple[Path, Any]]) -> None:
+        """Everything below a folder; its real path is remembered, so that no loop is walked."""
+        pending = [(folder, ignores)]
+        while pending:
+            here, above = pending.pop()
+            real = Path(os.path.realpath(here))
+            if real in self.reached:
+                continue
+            self.reached.add(real)
+            try:
+                entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+            except OSError as error:
+                self.problem(here, f"folder cannot be read: {error.strerror or error}")
+                continue
+            rules = above + _gitignore_of(here) if self.rules.gitignore else above
+            for entry in entries:
+                path = here / entry.name
+                if entry.is_symlink():
+                    self.links.append((path, rules))
+                elif entry.is_dir():
+                    if not self.left_out(path, rules, is_dir=True):
+                        pending.append((path, rules))
+                elif not self.left_out(path, rules, is_dir=False):
+                    self.file(path)
+
+    def file(self, path: Path) -> None:
+        real = Path(os.path.realpath(path))
+        if real not in self.reached:
+            self.reached.add(real)
+            try:
+                regular = stat.S_ISREG(path.stat().st_mode)
+            except OSError as error:
+                self.problem(path, f"cannot be read: {error.strerror or error}")
+                return
+            if regular:
+                self.found.append(Found(path, self.source(path)))
+            else:
+                self.problem(path, "is a device, socket or pipe, not a file", "special")
+
+    def follow(self) -> None:
+        """The links met so far, and those that lie behind them."""
+        inside = Path(os.path.realpath(self.root))
+        while self.links:
+            path, rules = self.links.pop(0)
+            is_dir = path.is_dir()
+            if self.left_out(path, rules, is_dir=is_dir):
+                continue
+            real = Path(os.path.realpath(path))
+            if not path.exists():
+                self.problem(path, "is a link that leads nowhere", "link")
+            elif not real.is_relative_to(inside):
+                self.problem(path, "is a link to outside the folder: not followed", "link")
+            elif is_dir:
+                self.folder(path, rules)
+            else:
+                self.file(path)
+
+    def left_out(self, path: Path, ignores: list[tuple[Path, Any]], *, is_dir: bool) -> bool:
+        if path.name.startswith(".") and not self.rules.hidden:
+            return True
+        tail = "/" if is_dir else ""
+        said = self.rules.excludes.check_file(path.relative_to(self.root).as_posix() + tail).include
+        for folder, spec in reversed(ignores):
+            if said is not None:
+                break
+            said = spec.check_file(path.relative_to(folder).as_posix() + tail).include
+        if said:
+            return True
+        wanted = self.rules.includes
+        return bool(wanted and not is_dir and not wanted.match_file(path.relative_to(self.root).as_posix()))
+
+
+def _absolute(path: str | Path) -> Path:
+    """Without ``..`` and with links as they are."""
+    return Path(os.path.normpath(Path(path).absolute()))
+
+
+def _below(path: Path, base: Path, rules: _Rules) -> Iterator[Found | Problem]:
+    if not os.path.lexists(path):
+        yield Problem(path.name, f"there is no such file or folder: {path}")
+        return
+    folder = path if path.is_dir() else path.parent
+    walk = _Walk(folder, base, rules)
+    walk.source(path)
+    if path.is_dir():
+        walk.folder(path, _ignores_above(path) if rules.gitignore else [])
+        walk.follow()
+    else:
+        walk.file(path)
+    yield from sorted(walk.found, key=lambda found: (found.source, isinstance(found, Problem)))
+
+
+def _spec(lines: Iterable[str]) -> Any:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise IngestError(f"a pattern cannot be understood: {error}") from error
+
+
+def _gitignore_of(folder: Path) -> list[tuple[Path, Any]]:
+    try:
+        lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
+        return [(folder, _spec(lines))]
+    except (OSError, IngestError):
+        return []
+
+
+def _ignores_above(folder: Path) -> list[tuple[Path, Any]]:
+    """The rules of the folders above, if this is part of a repository."""
+    if (folder / ".git").exists():
+        return []
+    rules: list[tuple[Path, Any]] = []
+    for parent in folder.parents:
+        rules = _gitignore_of(parent) + rules
+        if (parent / ".git").exists():
+            named = any(spec.match_file(f"{folder.relative_to(at).as_posix()}/") for at, spec in rules)
+            return [] if named else rules
+    return []

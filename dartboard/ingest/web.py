@@ -1,0 +1,140 @@
+"""HTML: title, headings and main text; scripts, navigation and what is hidden are left out."""
+
+import re
+from typing import Any
+
+from dartboard.errors import IngestError, MissingExtraError
+from dartboard.ingest.cleaning import clean, one_line, tidy
+from dartboard.ingest.documents import Section
+from dartboard.ingest.headings import TextBuilder, sections_of
+
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)""", re.IGNORECASE)
+_LEFT_OUT = {
+    *("script", "style", "noscript", "template", "nav", "footer", "aside", "form", "button", "select"),
+    *("iframe", "object", "svg", "canvas", "head"),
+}
+_BLOCKS = {
+    *(
+        "address",
+        "article",
+        "blockquote",
+        "body",
+        "caption",
+        "details",
+        "div",
+        "dl",
+        "fieldset",
+        "figcaption",
+    ),
+    *("figure", "header", "hr", "html", "main", "ol", "p", "section", "summary", "table", "ul"),
+}
+_CELLS = {"td", "th"}
+_TIGHT = {"li", "dt", "dd", "tr"}
+_HEADING = re.compile(r"h([1-6])$")
+
+
+def declared_charset(data: bytes) -> str | None:
+    """The encoding that a page's head names."""
+    found = _CHARSET.search(data[:4096])
+    return found[1].decode("ascii") if found else None
+
+
+def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
+    """Text, sections and title of a page."""
+    try:
+        from bs4 import BeautifulSoup
+    except ImportError as error:
+        raise MissingExtraError("beautifulsoup4", "docs", "reading HTML") from error
+    try:
+        soup = BeautifulSoup(markup, "html.parser")
+        title = one_line(soup.title.get_text()) if soup.title else ""
+        builder = _Flow(_main(soup)).read()
+    except Exception as error:  # a broken page can fail anywhere in the parser
+        raise IngestError(f"the page cannot be read: {error}") from error
+    first = next((words for _, _, words in builder.headings), "")
+    return builder.text, sections_of(builder.text, builder.headings), title or first
+
+
+def _main(soup: Any) -> Any:
+    """The page's main part where it names one, else its body."""
+    for name in ("main", "article"):
+        parts = soup.find_all(name)
+        if len(parts) == 1 and parts[0].get_text(strip=True):
+            return parts[0]
+    return soup.body or soup
+
+
+class _Flow:
+    """Walks a page in reading order without recursion, so that no depth of nesting is too much."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._builder = TextBuilder()
+        self._inline: list[str] = []
+        self._rows: list[str] = []  # list items and table rows, one a line, until the block ends
+
+    def read(self) -> TextBuilder:
+        from bs4 import NavigableString, Tag
+        from bs4.element import PreformattedString
+
+        pending: list[Any] = [(self._root, False)]
+        while pending:
+            node, leaving = pending.pop()
+            if leaving:
+                self._leave(node.name)
+            elif isinstance(node, Tag):
+                if self._enter(node):
+                    pending.append((node, True))
+                    pending += [(child, False) for child in reversed(node.contents)]
+            elif isinstance(node, NavigableString) and not isinstance(node, PreformattedString):
+                self._inline.append(str(node))
+        self._end_block()
+        return self._builder
+
+    def _enter(self, tag: Any) -> bool:
+        """Whether to go on inside."""
+        if tag.name in _LEFT_OUT or _is_hidden(tag):
+            return False
+        if found := _HEADING.match(tag.name):
+            self._end_block()
+            self._builder.add_heading(int(found[1]), one_line(tag.get_text()))
+            return False
+        if tag.name == "pre":
+            self._end_block()
+            self._builder.add(tidy(tag.get_text()).strip("\n"))
+            return False
+        if tag.name == "br":
+            self._inline.append("\x00")
+        elif tag.name in _CELLS:
+            if self._inline and "".join(self._inline).strip():
+                self._inline.append(" | ")
+        elif tag.name in _TIGHT:
+            self._end_row()
+        elif tag.name in _BLOCKS:
+            self._end_block()
+        return True
+
+    def _leave(self, name: str) -> None:
+        if name in _TIGHT:
+            self._end_row()
+        elif name in _BLOCKS:
+            self._end_block()
+
+    def _end_row(self) -> None:
+        lines = [" ".join(line.split()) for line in "".join(self._inline).split("\x00")]
+        self._rows += [line for line in lines if line]
+        self._inline = []
+
+    def _end_block(self) -> None:
+        self._end_row()
+        self._builder.add(clean("\n".join(self._rows)))
+        self._rows = []
+
+
+def _is_hidden(tag: Any) -> bool:
+    attributes = tag.attrs or {}
+    return (
+        "hidden" in attributes
+        or attributes.get("aria-hidden") == "true"
+        or attributes.get("role") in ("navigation", "search", "banner", "contentinfo")
+    )

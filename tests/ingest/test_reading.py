@@ -1,0 +1,384 @@
+"""Readers of every kind on small real files, and what they say of bad ones."""
+
+import io
+import os
+import sys
+import zipfile
+
+import pypdf
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dartboard.errors import ConfigError
+from dartboard.ingest import (
+    Document,
+    Found,
+    Problem,
+    ReadOptions,
+    RowFields,
+    chunk,
+    read_bytes,
+    read_file,
+    read_path,
+)
+from tests.ingest.files import docx_of, encrypted_pdf, owner_locked_pdf, pdf_of, read_one
+
+
+def titles(document):
+    return [section.title for section in document.sections]
+
+
+def test_text():
+    document = read_one("one\r\ntwo\u200b\n\n\n\nthree", "notes.txt")
+    assert (document.kind, document.title, document.text) == ("text", "notes", "one\ntwo\n\n\n\nthree")
+    assert document.notes == ()
+
+
+@pytest.mark.parametrize(
+    "data, text, note",
+    [
+        ("naïve".encode("utf-8-sig"), "naïve", ""),
+        ("naïve".encode("utf-16"), "naïve", ""),
+        ("naïve".encode("utf-32"), "naïve", ""),
+        ("naïve “quotes”".encode("cp1252"), "naïve “quotes”", "cp1252"),
+        (b"na\xefve \x81", "naïve", "latin-1"),
+        ("naïve".encode("utf-16") + b"x", "naïve", "damaged at byte"),
+    ],
+)
+def test_encodings(data, text, note):
+    document = read_one(data, "a.txt")
+    assert document.text.strip() == text
+    assert note in "".join(document.notes)
+    assert bool(note) == bool(document.notes)
+
+
+MARKDOWN = """---
+title: "The Guide"
+tags: [one, two]
+authors:
+  - Ann
+  - Bob
+summary: long
+  and longer
+draft:
+---
+Preface.
+
+# Install *now*
+
+Run it.
+
+## Linux
+
+```sh
+# not a heading
+apt install it
+```
+
+Mac
+---
+
+A [link](http://x).
+
+| a | b |
+|---|---|
+
+# Use ##
+
+Last words
+---------
+- item
+---
+"""
+
+
+def test_markdown():
+    document = read_one(MARKDOWN, "guide.md")
+    assert document.title == "The Guide"
+    assert document.metadata == {
+        "tags": ["one", "two"],
+        "authors": ["Ann", "Bob"],
+        "summary": "long\nand longer",
+    }
+    assert titles(document) == [
+        "",
+        "Install now",
+        "Install now > Linux",
+        "Install now > Mac",
+        "Use",
+        "Use > Last words",
+    ]
+    assert document.first_line == 11
+    assert "".join(document.text[s.start : s.end] for s in document.sections) == document.text
+    assert "# not a heading" in document.text[slice(document.sections[2].start, document.sections[2].end)]
+
+
+def test_markdown_without_headings_or_with_unclosed_fences():
+    assert titles(read_one("just words", "a.md")) == [""]
+    assert read_one("just words", "a.md").title == "a"
+    assert titles(read_one("# A\n````\n```\n# B\n", "a.md")) == ["A"]
+    assert titles(read_one("# A\n~~~\n# B\n~~~\n# C", "a.md")) == ["A", "C"]
+    assert read_one("---\nno: end\n", "a.md").text == "---\nno: end\n"
+    assert titles(read_one("#\n\n###### six\n####### seven", "a.md")) == ["", "six"]
+
+
+HTML = """<!doctype html><html><head><title> My
+ page </title><style>p {}</style><meta charset="iso-8859-1"></head><body>
+<nav><a href="/">Home</a></nav><header>Site</header>
+<main><h1>Cats <em>&amp;</em> dogs</h1><p>Some <b>bold</b> text,<br>next line.</p>
+<h2>List</h2><ul><li>one<li>two <p>more</p></ul><div hidden>secret</div><!-- comment -->
+<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>
+<pre>def f():
+    return  1</pre><script>alert(1)</script><h2>caf\xe9</h2><div role="navigation">menu</div></main>
+<footer>Imprint</footer></body></html>"""
+
+
+def test_html():
+    document = read_one(HTML.encode("latin-1"), "page.html")
+    assert document.title == "My page"
+    assert titles(document) == ["Cats & dogs", "Cats & dogs > List", "Cats & dogs > café"]
+    assert document.text == (
+        "Cats & dogs\n\nSome bold text,\nnext line.\n\nList\n\none\ntwo\n\nmore\n\na | b\n1 | 2\n\n"
+        "def f():\n    return  1\n\ncafé"
+    )
+    assert document.notes == ()
+
+
+def test_html_without_a_frame_and_nested_beyond_reason():
+    assert read_one("<p>only <i>this</i>", "a.htm").text == "only this"
+    assert read_one("<h3>Head</h3>words", "a.htm").title == "Head"
+    assert read_one("<div>" * 20_000 + "deep", "a.html").text == "deep"
+    assert read_one("<article>a</article><article>b</article>", "a.html").text == "a\n\nb"
+    assert read_one('<meta charset="utf-16"><p>ü', "a.html").text == "ü"
+    assert read_one(b'<meta charset="nonsense"><p>\xc3\xbc', "a.html").text == "ü"
+
+
+def test_pdf():
+    document = read_one(pdf_of("First page.", "", "Third page."), "paper.pdf")
+    assert (document.kind, document.title) == ("pdf", "paper")
+    assert document.text == "First page.\n\nThird page."
+    assert [section.page for section in document.sections] == [1, 3]
+    assert read_one(pdf_of("x", title="A title"), "paper.pdf").title == "A title"
+    assert read_one(owner_locked_pdf(), "a.pdf").text == "public words"
+
+
+def blank_pdf():
+    writer = pypdf.PdfWriter()
+    writer.add_blank_page(200, 200)
+    stream = io.BytesIO()
+    writer.write(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data, source, code, reason",
+    [
+        (b"", "a.txt", "empty", "is empty"),
+        (b" \n\t ", "a.md", "empty", "is empty"),
+        ("\u200b\ufeff".encode(), "a.txt", "empty", "holds no text"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "a.png", "binary", "NUL bytes"),
+        (b"MZ\x00\x01", "a.txt", "binary", "NUL bytes"),
+        (b"%PDF-1.7 nothing", "a.pdf", "damaged", "no readable PDF"),
+        (pdf_of("some words")[:-400], "a.pdf", "damaged", "no readable PDF"),
+        (encrypted_pdf(), "a.pdf", "encrypted", "without its password"),
+        (blank_pdf(), "a.pdf", "empty", "scanned pages"),
+        (b"PK\x03\x04 not really", "a.docx", "damaged", "no readable DOCX"),
+        (b"<script>x</script>", "a.html", "empty", "holds no text"),
+        (b"---\ntitle: x\n---\n", "a.md", "empty", "holds no text"),
+        (b"{broken", "a.jsonl", "row", "line 1: no JSON"),
+        (b"a,b\n", "a.csv", "empty", "holds no rows"),
+    ],
+)
+def test_bad_files(data, source, code, reason):
+    problem = read_one(data, source)
+    assert isinstance(problem, Problem)
+    assert (problem.source, problem.code) == (source, code)
+    assert reason in problem.reason
+
+
+def test_docx():
+    def build(document):
+        document.core_properties.title = "Report"
+        document.add_heading("The report", 0)
+        document.add_paragraph("Before all.")
+        document.add_heading("Part one", 1)
+        document.add_paragraph("Words   of\u00a0part one.")
+        table = document.add_table(2, 3)
+        for at, cell in enumerate(table.row_cells(0) + table.row_cells(1)):
+            cell.text = str(at)
+        table.cell(1, 0).merge(table.cell(1, 1))
+        document.add_heading("Detail", 2)
+        document.add_paragraph("")
+        document.add_paragraph("Last.")
+
+    document = read_one(docx_of(build), "report.docx")
+    assert document.title == "Report"
+    assert titles(document) == ["The report", "The report > Part one", "The report > Part one > Detail"]
+    assert document.text == (
+        "The report\n\nBefore all.\n\nPart one\n\nWords of part one.\n\n0 | 1 | 2\n3 4 | 5\n\nDetail\n\nLast."
+    )
+
+
+def test_docx_that_unpacks_to_too_much(monkeypatch):
+    monkeypatch.setattr("dartboard.ingest.word._MOST_UNPACKED", 1000)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", "x" * 5000)
+    assert "unpacks to 5,000 bytes" in read_one(stream.getvalue(), "a.docx").reason
+
+
+@pytest.mark.parametrize(
+    "module, source, extra",
+    [("bs4", "a.html", "beautifulsoup4"), ("pypdf", "a.pdf", "pypdf"), ("docx", "a.docx", "python-docx")],
+)
+def test_missing_extras(monkeypatch, module, source, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    problem = read_one(b"words", source)
+    assert problem.code == "extra"
+    assert extra in problem.reason
+    assert "dartboard[docs]" in problem.reason
+
+
+def test_jsonl_guesses_aloud():
+    lines = [
+        '{"_id": "a", "title": "T", "text": "one", "year": 2020, "big": 123456789012345678901, "none": null}',
+        "not json",
+        '{"_id": "b", "text": "two", "tags": ["x", {"y": NaN}]}',
+        "[1]",
+        '{"_id": "a", "text": "three"}',
+        '{"_id": "c", "text": ""}',
+        "",
+        '"plain \\ud800 words"',
+    ]
+    results = list(read_bytes(("\n".join(lines)).encode(), "rows.jsonl"))
+    documents = [r for r in results if isinstance(r, Document)]
+    assert [d.text for d in documents] == ["T\n\none", "two", "three", "plain words"]
+    assert [d.key for d in documents][:3] == ["a", "b", "a~2"]
+    assert len(documents[3].key) == 16
+    assert documents[0].notes == ("text taken from 'title' and 'text'", "id taken from '_id'")
+    assert documents[1].notes == ()
+    assert documents[0].metadata == {"year": 2020, "big": "123456789012345678901", "row": "a", "line": 1}
+    assert documents[1].metadata["tags"] == ["x", {"y": "nan"}]
+    problems = [r.reason for r in results if isinstance(r, Problem)]
+    assert [reason[:7] for reason in problems] == ["line 2:", "line 4:", "line 6:"]
+    ids = [piece.id for d in documents for piece in chunk(d)]
+    assert ids[0].startswith("rows.jsonl#a#")
+    assert len(set(ids)) == 4
+
+
+def test_named_fields():
+    text = "id;note;body;lang\n7;n;hello world;en\n8;m;bye;de\n"
+    options = ReadOptions(fields=RowFields(text=("body", "note"), id="lang", metadata=("id",)))
+    first, second = read_bytes(text.encode(), "a.csv", options)
+    assert (first.text, first.key, first.metadata) == (
+        "hello world\n\nn",
+        "en",
+        {"id": "7", "row": "en", "line": 2},
+    )
+    assert first.notes == ()
+    assert second.title == "de"
+    wrong = ReadOptions(fields=RowFields(text=("boddy",)))
+    problem = read_one(text, "a.csv", wrong)
+    assert "no field 'boddy'; its fields are 'id', 'note', 'body', 'lang'" in problem.reason
+
+
+def test_csv():
+    text = 'title\tsay\nA\t"two\nlines"\nB\t' + "long " * 40_000 + "\n\nC\tx\ty\nD\t\n"
+    results = list(read_bytes(text.encode(), "a.tsv"))
+    documents = [r for r in results if isinstance(r, Document)]
+    assert documents[0].text == "two\nlines"
+    assert documents[0].notes == ("text taken from 'say'", "no id field: rows are named by their content")
+    assert len(documents[1].text) == 199_999
+    assert [r.reason for r in results if isinstance(r, Problem)] == [
+        "line 6: 3 values for 2 columns",
+        "line 7: nothing in 'say'",
+    ]
+
+
+def test_many_bad_rows_are_counted():
+    results = list(read_bytes(("x\n" * 50 + '"good"').encode(), "a.jsonl"))
+    assert len(results) == 22
+    assert results[-1].reason == "30 more lines cannot be used"
+
+
+def test_paths_sizes_and_hashes(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.md").write_text("# A\nwords")
+    (tmp_path / "big.txt").write_text("x" * 100)
+    results = list(read_path(tmp_path, options=ReadOptions(max_bytes=50)))
+    assert [r.source for r in results] == ["big.txt", "sub/a.md"]
+    assert results[0].code == "size"
+    assert "100 bytes, more than max_bytes (50)" in results[0].reason
+    assert len(results[1].document_hash) == 32
+    (single,) = read_path(tmp_path / "sub" / "a.md")
+    assert single.source == "a.md"
+    (relative,) = read_path(tmp_path / "sub" / "a.md", root=tmp_path)
+    assert relative.source == "sub/a.md"
+    (missing,) = read_path(tmp_path / "nothing.txt")
+    assert "there is no such file" in missing.reason
+    (gone,) = read_file(Found(tmp_path / "gone.txt", "gone.txt"))
+    assert "cannot be read" in gone.reason
+    with pytest.raises(ConfigError, match="max_bytes"):
+        ReadOptions(max_bytes=0)
+    assert read_one("# A", "README", ReadOptions(kind="markdown")).title == "A"
+
+
+SUFFIXES = [
+    "txt",
+    "md",
+    "html",
+    "pdf",
+    "docx",
+    "py",
+    "js",
+    "c",
+    "jsonl",
+    "csv",
+    "tsv",
+    "xyz",
+    "java",
+    "rs",
+    "sql",
+]
+SEEDS = [
+    b"",
+    pdf_of("Hello world."),
+    encrypted_pdf(),
+    docx_of(lambda document: document.add_heading("x", 1)),
+    MARKDOWN.encode(),
+    HTML.encode(),
+    b"class A:\n    @property\n    def f(self):\n        pass\n",
+    b'{"text": "a", "id": 3}\n',
+    b'a,b\n"x\n",y\n',
+    b"\xff\xfea\x00b\x00",
+]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(SUFFIXES), st.sampled_from(SEEDS), st.binary(max_size=80), st.floats(0, 1), st.booleans()
+)
+def test_no_bytes_crash(suffix, seed, noise, where, overwrite):
+    at = int(where * len(seed))
+    data = seed[:at] + noise + seed[at + (len(noise) if overwrite else 0) :]
+    for result in read_bytes(data, f"some/file.{suffix}"):
+        if isinstance(result, Problem):
+            assert result.reason
+            continue
+        assert result.text.strip()
+        assert result.title
+        ends = [section.end for section in result.sections]
+        assert [section.start for section in result.sections] == [0, *ends[:-1]]
+        assert ends[-1] == len(result.text)
+        pieces = chunk(result)
+        assert pieces
+        "".join(piece.id + piece.text for piece in pieces).encode()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a file that its owner cannot read")
+def test_unreadable_file(tmp_path):
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "a.txt").chmod(0)
+    (problem,) = read_path(tmp_path)
+    assert "Permission denied" in problem.reason
