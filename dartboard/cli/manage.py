@@ -39,6 +39,8 @@ def stats(
     console.print(f"[bold]{found.name}[/bold]: {found.records:,} chunks, {_size(found.bytes)}")
     console.print(f"model {manifest.model_name}, {manifest.dimension} dimensions")
     for name, value in {**manifest.settings, **found.details}.items():
+        if value in ({}, [], None, ""):
+            continue
         console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True)
     if len(names) > 1:
         console.print(f"other collections: {', '.join(name for name in names if name != found.name)}")

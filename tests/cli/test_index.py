@@ -1,0 +1,132 @@
+"""From a folder to an answer on the command line, and what is said when something is wrong."""
+
+import json
+
+import pytest
+
+from dartboard.cli import main
+from tests.cli.running import run
+
+
+@pytest.fixture(scope="module")
+def handbook(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("handbook")
+    docs = folder / "docs"
+    docs.mkdir()
+    (docs / "keys.md").write_text(
+        "# Keys\n\nRotate the signing keys every ninety days with `keyctl rotate`.\n\n"
+        "# Backup\n\nBackups run at two in the morning and are kept for a month.\n"
+    )
+    (docs / "limits.txt").write_text("A client that asks too often gets status 429 and has to wait a minute.")
+    (docs / "empty.txt").write_text("")
+    return folder
+
+
+@pytest.fixture
+def inside(handbook, monkeypatch):
+    monkeypatch.chdir(handbook)
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("DARTBOARD_STORE", "DARTBOARD_CONFIG", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return handbook
+
+
+@pytest.fixture
+def indexed(inside, capsys):
+    if not (inside / "index.dartboard").exists():
+        assert main(["index", "docs"]) == 0
+        capsys.readouterr()
+    return inside
+
+
+def test_index_again_skips(indexed, capsys):
+    assert main(["index", "docs", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["unchanged"], report["encoded"]) == (2, 0)
+    assert report["problems"] == [{"source": "docs/empty.txt", "reason": "is empty", "code": "empty"}]
+    assert main(["index", "docs"]) == 0
+    shown = capsys.readouterr()
+    assert "2 unchanged files" in shown.out and "left out: docs/empty.txt is empty" in shown.err
+
+
+def test_search(indexed, capsys):
+    assert main(["search", "how often do keys change?", "-k", "2", "--explain"]) == 0
+    shown = capsys.readouterr().out
+    assert "1. docs/keys.md:" in shown and "found by" in shown and "coverage" in shown
+    assert main(["search", "keys", "--json", "--filter", "kind = 'markdown'"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {chunk["metadata"]["source"] for chunk in found["chunks"]} == {"docs/keys.md"}
+    assert found["chunks"][0]["gain"] > 0 and found["retriever"] == "hybrid"
+    assert main(["search", "keys", "--tokens", "40", "--method", "top_k", "-r", "bm25"]) == 0
+    assert main(["search", "keys", "--filter", "kind = 'pdf'"]) == 0
+    assert "Nothing found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["search", "  "], "query is empty"),
+        (["search", "keys", "-k", "2", "--tokens", "9"], "exclude each other"),
+        (["search", "keys", "--filter", "kind ="], "filter: expected a value"),
+        (["search", "keys", "--method", "best"], "unknown method"),
+        (["search", "keys", "--sigma", "wide"], "sigma must be a number or 'auto'"),
+        (["search", "keys", "--retriever", "magic"], "unknown retriever"),
+        (["search", "keys", "--collection", "other"], "no collection 'other'"),
+        (["search", "keys", "--store", "nowhere.dartboard"], "there is no index 'nowhere.dartboard'"),
+        (["search", "keys", "--store", "ftp://x"], "unknown kind of store"),
+        (["index", "docs", "--chunk-size", "64"], "splits documents by"),
+        (["delete"], "give ids or --filter"),
+        (["snapshot", "docs/keys.md"], "exists already"),
+        (["restore", "nowhere.snapshot"], "there is no snapshot"),
+        (["restore", "docs/keys.md"], "damaged or no snapshot"),
+    ],
+)
+def test_complaints(indexed, capsys, arguments, complaint):
+    assert main(arguments) in (1, 2)
+    said = capsys.readouterr().err
+    assert complaint in said and "Traceback" not in said and said.count("\n") == 1
+
+
+def test_stats_and_config(indexed, capsys, monkeypatch):
+    assert main(["stats"]) == 0
+    assert "2 chunks" in capsys.readouterr().out
+    assert main(["stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 2
+    monkeypatch.setenv("DARTBOARD_STORE", "postgresql://me:secret@host/db?token=hidden")
+    assert main(["config"]) == 0
+    shown = capsys.readouterr().out
+    assert "secret" not in shown and "hidden" not in shown and "DARTBOARD_STORE" in shown
+    assert main(["config", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["store"]["source"] == "DARTBOARD_STORE"
+
+
+def test_snapshot_restore_delete(indexed, capsys, tmp_path):
+    kept = str(tmp_path / "kept.snapshot")
+    assert main(["snapshot", kept]) == 0
+    other = ["--store", str(tmp_path / "other.dartboard")]
+    assert main(["restore", kept, *other]) == 0
+    assert main(["delete", "--filter", "kind = 'text'", "--dry-run", *other]) == 0
+    assert main(["delete", "--filter", "kind = 'text'", "--json", *other]) == 0
+    assert main(["stats", "--json", *other]) == 0
+    shown = capsys.readouterr().out
+    assert "2 chunks restored" in shown and "1 chunks would go" in shown and '"deleted": 1' in shown
+    assert '"records": 1' in shown
+
+
+def test_doctor(indexed, capsys, monkeypatch):
+    assert main(["doctor"]) == 0
+    assert "Everything that is needed works" in capsys.readouterr().out
+    assert main(["doctor", "--json", "--store", "postgresql://nobody:secret@127.0.0.1:9/none"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    wrong = [finding for finding in report["findings"] if finding["state"] == "wrong"]
+    assert [finding["what"] for finding in wrong] == ["store"] and "secret" not in json.dumps(report)
+    assert main(["doctor", "--model", "onnx:nowhere", "--store", "later.dartboard"]) == 1
+    shown = capsys.readouterr().out
+    assert "WRONG model" in shown and "later.dartboard does not exist yet" in shown
+
+
+def test_help_and_a_process_of_its_own(indexed, tmp_path):
+    shown = run("search", "--help", cache=tmp_path)
+    assert shown.returncode == 0 and "Filters compare metadata" in shown.stdout
+    found = run("search", "429", "--json", "--store", str(indexed / "index.dartboard"), cache=tmp_path)
+    assert json.loads(found.stdout)["chunks"][0]["metadata"]["source"] == "docs/limits.txt"
