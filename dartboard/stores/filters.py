@@ -23,6 +23,7 @@ from dartboard.errors import InvalidInputError
 Value = str | int | float | bool
 RangeOperator = Literal["<", "<=", ">", ">="]
 
+_LARGEST = 2**53  # as in metadata: beyond it, doubles no longer tell integers apart
 _RANGE: tuple[str, ...] = get_args(RangeOperator)
 DEEPEST = 64
 OPERATORS = ("=", "!=", *_RANGE, "in", "exists")
@@ -219,7 +220,7 @@ def _check_field(field: Any) -> None:
 
 def _check_value(value: Any) -> None:
     if _kind(value) is None:
-        raise InvalidInputError("filter: values are text, finite numbers, true or false")
+        raise InvalidInputError("filter: values are text, finite numbers (integers within ±2**53), true or false")
     if isinstance(value, str) and "\x00" in value:
         raise InvalidInputError("filter: text must not contain the character U+0000")
 
@@ -230,7 +231,9 @@ def _kind(value: Any) -> str | None:
         return "truth"
     if isinstance(value, str):
         return "text"
-    if isinstance(value, (int, float)):
+    if isinstance(value, int):
+        return "number" if abs(value) <= _LARGEST else None
+    if isinstance(value, float):
         return "number" if math.isfinite(value) else None
     return None
 

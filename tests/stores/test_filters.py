@@ -99,6 +99,7 @@ def test_complaints(text, complaint):
         {"field": "a", "op": "like", "value": "b"},
         {"field": "", "op": "=", "value": 1},
         {"field": "a", "op": "=", "value": float("nan")},
+        {"field": "a", "op": "=", "value": 10**400},
         {"field": "a", "op": "=", "value": {"b": 1}},
         {"field": "a", "op": "in", "value": "text"},
         {"field": "a", "op": "=", "value": "nul\x00"},

@@ -179,6 +179,10 @@ class MilvusCollection:
             if batch:
                 yield batch
 
+    def prepare(self) -> None:
+        """Flush what Milvus Lite would read row by row; a server needs no asking."""
+        self._settle()
+
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
         write_snapshot(path, self.name, self.manifest, self.iterate())
