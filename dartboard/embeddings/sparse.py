@@ -19,6 +19,8 @@ from dartboard.embeddings.base import batches_by_length, check_batch_size
 from dartboard.embeddings.checks import check_texts
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
 
+_ENTRIES = ("modules.json", "config.json")
+
 
 class TermWeights(NamedTuple):
     """``terms``, ``(m,)`` int32, rising; ``weights``, ``(m,)`` float32, all > 0."""
@@ -58,6 +60,8 @@ class SpladeModel:
             from sentence_transformers import SparseEncoder
         except ImportError as error:
             raise MissingExtraError("sentence-transformers", "torch", "SpladeModel") from error
+        if Path(path).is_dir() and not any(Path(path, name).is_file() for name in _ENTRIES):
+            raise ModelError(f"{path} holds no model: expected {' or '.join(_ENTRIES)} in it")
         try:
             self.model = SparseEncoder(str(path), device=device)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
@@ -66,6 +70,7 @@ class SpladeModel:
                 "SparseEncoder.save made, or of a masked language model with its tokenizer"
             ) from error
         self._path = Path(path)
+        self._modules = repr(self.model)  # as loaded: the pooling notes its dimension when it first runs
         self._max_terms = max_terms
 
     @property
@@ -76,7 +81,7 @@ class SpladeModel:
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of the modules, all weights, the prompts and ``max_terms``."""
-        digest = hashlib.sha256(repr(self.model).encode())
+        digest = hashlib.sha256(self._modules.encode())
         digest.update(repr((sorted((self.model.prompts or {}).items()), self._max_terms)).encode())
         for key, tensor in sorted(self.model.state_dict().items()):
             digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())

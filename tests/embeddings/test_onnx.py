@@ -73,6 +73,8 @@ def test_token_vectors(model):
     np.testing.assert_allclose(np.linalg.norm(long, axis=1), 1, atol=1e-5)
     assert np.array_equal(model.token_vectors("hello world")[0], short)
     assert model.token_vectors([]) == []
+    assert model.tokens(["Hello worldly"]) == [["hello", "world", "##ly"]]
+    assert [len(row) for row in model.tokens(["hello world", "word " * 700])] == [len(short), len(long)]
 
 
 def test_fingerprint_follows_prefixes_and_not_sigma(model):
