@@ -35,14 +35,7 @@ def condition_lines(
     with Drawing(*size) as (figure, (axes,)):
         if level is not None:
             axes.axhline(level[0], color=INK, linewidth=1, linestyle=(0, (4, 3)), alpha=0.6)
-            axes.annotate(
-                level[1],
-                (-0.5, level[0]),
-                textcoords="offset points",
-                xytext=(4, 5),
-                fontsize=9,
-                color=INK,
-            )
+            axes.set_title(f"– – –  {level[1]}", loc="left", fontsize=9, color=INK)
         ends = {}
         for shift, (name, found) in zip(shifts, systems.items(), strict=True):
             known = [(place + shift, one) for place, one in enumerate(found) if one is not None]

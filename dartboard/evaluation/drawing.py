@@ -30,6 +30,9 @@ COLOURS = {
     "random": "#9ca3af",
     "oracle": "#7a7f87",
 }
+_MARGIN = 10.0
+"""Around a picture that stands alone."""
+
 _OTHER = ("#a855f7", "#0d9488", "#db2777", "#65a30d")
 
 _STYLE = {
@@ -149,9 +152,13 @@ def standalone(picture: str, *, ink: str = "#1c2024", grid: str = "#d5d8dc", pap
     """A picture as a file of its own, with a background, readable on any page and by any program."""
     picture = picture.replace("currentColor", ink).replace("var(--grid)", grid)
     picture = re.sub(r"font-family: inherit; font: ([^;\"]*?)inherit", r"font: \1sans-serif", picture)
+    width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)[0])
+    frame = f"{-_MARGIN:g} {-_MARGIN:g} {width + 2 * _MARGIN:g} {height + 2 * _MARGIN:g}"
+    picture = re.sub(r'viewBox="[^"]*"', f'viewBox="{frame}"', picture, count=1)
     opening = picture[: picture.index(">") + 1]
-    background = f'<rect width="100%" height="100%" rx="6" fill="{paper}"/>'
-    return picture.replace(opening, opening + background, 1)
+    place = dict(zip(("x", "y", "width", "height"), frame.split(), strict=True))
+    sides = " ".join(f'{side}="{value}"' for side, value in place.items())
+    return picture.replace(opening, f'{opening}<rect {sides} rx="6" fill="{paper}"/>', 1)
 
 
 def _with_unique_ids(drawn: str, title: str) -> str:

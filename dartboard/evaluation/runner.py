@@ -16,6 +16,7 @@ from dartboard.evaluation.journal import Journal, Part
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.systems import System, check_unique
 from dartboard.types import Dataset
+from dartboard.version import __version__
 
 Listener = Callable[[str, int, int], None]
 """Hears what is going on, how much is done, and of how much."""
@@ -114,7 +115,7 @@ def _gathered(
 
 
 def identity(dataset: Dataset, *, depth: int, triage_k: int) -> dict[str, str | int]:
-    """What picks were made for: another data set or depth is another identity."""
+    """What picks were made for and with: another data set, depth or version is another identity."""
     digest = hashlib.sha256()
     for chunk in dataset.chunks:
         digest.update(f"{chunk.id}\0".encode())
@@ -125,6 +126,7 @@ def identity(dataset: Dataset, *, depth: int, triage_k: int) -> dict[str, str | 
     if vectors is not None:
         digest.update(vectors.tobytes())
     return {
+        "dartboard": __version__,
         "dataset": dataset.name,
         "content": digest.hexdigest()[:16],
         "depth": depth,
