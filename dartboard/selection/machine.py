@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 _SUMS = {"reassoc", "contract", "nsz"}
-_TILE = 32
+_TILE = 64
 _BLOCK = 32
 _HALF = 0.5
 _f = np.float32
@@ -194,11 +194,14 @@ def walk(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def _most(values: Any, size: int) -> float:
     """The sum of the ``size`` largest values."""
-    total = 0.0
-    largest = values if size >= len(values) else np.partition(values, len(values) - size)[-size:]
-    for value in largest:
-        if value > 0:
-            total += value
+    left, tops, total = values.copy(), _tops(values), 0.0
+    for _ in range(min(size, len(values))):
+        row = _highest(left, tops)
+        if left[row] <= 0.0:
+            break
+        total += left[row]
+        left[row] = -np.inf
+        tops[row // _BLOCK] = _top(left, row // _BLOCK)
     return total
 
 
