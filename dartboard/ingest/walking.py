@@ -8,7 +8,6 @@ says. A file or folder named by the caller is read even if a rule above it says 
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +74,7 @@ class _Walk:
     rules: _Rules
     found: list[Found | Problem] = field(default_factory=list)
     links: list[tuple[Path, list[tuple[Path, Any]]]] = field(default_factory=list)
-    reached: set[Path] = field(default_factory=set)
+    reached: set[str] = field(default_factory=set)
 
     def source(self, path: Path) -> str:
         try:
@@ -89,10 +88,9 @@ class _Walk:
 
     def folder(self, folder: Path, ignores: list[tuple[Path, Any]]) -> None:
         """Everything below a folder; its real path is remembered, so that no loop is walked."""
-        pending = [(folder, ignores)]
+        pending = [(folder, os.path.realpath(folder), ignores)]
         while pending:
-            here, above = pending.pop()
-            real = Path(os.path.realpath(here))
+            here, real, above = pending.pop()
             if real in self.reached:
                 continue
             self.reached.add(real)
@@ -101,30 +99,29 @@ class _Walk:
             except OSError as error:
                 self.problem(here, f"folder cannot be read: {error.strerror or error}")
                 continue
-            rules = above + _gitignore_of(here) if self.rules.gitignore else above
+            has_rules = self.rules.gitignore and any(entry.name == ".gitignore" for entry in entries)
+            rules = above + _gitignore_of(here) if has_rules else above
             for entry in entries:
                 path = here / entry.name
+                is_dir = entry.is_dir(follow_symlinks=False)
                 if entry.is_symlink():
                     self.links.append((path, rules))
-                elif entry.is_dir():
-                    if not self.left_out(path, rules, is_dir=True):
-                        pending.append((path, rules))
-                elif not self.left_out(path, rules, is_dir=False):
-                    self.file(path)
+                elif self.left_out(path, rules, is_dir=is_dir):
+                    continue
+                elif is_dir:
+                    pending.append((path, real + os.sep + entry.name, rules))
+                else:
+                    self.file(path, real + os.sep + entry.name, entry.is_file(follow_symlinks=False))
 
-    def file(self, path: Path) -> None:
-        real = Path(os.path.realpath(path))
-        if real not in self.reached:
-            self.reached.add(real)
-            try:
-                regular = stat.S_ISREG(path.stat().st_mode)
-            except OSError as error:
-                self.problem(path, f"cannot be read: {error.strerror or error}")
-                return
-            if regular:
-                self.found.append(Found(path, self.source(path)))
-            else:
-                self.problem(path, "is a device, socket or pipe, not a file", "special")
+    def file(self, path: Path, real: str, is_file: bool) -> None:
+        """A file, unless it was reached on another way."""
+        if real in self.reached:
+            return
+        self.reached.add(real)
+        if is_file:
+            self.found.append(Found(path, self.source(path)))
+        else:
+            self.problem(path, "is a device, socket or pipe, not a file", "special")
 
     def follow(self) -> None:
         """The links met so far, and those that lie behind them."""
@@ -134,15 +131,15 @@ class _Walk:
             is_dir = path.is_dir()
             if self.left_out(path, rules, is_dir=is_dir):
                 continue
-            real = Path(os.path.realpath(path))
+            real = os.path.realpath(path)
             if not path.exists():
                 self.problem(path, "is a link that leads nowhere", "link")
-            elif not real.is_relative_to(inside):
+            elif not Path(real).is_relative_to(inside):
                 self.problem(path, "is a link to outside the folder: not followed", "link")
             elif is_dir:
                 self.folder(path, rules)
             else:
-                self.file(path)
+                self.file(path, real, path.is_file())
 
     def left_out(self, path: Path, ignores: list[tuple[Path, Any]], *, is_dir: bool) -> bool:
         if path.name.startswith(".") and not self.rules.hidden:
@@ -165,7 +162,7 @@ def _absolute(path: str | Path) -> Path:
 
 
 def _below(path: Path, base: Path, rules: _Rules) -> Iterator[Found | Problem]:
-    if not os.path.lexists(path):
+    if not path.exists():
         yield Problem(path.name, f"there is no such file or folder: {path}")
         return
     folder = path if path.is_dir() else path.parent
@@ -175,7 +172,7 @@ def _below(path: Path, base: Path, rules: _Rules) -> Iterator[Found | Problem]:
         walk.folder(path, _ignores_above(path) if rules.gitignore else [])
         walk.follow()
     else:
-        walk.file(path)
+        walk.file(path, os.path.realpath(path), path.is_file())
     yield from sorted(walk.found, key=lambda found: (found.source, isinstance(found, Problem)))
 
 

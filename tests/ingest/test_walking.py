@@ -80,12 +80,16 @@ def test_links(tmp_path):
     (root / "out").symlink_to(outside)
     (root / "out.txt").symlink_to(outside / "secret.txt")
     (root / "broken").symlink_to("nowhere")
+    (root / "itself").symlink_to("itself")
+    (root / ".hidden_link").symlink_to("z.txt")
     found = list(walk([root]))
     assert sources(found) == ["real/a.txt", "shown/b.txt", "z.txt"]
     problems = {entry.source: entry for entry in found if isinstance(entry, Problem)}
-    assert set(problems) == {"out", "out.txt", "broken"}
+    assert set(problems) == {"out", "out.txt", "broken", "itself"}
     assert all(problem.code == "link" for problem in problems.values())
     assert sources(walk([root / "out.txt"])) == ["out.txt"]  # named by the caller
+    (missing,) = walk([root / "broken"])
+    assert "no such file" in missing.reason
 
 
 def test_several_paths(tmp_path):
