@@ -108,18 +108,18 @@ class ColbertRetriever(RankingRetriever):
         self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
     ) -> Ranking:
         """Triage, then MaxSim on what it found."""
-        depth = max(self.triage_k, k)
-        near = collection.search_vector(
-            self._triage_vector(question), depth, where=where, field=self._triage_field()
-        )
+        near = self.near(collection, question, max(self.triage_k, k), where=where)
         records = collection.get([hit.id for hit in near], blobs=(self.name,))
         scores = self._max_sims(self._asked(question), records)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, scores, strict=True)]
         return Ranking(hits=best(hits, k), chunks={record.id: record.chunk for record in records})
 
-    def _triage_field(self) -> str | None:
-        """The field that the triage searches; None is the embedding."""
-        return None if self.triage == "embedding" else self._field
+    def near(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> list[Hit]:
+        """What the triage alone finds."""
+        field = None if self.triage == "embedding" else self._field
+        return collection.search_vector(self._triage_vector(question), k, where=where, field=field)
 
     def scores(self, collection: Collection, question: Question, chunks: Sequence[Chunk]) -> FloatArray:
         """MaxSim of any chunks, from their codes; one that is gone by now scores 0."""

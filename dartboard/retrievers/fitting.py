@@ -36,6 +36,7 @@ class AlphaFit:
     ``interval`` holds 95 % of the bootstrap's α. ``score`` is the measure of α on all queries, ``held_out``
     that of cross-validation, ``default`` that of α = .7; ``by_alpha`` that of the whole grid, whose ends are
     the members alone. ``gain`` is the 95 % interval of held-out minus default, query by query.
+    ``alpha_without`` is, for each query, the α of the fold that it is in: fitted on the others.
     """
 
     alpha: float
@@ -45,7 +46,7 @@ class AlphaFit:
     default: float
     gain: tuple[float, float]
     by_alpha: Mapping[float, float]
-    folds: tuple[float, ...]
+    alpha_without: Mapping[str, float]
     metric: str
     queries: int
     normalise: str
@@ -87,7 +88,7 @@ def fit_alpha(
         table[row] = _by_alpha(hybrid, collection, queries[name], relevant[name], alphas, measure)
         if progress:
             progress(row + 1, len(judged))
-    return _fitted(table, alphas, folds, resamples, seed, str(metric), normalise)
+    return _fitted(table, judged, alphas, folds, resamples, seed, str(metric), normalise)
 
 
 def _by_alpha(
@@ -108,6 +109,7 @@ def _by_alpha(
 
 def _fitted(
     table: Scores,
+    names: Sequence[str],
     alphas: Sequence[float],
     folds: int,
     resamples: int,
@@ -118,10 +120,10 @@ def _fitted(
     source = np.random.default_rng(seed)
     count = len(table)
     parts = np.array_split(source.permutation(count), folds)
-    held_out, chosen = np.empty(count), []
+    held_out, chosen = np.empty(count), np.empty(count)
     for part in parts:
         at = _best(np.delete(table, part, axis=0).mean(axis=0), alphas)
-        chosen.append(alphas[at])
+        chosen[part] = alphas[at]
         held_out[part] = table[part, at]
     drawn = source.integers(0, count, (resamples, count))
     fitted = [alphas[_best(table[rows].mean(axis=0), alphas)] for rows in drawn]
@@ -136,7 +138,7 @@ def _fitted(
         default=float(default.mean()),
         gain=_interval((held_out - default)[drawn].mean(axis=1)),
         by_alpha=dict(zip(alphas, means.tolist(), strict=True)),
-        folds=tuple(chosen),
+        alpha_without=dict(zip(names, chosen.tolist(), strict=True)),
         metric=metric,
         queries=count,
         normalise=normalise,
