@@ -24,6 +24,7 @@ from dartboard.selection import (
     Pool,
     from_embeddings,
     from_log_probs,
+    in_order_of,
 )
 from dartboard.selection.bandwidth import DIVISOR, Sigma
 from dartboard.selection.building import Auto
@@ -340,18 +341,6 @@ class DartboardRetriever:
         count = getattr(self.embedding_model, "count_tokens", None)
         counts = count(texts) if count else [len(text.split()) for text in texts]
         return [max(1, tokens) for tokens in counts]
-
-
-def in_order_of(scores: Sequence[float], values: FloatArray) -> FloatArray:
-    """The same values, dealt out so that a higher score has a larger one; equal scores share their mean."""
-    given = np.asarray(scores, dtype=np.float64)
-    if given.shape != values.shape or not np.isfinite(given).all():
-        raise InvalidInputError(f"scores must be {len(values)} finite numbers, one a candidate")
-    _, group, size = np.unique(given, return_inverse=True, return_counts=True)
-    total = np.zeros(len(size))
-    np.add.at(total, np.sort(group), np.sort(values))
-    dealt: FloatArray = (total / size)[group]
-    return dealt
 
 
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:

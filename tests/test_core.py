@@ -5,10 +5,10 @@ import pytest
 
 from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_model, vocab
 from dartboard.calibration import Calibration, Estimate
-from dartboard.core import in_order_of
 from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import rescaled
+from dartboard.selection import in_order_of
 from dartboard.selection.kernels import log_kernel
 from tests.models import SharedWords, WordBag, chunks_of
 

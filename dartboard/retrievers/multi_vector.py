@@ -2,7 +2,7 @@
 
     score(q, p) = Σ_a w_a · cos(E_a(q), E_a(a-part of p)) / Σ_a w_a
 
-A passage that lacks a part gets a cosine of 0 for it: nothing said is neither close nor far. The candidates are
+A passage that lacks a part gets a cosine of 0 for it: neither close nor far. The candidates are
 the nearest by any part; each of them is scored on every part exactly, from the vectors in its blob. The
 cosines of parts may be normalised per query before they are added (``minmax``, ``zscore``), where one part's
 cosines spread more than another's.

@@ -2,13 +2,13 @@
 
 σ is a spread of distances between embeddings. Scores of BM25, MaxSim or a fusion live on other scales, and
 so would the query's side of the objective. Quantile matching keeps the retriever's *order* and the
-embeddings' *scale*: of the cosines between the query and the pool, the largest goes to the retriever's
-first candidate, the second largest to its second, and so on.
+embeddings' *scale*: of the pool's probabilities P(t|q), which the distances to the query give, the largest
+goes to the retriever's first candidate, the second largest to its second, and so on.
 
-    relevance   d_i of the candidate at rank i
-    rank        the i-th smallest of the pool's distances (what a dense retriever has anyway)
-    distance    its own distance: the retriever only says who is in the pool
-    score       log softmax(scores / their standard deviation): no scale but the scores' own
+    relevance   P(t|q) of the candidate at rank i
+    rank        the i-th largest of the pool (what a dense retriever has anyway)
+    distance    its own: the retriever only says who is in the pool
+    score       softmax(scores / their standard deviation): no scale but the scores' own
 """
 
 from typing import Any, Literal
@@ -17,10 +17,16 @@ import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.retrievers.base import Candidates
-from dartboard.selection import Limits, Method, Pool, Selection, from_embeddings, log_softmax
+from dartboard.selection import (
+    Limits,
+    Method,
+    Pool,
+    Selection,
+    from_embeddings,
+    in_order_of,
+    log_softmax,
+)
 from dartboard.selection.door import method_of
-from dartboard.selection.kernels import log_kernel
-from dartboard.types import FloatArray
 
 Relevance = Literal["rank", "distance", "score"]
 RELEVANCES: tuple[Relevance, ...] = ("rank", "distance", "score")
@@ -43,7 +49,7 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
     scores = np.array([candidate.score for candidate in candidates.found])
     if relevance == "score":
         return pool.reweighted(log_softmax(scores))
-    return pool.reweighted(log_kernel(_matched(pool, scores), pool.sigma.value))
+    return pool.reweighted(in_order_of(scores, pool.relevance))
 
 
 def select_from(
@@ -56,12 +62,3 @@ def select_from(
 ) -> Selection:
     """Select from a retriever's candidates; positions are those of ``candidates.found``."""
     return method_of(method).select(pool_of(candidates, relevance=relevance, **building), limits)
-
-
-def _matched(pool: Pool, scores: FloatArray) -> FloatArray:
-    """``(n,)``: the pool's distances to the query, the smallest to the best; equal scores share theirs."""
-    ordered = np.sort((1.0 - np.clip(pool.similarity, -1.0, 1.0)) / 2.0)
-    _, place, count = np.unique(-scores, return_inverse=True, return_counts=True)
-    shared = np.add.reduceat(ordered, np.cumsum(count) - count) / count
-    matched: FloatArray = shared[place]
-    return matched

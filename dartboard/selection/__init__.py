@@ -6,7 +6,13 @@ from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.batch import select_many
-from dartboard.selection.building import from_distances, from_embeddings, from_log_probs, log_softmax
+from dartboard.selection.building import (
+    from_distances,
+    from_embeddings,
+    from_log_probs,
+    in_order_of,
+    log_softmax,
+)
 from dartboard.selection.compiled import accelerate
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.door import METHODS, Method, select
@@ -30,6 +36,7 @@ __all__ = [
     "from_distances",
     "from_embeddings",
     "from_log_probs",
+    "in_order_of",
     "log_softmax",
     "select",
     "select_many",

@@ -193,6 +193,18 @@ def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> Fl
     return logits
 
 
+def in_order_of(scores: npt.ArrayLike, values: FloatArray) -> FloatArray:
+    """The same values, dealt out so that a higher score has a larger one; equal scores share their mean."""
+    given = np.asarray(scores, dtype=np.float64)
+    if given.shape != values.shape or not np.isfinite(given).all():
+        raise InvalidInputError(f"scores must be {len(values)} finite numbers, one a candidate")
+    _, group, size = np.unique(given, return_inverse=True, return_counts=True)
+    total = np.zeros(len(size))
+    np.add.at(total, np.sort(group), np.sort(values))
+    dealt: FloatArray = (total / size)[group]
+    return dealt
+
+
 def _matrix_pool(kernel: MatrixKernel, relevance: FloatArray, similarity: FloatArray, sigma: Sigma) -> Pool:
     if len(relevance) == 0:
         raise InvalidInputError("a pool needs at least one candidate")

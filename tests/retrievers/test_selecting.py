@@ -51,10 +51,9 @@ def test_ranks_take_the_pools_distances():
     pool = pool_of(candidates, sigma=0.2)
     vectors = np.stack([c.chunk.embedding for c in candidates.found]).astype(float)
     cosines = vectors @ np.ones(6) / np.linalg.norm(vectors, axis=1) / np.sqrt(6)
-    distances = np.sort((1 - cosines) / 2)
-    expected = distances.copy()
-    expected[1:3] = distances[1:3].mean()  # equal scores share
-    np.testing.assert_allclose(pool.relevance, -(expected**2) / (2 * 0.2**2), atol=1e-5)
+    expected = -(np.sort((1 - cosines) / 2) ** 2) / (2 * 0.2**2)
+    expected[1:3] = expected[1:3].mean()  # equal scores share
+    np.testing.assert_allclose(pool.relevance, expected, atol=1e-5)
     first = select_from(candidates, Limits(k=3), sigma=0.2)
     assert first.indices[0] == 0
 
