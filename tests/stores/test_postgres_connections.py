@@ -1,5 +1,6 @@
 """Reaching the server: addresses, what is said when it does not answer, coming back after it went away."""
 
+import sys
 import threading
 import time
 
@@ -10,6 +11,7 @@ from dartboard.errors import (
     CollectionError,
     ConfigError,
     InvalidInputError,
+    MissingExtraError,
     StoreError,
     StoreUnavailableError,
 )
@@ -60,6 +62,12 @@ def test_bad_addresses(url, complaint):
     with pytest.raises(ConfigError, match=complaint) as caught:
         PostgresStore(url)
     assert "ss@host" not in str(caught.value)
+
+
+def test_psycopg_is_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dartboard\[postgres\]'"):
+        PostgresStore("postgresql://host/d")
 
 
 # What is said when something is wrong
@@ -148,6 +156,7 @@ def test_few_rights(guest):
                 store.open("c").upsert([record()])
         store = PostgresStore(address(user="reader", database="guests"))
         with store, pytest.raises(StoreError, match="role needs"):
+            store.open("c").prepare()
             store.open("c").upsert([record()])
     finally:
         admin("DROP OWNED BY reader", "DROP ROLE reader", database="guests")

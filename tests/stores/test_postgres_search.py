@@ -10,11 +10,12 @@ import pytest
 from dartboard.errors import InvalidInputError, StoreUnavailableError
 from dartboard.stores import parse_filter
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.postgres import PostgresStore, hnsw
+from dartboard.stores.postgres import PostgresStore, hnsw, tuning
 from dartboard.stores.postgres.searching import approximate_statement, exact_statement, set_width
 from dartboard.stores.postgres.tuning import width_for
 from dartboard.stores.records import Manifest, Record, SparseVector, VectorField
 from dartboard.testing.samples import sample_queries, sample_records
+from dartboard.testing.stores import same_hits
 from tests.stores.postgres_server import fresh
 
 DIMENSION = 24
@@ -90,8 +91,9 @@ def test_the_index_finds_what_exact_search_finds(indexed):
 
 
 def test_rare_matches_are_all_found(indexed):
-    """The planner is pushed to the index, which gives up before it meets them; yet they are found."""
+    """The search is pushed to the index, which gives up before it meets them; yet they are found."""
     collection = indexed.open("c")
+    collection._indexes._shares.share = lambda *_: 1.0
     where = parse_filter("source = 'folder/file-3.md' and rating > 4.9 or year in [2003.5]")
     matching = collection.count(where)
     assert 0 < matching < 20
@@ -126,11 +128,26 @@ class store_setting:
         self.connections._pool = None
 
 
+def test_shares_of_filters_are_sampled(indexed):
+    collection = indexed.open("c")
+    where = parse_filter("lang = 'en'")
+    real = collection.count(where) / collection.count()
+    with indexed._connections.reading() as connection:
+        for _ in range(2):
+            assert collection._indexes._shares.share(connection, where) == pytest.approx(real, abs=0.05)
+        for number in range(300):
+            nothing = parse_filter(f"year = {number}")
+            assert collection._indexes._shares.share(connection, nothing) == 0
+        assert len(collection._indexes._shares._kept) <= 256
+
+
 def test_more_hits_than_the_index_can_give(indexed):
     collection = indexed.open("c")
     hits = collection.search_vector(sample_queries(1)[0], 1400)
     assert same_ids(hits, collection.search_vector(sample_queries(1)[0], 1400, exact=True))
     assert width_for(200, 10) == 200 and width_for(200, 300) == 600 and width_for(200, 501) is None
+    assert width_for(200, 10, 0.1) == 200 and width_for(200, 100, 0.25) == 800
+    assert width_for(200, 100, 0.1) is None and width_for(200, 1, 0.0) is None
 
 
 def test_copies_at_the_end_of_the_list_come_by_id(store):
@@ -180,16 +197,35 @@ def test_a_search_goes_on_where_no_index_can_be_built(store, caplog, monkeypatch
 
 
 def test_an_index_that_misses_too_much_is_not_kept(store, caplog, monkeypatch):
-    monkeypatch.setattr("dartboard.stores.postgres.building.tune", lambda *_: (None, 0.5))
+    monkeypatch.setattr(tuning, "TARGET", 1.1)
     collection = store.create("c", Manifest(model="m", dimension=DIMENSION, settings=SMALL))
     collection.upsert(sample_records(600, fields=False))
     with caplog.at_level(logging.WARNING):
         assert len(collection.search_vector(sample_queries(1)[0], 10)) == 10
-    assert "would find 0.500" in caplog.text
+    assert "it would find" in caplog.text
     details = collection.stats().details
     assert details["index"] == "exact" and details["indexes"][0]["kind"] == "none"
     caplog.clear()
     assert store.open("c").search_vector(sample_queries(1)[0], 10) and not caplog.records
+
+
+def test_prepare_builds_what_pays():
+    url = fresh()
+    with PostgresStore(url) as store:
+        small = store.create("small", Manifest(model="m", dimension=DIMENSION))
+        large = store.create("large", Manifest(model="m", dimension=DIMENSION, settings=SMALL))
+        for collection in (small, large):
+            collection.upsert(sample_records(600, fields=False))
+            collection.prepare()
+        assert small.stats().details["index"] == "exact"
+        assert large.stats().details["index"] == "hnsw"
+        with store._connections.reading() as connection:
+            (known,) = connection.execute(
+                "SELECT reltuples FROM pg_class WHERE oid = 'c2_records'::regclass"
+            ).fetchone()
+        assert known == 600
+    with PostgresStore(url, read_only=True) as store:
+        store.open("small").prepare()
 
 
 def test_other_options_build_anew(store):
@@ -246,6 +282,30 @@ def test_any_word_will_do(store):
     for nothing in ("", "?!", "the of", "'", "\\", ":*", "\x00", "zebra"):
         assert found(nothing) == set()
     assert collection.search_text("offset", 1)[0].id == "d"
+
+
+def test_scores_are_those_of_bm25(store):
+    """Where each text holds each of its words once, PostgreSQL's lengths are BM25's."""
+    chance = np.random.default_rng(0)
+    words = [f"{first}{second}o" for first in "bdfgklmn" for second in "aeiu"]
+    records = [
+        Record(f"{at:03d}", " ".join(chance.permutation(words)[: chance.integers(3, 12)]), np.ones(2))
+        for at in range(200)
+    ]
+    for lexical in ({}, {"k1": 0.6, "b": 0.3}):
+        manifest = Manifest(model="m", dimension=2, settings={"lexical": {**lexical, "stem": False}})
+        collection, truth = store.create(f"c{len(lexical)}", manifest), MemoryStore().create("c", manifest)
+        collection.upsert(records)
+        truth.upsert(records)
+        for query in ("bao", "bao diu feo", "bao bao diu", "bao unheard"):
+            assert same_hits(collection.search_text(query, 50), truth.search_text(query, 50), 1e-5)
+        best = collection.search_text("bao bao diu", 1)[0]
+        ours, theirs = (each.explain_text("bao unheard diu diu", best.id) for each in (collection, truth))
+        for mine, other in zip(ours, theirs, strict=True):
+            assert {**mine, "idf": 0, "score": 0} == {**other, "idf": 0, "score": 0}
+            assert mine["score"] == pytest.approx(other["score"], rel=1e-5)
+            assert mine["idf"] == pytest.approx(other["idf"], rel=1e-9)
+        assert collection.explain_text("bao", "nobody") == [] == collection.explain_text("bao", "\x00")
 
 
 def test_languages(store):

@@ -13,7 +13,8 @@ postgresql://user@host:5432/database?schema=dartboard&pool_size=8&timeout=30
 | ``conditions.py`` | filters as SQL |
 | ``rows.py`` | records to rows and back |
 | ``writing.py``, ``reading.py``, ``searching.py`` | what a collection does, a statement each |
-| ``hnsw.py`` | whether a search asks an index |
+| ``lexical.py`` | BM25 in one statement |
+| ``hnsw.py``, ``shares.py`` | whether a search asks an index |
 | ``options.py``, ``building.py``, ``tuning.py`` | how it is built, and how wide it must be searched |
 | ``collection.py``, ``store.py`` | the two protocols |
 """

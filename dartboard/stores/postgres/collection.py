@@ -14,6 +14,7 @@ from dartboard.stores.postgres.conditions import to_json
 from dartboard.stores.postgres.connections import Connections
 from dartboard.stores.postgres.hnsw import Indexes
 from dartboard.stores.postgres.language import configuration
+from dartboard.stores.postgres.lexical import Lexical
 from dartboard.stores.postgres.options import HnswOptions
 from dartboard.stores.postgres.rows import check_length, check_sparse
 from dartboard.stores.postgres.tables import Table
@@ -61,11 +62,13 @@ class PostgresCollection:
         self.manifest.check(listed)
         writing.upsert(self._connections, self._table, listed)
         self._indexes.forget()
+        self._lexical.forget()
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
         if (ids is None) == (where is None):
             raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        self._lexical.forget()
         if where is not None:
             return writing.delete_matching(self._connections, self._table, where)
         known = [id for id in ids or () if reading.storable(id)]
@@ -93,7 +96,7 @@ class PostgresCollection:
         wanted = check_k(k)
         if metric == "dot":
             check_length(asked, "query vector")
-        width = None if exact else self._indexes.width(field, wanted)
+        width = None if exact else self._indexes.width(field, wanted, where)
         with self._connections.reading() as connection:
             if width is None:
                 return searching.search_exact(connection, self._table, asked, wanted, field, where)
@@ -115,11 +118,17 @@ class PostgresCollection:
             return searching.search_sparse(connection, self._table, query, k, field, where)
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
-        """Best by ``ts_rank_cd`` among the records that share a term with the query."""
+        """Best by BM25 over PostgreSQL's own terms."""
         check_k(k)
-        asked = query.replace("\x00", " ")
         with self._connections.reading() as connection:
-            return searching.search_text(connection, self._table, asked, k, where)
+            return self._lexical.search(connection, query.replace("\x00", " "), k, where)
+
+    def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
+        """What each term of the query adds to a record's BM25 score."""
+        if not reading.storable(chunk_id):
+            return []
+        with self._connections.reading() as connection:
+            return self._lexical.explain(connection, query.replace("\x00", " "), chunk_id)
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = _PAGE) -> Iterator[list[Record]]:
         """All records that match, whole, by rising id."""
@@ -131,8 +140,15 @@ class PostgresCollection:
         with self._connections.reading(stable=True) as connection:
             write_snapshot(path, self.name, self.manifest, reading.moment(connection, self._table, _PAGE))
 
+    def prepare(self) -> None:
+        """Build the indexes that pay now, and tidy up after a load; a reader leaves all as it is."""
+        if not self._connections.read_only:
+            for field in (None, *self.manifest.vectors):
+                self._indexes.prepare(field)
+            writing.settle(self._connections, self._table)
+
     def build_index(self) -> None:
-        """Build the approximate indexes now, rather than at the first search that needs them."""
+        """Build the approximate indexes, whatever the size."""
         for field in (None, *self.manifest.vectors):
             self._indexes.build(field)
 
@@ -171,3 +187,4 @@ class PostgresCollection:
     def _use(self, table: Table) -> None:
         self._table = table
         self._indexes = Indexes(self._connections, table)
+        self._lexical = Lexical(table)

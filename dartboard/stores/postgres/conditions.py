@@ -2,8 +2,7 @@
 
 Containment (``@>``) is equality or membership of a list, by JSON type, and an index answers it. jsonb
 keeps numbers as decimals; a double is written by its shortest decimal, which keeps order and equality.
-Whole numbers beyond 2**53 may lie between two doubles: they are replaced by the nearest one that gives
-the same answers. Every value and field name is a parameter.
+Every value and field name is a parameter.
 """
 
 import json
@@ -13,7 +12,6 @@ from typing import Any
 
 from dartboard.errors import InvalidInputError
 from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or, Value
-from dartboard.stores.records import LARGEST_INTEGER
 
 _FEW = 16
 """Up to so many values of ``in`` are asked of the index one by one; more are hashed."""
@@ -66,8 +64,6 @@ class _Writer:
         return f"({f' {word} '.join(map(self.write, parts))})" if parts else empty
 
     def _equal(self, field: str, value: Value) -> str:
-        if not _can_equal(value):
-            return "false"
         alone, member = self._bind(to_json({field: value})), self._bind(to_json({field: [value]}))
         return f"(metadata @> {alone}::jsonb OR metadata @> {member}::jsonb)"
 
@@ -75,7 +71,7 @@ class _Writer:
         if len(values) <= _FEW:
             return self._joined(tuple(Equal(field, value) for value in values), "OR", "false")
         found = f"metadata -> {self._bind(field)}::text"
-        wanted = self._bind([to_json(value) for value in values if _can_equal(value)])
+        wanted = self._bind([to_json(value) for value in values])
         return (
             "EXISTS (SELECT FROM jsonb_array_elements(CASE jsonb_typeof("
             f"{found}) WHEN 'array' THEN {found} ELSE jsonb_build_array({found}) END) AS member "
@@ -87,7 +83,6 @@ class _Writer:
         if isinstance(value, str):
             kind, found, wanted = "string", f'(metadata ->> {name}::text) COLLATE "C"', f"{self._bind(value)}"
         else:
-            operator, value = _nearest(operator, value)
             kind, found = "number", f"(metadata -> {name}::text)"
             wanted = f"{self._bind(to_json(value))}::jsonb"
         return (
@@ -99,20 +94,3 @@ class _Writer:
         name = f"f{len(self.parameters)}"
         self.parameters[name] = value
         return f"%({name})s"
-
-
-def _can_equal(value: Value) -> bool:
-    """Whether a record's number can have this value: a double, or a whole number up to 2**53."""
-    return isinstance(value, (bool, str, float)) or abs(value) <= LARGEST_INTEGER or float(value) == value
-
-
-def _nearest(operator: str, value: int | float) -> tuple[str, int | float]:
-    """The same comparison with a double, where ``value`` is a whole number that lies between two."""
-    if isinstance(value, float) or abs(value) <= LARGEST_INTEGER:
-        return operator, value
-    double = float(value)
-    if double > value:
-        return ("<" if "<" in operator else ">="), double
-    if double < value:
-        return ("<=" if "<" in operator else ">"), double
-    return operator, double

@@ -1,20 +1,22 @@
 """Whether a search asks an index, and how wide it searches.
 
 Up to ``above`` records every search compares all of them. Beyond, the index is built by the first search
-that finds it missing (or by ``build_index``), not while records come in: a build over all records is many
-times faster than adding them one by one. Later records are added by PostgreSQL as they are written. While
-one process builds, the others answer exactly; so does a reader without the right to build.
+that finds it missing (or by ``prepare``, after a load), not while records come in: a build over all
+records is many times faster than adding them one by one. Later records are added by PostgreSQL as they
+are written. While one process builds, the others answer exactly; so does a reader without the right to.
 """
 
 import logging
 import time
 from typing import Any
 
+from dartboard.stores.filters import Filter
 from dartboard.stores.postgres.building import build
 from dartboard.stores.postgres.connections import Connections
 from dartboard.stores.postgres.migrations import lock_key
 from dartboard.stores.postgres.options import HnswOptions
 from dartboard.stores.postgres.searching import WIDEST_VECTOR_INDEX
+from dartboard.stores.postgres.shares import Shares
 from dartboard.stores.postgres.tables import Table
 from dartboard.stores.postgres.tuning import width_for
 
@@ -35,19 +37,31 @@ class Indexes:
         self._options = HnswOptions.of(table.manifest)
         self._known: dict[str | None, tuple[int | None, float]] = {}
         self._not_before = 0.0
+        self._shares = Shares(table)
 
     def forget(self) -> None:
         """Look again before the next search where no index was known: there are new records."""
         self._known = {field: known for field, known in self._known.items() if known[0] is not None}
 
-    def width(self, field: str | None, k: int) -> int | None:
+    def width(self, field: str | None, k: int, where: Filter | None = None) -> int | None:
         """How wide to search for ``k`` hits; None: exactly."""
         width, until = self._known.get(field, (None, 0.0))
         if time.monotonic() >= until:
             width = self._looked_up(field)
             for_long = _UNKNOWN_FOR if width is None else _KNOWN_FOR
             self._known[field] = (width, time.monotonic() + for_long)
-        return None if width is None else width_for(width, k)
+        if width is None or where is None:
+            return None if width is None else width_for(width, k)
+        with self._connections.reading() as connection:
+            return width_for(width, k, self._shares.share(connection, where))
+
+    def prepare(self, field: str | None) -> None:
+        """Build or measure now if that pays, and wait for others."""
+        if self._possible(field):
+            with self._connections.reading() as connection:
+                _, needed = self._state(connection, field)
+            if needed:
+                self.build(field)
 
     def build(self, field: str | None) -> None:
         """Build and measure now, whatever the size, and wait for others."""

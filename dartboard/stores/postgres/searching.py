@@ -1,4 +1,4 @@
-"""Searches, a statement each. Scores: cosines, dot products, ``ts_rank_cd``; equal ones by id.
+"""Searches by vectors, a statement each. Scores: cosines, dot products; equal ones by id.
 
 The exact statement adds 0 to the distance, which no index answers; so it stays exact whatever the
 planner knows or has cached. The approximate one asks the index for a few more than ``k``: where the k-th
@@ -130,37 +130,6 @@ def search_sparse(
     ).format(column=sql.Identifier(table.sparse()[field]), records=table.records, condition=sql.SQL(text))
     asked = {**parameters, "query": to_sparsevec(query), "k": k}
     return _hits(connection.execute(statement, asked).fetchall(), "dot")
-
-
-def search_text(connection: Any, table: Table, query: str, k: int, where: Filter | None) -> list[Hit]:
-    """Best by ``ts_rank_cd`` over any of the query's terms; a query without terms finds nothing.
-
-    Terms are made by the same configuration as the texts', then joined by "or", each quoted.
-    """
-    from psycopg import sql
-
-    text, parameters = _conditions(where)
-    statement = sql.SQL(
-        """
-        WITH asked AS MATERIALIZED (
-            SELECT string_agg(
-                '''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''', ' | '
-            )::tsquery AS terms
-            FROM collections, unnest(to_tsvector(configuration::regconfig, %(query)s))
-            WHERE number = %(number)s
-        )
-        SELECT id, -ts_rank_cd(records.terms, asked.terms, {length}) AS distance
-        FROM asked, {records} AS records
-        WHERE records.terms @@ asked.terms AND {condition}
-        ORDER BY distance, id LIMIT %(k)s
-        """
-    ).format(records=table.records, condition=sql.SQL(text), length=_BY_LOG_LENGTH)
-    asked = {**parameters, "query": query, "number": table.number, "k": k}
-    return _hits(connection.execute(statement, asked).fetchall(), "dot")
-
-
-_BY_LOG_LENGTH = 1
-"""``ts_rank_cd`` divides by 1 + log(length), so that long passages do not win by length alone."""
 
 
 def _conditions(where: Filter | None) -> tuple[str, dict[str, Any]]:

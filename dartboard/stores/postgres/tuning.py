@@ -1,10 +1,12 @@
 """How wide an index must be searched: the narrowest width that finds what exact search finds.
 
 pgvector's recall at one width is near 1 on embeddings of text and a third of that on noise, so the width
-is measured on the collection itself when its index is built: queries between two of its vectors, the
-share of the nearest 100 that the index finds.
+is measured on the collection itself when its index is built: queries halfway between two of its vectors
+(questions lie about as far from the passages that answer them), and the share of the nearest 100 that the
+index finds.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from dartboard.stores.postgres.searching import approximate_statement, exact_sta
 from dartboard.stores.postgres.tables import Table
 from dartboard.types import FloatArray
 
-WIDTHS = (100, 200, 400, 1000)
+WIDTHS = (100, 150, 200, 300, 400, 600, 1000)
 """pgvector allows no more than the last."""
 TARGET = 0.995
 HITS = 100
@@ -37,9 +39,14 @@ def tune(connection: Any, table: Table, field: str | None) -> tuple[int | None, 
     return None, recall
 
 
-def width_for(width: int, k: int) -> int | None:
-    """The width for ``k`` hits where ``width`` does for 100; None where pgvector allows no such width."""
-    needed = width * max(k, HITS) // HITS
+def width_for(width: int, k: int, share: float = 1.0) -> int | None:
+    """The width for ``k`` hits of the ``share`` that matches, where ``width`` does for 100 hits of all.
+
+    None where pgvector allows no such width, or where so few match that comparing them is cheaper.
+    """
+    if share <= 0:
+        return None
+    needed = math.ceil(width * max(k / share, HITS) / HITS)
     return needed if needed <= WIDTHS[-1] else None
 
 
@@ -70,4 +77,5 @@ def _queries(connection: Any, table: Table, field: str | None) -> list[FloatArra
     rows = connection.execute(statement, (2 * _QUERIES,), binary=True).fetchall()
     vectors = np.stack([vector.to_numpy() for (vector,) in rows])
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return [pair.sum(axis=0) for pair in np.array_split(vectors, max(1, len(vectors) // 2))]
+    half = len(vectors) // 2
+    return list(vectors[:half] + vectors[half : 2 * half])

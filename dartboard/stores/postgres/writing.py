@@ -54,6 +54,21 @@ def delete_matching(connections: Connections, table: Table, where: Filter) -> in
         return _delete(connection, table, text, parameters)
 
 
+def settle(connections: Connections, table: Table) -> None:
+    """After a load: merge what was put aside for the inverted indexes, and count anew for plans."""
+    from psycopg import errors, sql
+
+    with connections.writing() as connection:
+        try:
+            with connection.transaction():
+                for ending in ("terms", "metadata"):
+                    name = table.named(ending).as_string(None)
+                    connection.execute("SELECT gin_clean_pending_list(%s::regclass)", (name,))
+                connection.execute(sql.SQL("ANALYZE {}").format(table.records))
+        except errors.InsufficientPrivilege:
+            return  # the tables are another role's; the server does it in its own time
+
+
 def _lock(connection: Any, table: Table, *, alone: bool) -> None:
     query = "SELECT pg_advisory_xact_lock(%s)" if alone else "SELECT pg_advisory_xact_lock_shared(%s)"
     connection.execute(query, (lock_key("write", table.schema, table.number),))
