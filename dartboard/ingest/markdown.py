@@ -19,6 +19,7 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[#>|]|[-*+] |\d+[.)] |(?:[-*_] *){3,}$)")
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}|`+|<[^>]+>|\{#[^}]*\}")
+_LONGEST_HEADING = 1000
 
 
 def outline(text: str) -> tuple[tuple[Section, ...], str]:
@@ -58,7 +59,7 @@ def _headings(text: str) -> Iterator[Heading]:
     for start, line in _lines(text):
         while at < len(code) and start >= code[at]:
             at += 1
-        if at % 2:  # within a fence
+        if at % 2 or len(line) > _LONGEST_HEADING:  # within a fence, or no heading
             before = (start, "")
             continue
         if found := _ATX.match(line):

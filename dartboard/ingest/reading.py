@@ -24,6 +24,8 @@ from dartboard.ingest.web import declared_charset, read_html
 from dartboard.ingest.word import read_docx
 
 _MOST_BAD_ROWS = 20
+_LONGEST_PARSED = 5_000_000
+"""A parsed module takes a hundred times its size in memory; what is longer than this is data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,8 @@ def _markdown(document: Document) -> Document:
 
 def _code(document: Document) -> Document:
     language = language_of(document.source) or "other"
-    sections = python_sections(document.text) if language == "python" else None
+    parse = language == "python" and len(document.text) <= _LONGEST_PARSED
+    sections = python_sections(document.text) if parse else None
     if sections is None:
         sections = other_sections(document.text, language)
     name = Path(document.source).name

@@ -5,7 +5,7 @@ import re
 Span = tuple[int, int]
 
 _END = re.compile(
-    r"[.!?…]+[\"'”’»)\]]*(?=\s)"  # an end that a space follows
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)"  # an end that a space follows
     r"|[。！？]+[」』”）]*"  # one that needs none
     r"|\n[ \t]*(?=\n)"  # a paragraph's end
     r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"  # the next list item

@@ -12,8 +12,8 @@ Splitter = Callable[[str], Iterator[Span]]
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W_]{1,8}|_|[^\w\s]")
 _WORD = re.compile(r"\S+")
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
-_BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
+_CHARACTERS_A_TOKEN = 16
+"""More than a token usually has: how long a word is cut before its tokens are counted."""
 
 
 class Unit(NamedTuple):
@@ -36,12 +36,25 @@ def words(text: str) -> Iterator[Span]:
 
 def lines(text: str) -> Iterator[Span]:
     """Lines that are not empty."""
-    return (found.span() for found in _LINE.finditer(text))
+    start = 0
+    for line in text.split("\n"):
+        if line.strip():
+            yield start, start + len(line)
+        start += len(line) + 1
 
 
 def blocks(text: str) -> Iterator[Span]:
     """What stands between empty lines."""
-    return (found.span() for found in _BLOCK.finditer(text))
+    open_: Span | None = None
+    for start, end in lines(text):
+        if open_ and open_[1] + 1 == start:
+            open_ = (open_[0], end)
+        else:
+            if open_:
+                yield open_
+            open_ = (start, end)
+    if open_:
+        yield open_
 
 
 def sentences(text: str) -> Iterator[Span]:
@@ -84,7 +97,8 @@ def units(
 
 def _characters(text: str, span: Span, size: int, count: CountTokens) -> Iterator[Unit]:
     """A word too long for ``size``, halved until the parts fit; a single character is never split."""
-    pending = [span]
+    step = size * _CHARACTERS_A_TOKEN
+    pending = [(start, min(start + step, span[1])) for start in reversed(range(*span, step))]
     while pending:
         start, end = pending.pop()
         tokens = count(text[start:end])

@@ -101,6 +101,7 @@ class _Walk:
                 continue
             has_rules = self.rules.gitignore and any(entry.name == ".gitignore" for entry in entries)
             rules = above + _gitignore_of(here) if has_rules else above
+            stem = real.rstrip(os.sep) + os.sep
             for entry in entries:
                 path = here / entry.name
                 is_dir = entry.is_dir(follow_symlinks=False)
@@ -109,9 +110,9 @@ class _Walk:
                 elif self.left_out(path, rules, is_dir=is_dir):
                     continue
                 elif is_dir:
-                    pending.append((path, real + os.sep + entry.name, rules))
+                    pending.append((path, stem + entry.name, rules))
                 else:
-                    self.file(path, real + os.sep + entry.name, entry.is_file(follow_symlinks=False))
+                    self.file(path, stem + entry.name, entry.is_file(follow_symlinks=False))
 
     def file(self, path: Path, real: str, is_file: bool) -> None:
         """A file, unless it was reached on another way."""

@@ -1,7 +1,6 @@
 """Readers of every kind on small real files, and what they say of bad ones."""
 
 import io
-import os
 import sys
 import zipfile
 
@@ -376,9 +375,36 @@ def test_no_bytes_crash(suffix, seed, noise, where, overwrite):
         "".join(piece.id + piece.text for piece in pieces).encode()
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a file that its owner cannot read")
-def test_unreadable_file(tmp_path):
+def test_unreadable_file(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
     (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "a.txt").chmod(0)
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     (problem,) = read_path(tmp_path)
-    assert "Permission denied" in problem.reason
+    assert (problem.code, problem.reason) == ("unreadable", "cannot be read: Permission denied")
+
+
+@pytest.mark.parametrize(
+    "source, text",
+    [
+        ("a.txt", "." * 300_000 + "x"),
+        ("a.txt", "a" * 300_000),
+        ("a.md", "# " + " " * 300_000 + "x"),
+        ("a.md", "- - " * 50_000 + "x\n---\n"),
+        ("a.py", "x = 1\n" + " " * 300_000 + "\n" + "y" * 9000),
+        ("a.js", "function " * 30_000),
+        ("a.c", "a " * 100_000 + "("),
+        ("a.html", "<p>" * 30_000 + "<" * 30_000 + "x"),
+        ("a.txt", "\n \n" * 100_000 + "x"),
+    ],
+)
+def test_odd_texts_take_no_time(source, text):
+    """No time is asserted: what takes the square of a text's length would never end here."""
+    pieces = chunk(read_one(text, source))
+    assert "".join("".join(piece.text.split()) for piece in pieces)
+
+
+def test_modules_beyond_reason_are_not_parsed(monkeypatch):
+    monkeypatch.setattr("dartboard.ingest.reading._LONGEST_PARSED", 10)
+    assert titles(read_one("async def go():\n    pass\n", "a.py")) == ["go"]
