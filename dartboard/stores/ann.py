@@ -46,6 +46,8 @@ _TRIAL_K = 100
 _SPARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """How many times k rows may be scored again."""
 _LEAST_RESCORED = 100
+_UNLIKELY_MAY_LOSE = 2.0
+"""How much more may be lost for queries unlike anything in the collection."""
 
 
 class Rows(Protocol):
@@ -200,38 +202,40 @@ def _adjusted(
     Where there are groups, half of what may be lost goes to the codes, the rest to groups left out.
     """
     k = min(_TRIAL_K, len(index))
-    queries = _trial_queries(rows, chance)
-    truth = _exact(rows, queries, k)
+    likely, unlikely = _trial_queries(rows, chance)
+    truth = [_exact(rows, queries, k) for queries in (likely, unlikely)]
 
-    def reached(index: ApproximateIndex) -> float:
-        found = index.search_many(queries, k)
-        return float(np.mean([np.isin(right, got).mean() for right, got in zip(truth, found, strict=True)]))
+    def tried(index: ApproximateIndex) -> tuple[ApproximateIndex, float]:
+        """The index with its recall, and how much of what may be lost was lost."""
+        reached = [_recall(index, *pair, k) for pair in zip((likely, unlikely), truth, strict=True)]
+        lost = max(1 - reached[0], (1 - reached[1]) / _UNLIKELY_MAY_LOSE)
+        return replace(index, recall=reached[0]), lost / (1 - wanted)
 
     for spare in _SPARES:
-        index = replace(index, spare=spare)
-        index = replace(index, recall=reached(index))
-        if index.recall >= (wanted if index.index.nlist == 1 else (1 + wanted) / 2):
+        index, lost = tried(replace(index, spare=spare))
+        if lost <= (1 if index.index.nlist == 1 else 0.5):
             break
     probes = 1
     while probes < index.index.nlist:
-        fewer = replace(index, probes=probes)
-        fewer = replace(fewer, recall=reached(fewer))
-        if fewer.recall >= wanted:
+        fewer, lost = tried(replace(index, probes=probes))
+        if lost <= 1:
             return fewer
         probes = max(probes + 1, int(probes * 1.5))
     return index
 
 
-def _trial_queries(rows: Rows, chance: np.random.Generator) -> Floats:
-    """Two in three lie between two vectors of the collection, like questions; the rest anywhere."""
+def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Floats]:
+    """Queries that lie between two vectors of the collection, as questions do, and some that lie anywhere."""
     count, _ = rows.shape
     size = min(count, _TRIAL_QUERIES)
     first, second = chance.choice(count, (2, size))
-    queries = 2 * rows.take(first) / 3 + rows.take(second) / 3
-    anywhere = np.arange(size) % 3 == 0
-    mixed = chance.standard_normal((np.count_nonzero(anywhere), size)) @ queries
-    queries[anywhere] = mixed
-    return unit_rows(queries)
+    likely = unit_rows(2 * rows.take(first) / 3 + rows.take(second) / 3)
+    return likely, unit_rows(chance.standard_normal((max(1, size // 4), size)) @ likely)
+
+
+def _recall(index: ApproximateIndex, queries: Floats, truth: list[IntArray], k: int) -> float:
+    found = index.search_many(queries, k)
+    return float(np.mean([np.isin(right, got).mean() for right, got in zip(truth, found, strict=True)]))
 
 
 def _exact(rows: Rows, queries: Floats, k: int) -> list[IntArray]:

@@ -437,7 +437,9 @@ def test_vectors_at_the_edges_of_float32(path):
         assert np.allclose([hit.score for hit in hits[:2]], 1, atol=1e-4)
 
 
-@pytest.mark.parametrize("wrong", [{"files_from": -1}, {"tail_share": 2.0}, {"compare_up_to": -5}])
+@pytest.mark.parametrize(
+    "wrong", [{"files_from": -1}, {"tail_share": 2.0}, {"compare_up_to": -5}, {"recall": 1.0}]
+)
 def test_bad_tuning(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         Tuning(**wrong)

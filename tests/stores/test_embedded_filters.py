@@ -29,7 +29,7 @@ SCALARS = st.one_of(st.booleans(), TEXTS, NUMBERS)
 LISTS = st.lists(st.one_of(SCALARS, st.none(), st.lists(SCALARS, max_size=2)), max_size=4)
 OBJECTS = st.dictionaries(st.sampled_from(["a", "x"]), SCALARS, max_size=2)
 METADATA = st.dictionaries(NAMES, st.one_of(SCALARS, st.none(), LISTS, OBJECTS), max_size=6)
-BOUNDS = st.one_of(NUMBERS, st.sampled_from([10**30, -(10**30), 2**70 + 1, 2**63]))
+BOUNDS = st.one_of(NUMBERS, st.sampled_from([1e30, -1e30, 2.0**70, 2.0**63]))
 VALUES = st.one_of(st.booleans(), TEXTS, BOUNDS)
 LEAVES = st.one_of(
     st.builds(Equal, NAMES, VALUES),

@@ -145,12 +145,12 @@ class EmbeddedCollection:
             try:
                 state = upkeep.current(connection, revision)
                 rows, scores = state.search(asked, k, allowed, exact=exact, tuning=self._tuning)
-            except Damaged:
-                upkeep.forget()
+            except Damaged as damage:
+                upkeep.distrust(damage)
                 raise
             if metric == "cosine":
                 scores = np.clip(scores, -1.0, 1.0)
-            return self._hits(connection, rows, scores, k)
+            return self._hits(connection, rows, scores, k, state.names(rows))
 
         return self._on_one_state(search)
 
@@ -270,18 +270,30 @@ class EmbeddedCollection:
         return rows
 
     def _hits(
-        self, connection: sqlite3.Connection, rows: Rows, scores: npt.NDArray[Any], k: int
+        self,
+        connection: sqlite3.Connection,
+        rows: Rows,
+        scores: npt.NDArray[Any],
+        k: int,
+        names: dict[int, str] | None = None,
     ) -> list[Hit]:
-        """The ``k`` best with their ids, equal scores by id. A row never changes its id, so ids are kept."""
+        """The ``k`` best with their ids, equal scores by id."""
         numbers = rows.tolist()
+        known = names or {}
+        if len(known) < len(numbers):
+            known |= self._look_up(connection, [row for row in numbers if row not in known])
+        pairs = sorted((-score, known[row]) for row, score in zip(numbers, scores.tolist(), strict=True))
+        return [Hit(id, -score) for score, id in pairs[:k]]
+
+    def _look_up(self, connection: sqlite3.Connection, rows: list[int]) -> dict[int, str]:
+        """The ids of rows; a row never changes its id, so they are remembered."""
         known = self._ids
-        if unknown := [row for row in numbers if row not in known]:
+        if unknown := [row for row in rows if row not in known]:
             if len(known) > _IDS_KEPT:
                 known = self._ids = {}
-            known.update(ids_of_rows(connection, numbers if not known else unknown))
-        pairs = [Hit(known[row], score) for row, score in zip(numbers, scores.tolist(), strict=True)]
-        pairs.sort(key=lambda hit: (-hit.score, hit.id))
-        return pairs[:k]
+                unknown = rows
+            known.update(ids_of_rows(connection, unknown))
+        return {row: known[row] for row in rows}
 
 
 def bytes_of_records(connection: sqlite3.Connection, collection: int) -> int:

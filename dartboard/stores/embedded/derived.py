@@ -122,29 +122,34 @@ class DerivedFiles:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def keep(self, collection: int, draft: Path, stamp: Stamp) -> None:
-        """Vouch for what was written to a draft; where that cannot be now, it is left as it is."""
+    def keep(self, collection: int, draft: Path, stamp: Stamp) -> bool:
+        """Vouch for what was written to a draft; False where that cannot be now."""
         final = draft.with_name(draft.name.removeprefix(_DRAFT))
         try:
             files = {name: _sealed(draft / name) for name in stamp.sealed}
             with self._connections.may_write() as allowed:
                 if not allowed:
-                    return
+                    return False
                 draft.rename(final)
                 with self._connections.writing() as connection:
                     _remember(connection, collection, final.name, stamp, files)
-                self.sweep()
         except (OSError, StoreError) as error:
             shutil.rmtree(final, ignore_errors=True)
             logger.warning("%s: an index is not kept: %s", self.folder, error)
+            return False
+        self.sweep()
+        return True
 
     def sweep(self) -> None:
-        """Remove folders that the store does not vouch for; only with the right to write."""
-        if not self.folder.is_dir():
-            return
+        """Remove folders that the store does not vouch for, unless somebody else is writing."""
+        with self._connections.may_write() as allowed:
+            if allowed and self.folder.is_dir():
+                self._sweep()
+
+    def _sweep(self) -> None:
         with self._connections.reading() as connection:
             known = {folder for (folder,) in connection.execute("SELECT folder FROM derived")}
-        for path in self.folder.iterdir():
+        for path in list(self.folder.iterdir()):
             if path.name.startswith(_DRAFT):
                 stray = _age(path) > _DRAFT_SECONDS
             else:

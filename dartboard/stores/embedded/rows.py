@@ -214,6 +214,14 @@ def stream_vectors(
         yield np.fromiter((row for row, _ in found), np.int64, len(found)), matrix
 
 
+def stream_ids(connection: sqlite3.Connection, collection: int) -> Iterator[str]:
+    """The ids by rising row."""
+    for (id,) in connection.execute(
+        "SELECT id FROM records WHERE collection = ? ORDER BY row", (collection,)
+    ):
+        yield id
+
+
 def stream_texts(connection: sqlite3.Connection, collection: int) -> Iterator[tuple[int, str]]:
     """Rows and texts by rising id."""
     yield from connection.execute(

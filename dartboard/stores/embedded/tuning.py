@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dartboard.errors import ConfigError
+from dartboard.stores.ann import RECALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +14,8 @@ class Tuning:
     """Smaller collections are read from the store itself: that is as quick."""
     approximate_from: int = 20_000
     """Smaller collections are compared whole."""
+    recall: float = RECALL
+    """Wanted of approximate search, of the 100 nearest."""
     tail_share: float = 0.1
     """How much of an index may be newer or deleted before it is built anew."""
     tail_least: int = 1000
@@ -26,6 +29,8 @@ class Tuning:
         for name in ("files_from", "approximate_from", "tail_least", "compare_up_to", "words_up_to"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if not 0.5 <= self.recall < 1:
+            raise ConfigError(f"recall must be in [0.5, 1), got {self.recall}: search with exact=True for 1")
         if not 0 <= self.tail_share <= 1:
             raise ConfigError(f"tail_share must be in [0, 1], got {self.tail_share}")
 

@@ -5,7 +5,7 @@ elsewhere, under a seal; a search that touches a few rows reads and checks a few
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +19,36 @@ from dartboard.types import IntArray
 ROWS_A_BLOCK = 16
 
 Checksums = npt.NDArray[np.uint32]
+
+
+class PackedIds:
+    """Ids by position in two arrays, so that a million of them are loaded at once."""
+
+    def __init__(self, ends: npt.NDArray[np.int64], text: bytes) -> None:
+        self._ends = ends
+        self._text = text
+
+    @classmethod
+    def pack(cls, ids: Iterable[str]) -> "PackedIds":
+        """These ids, by position."""
+        encoded = [id.encode() for id in ids]
+        ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
+        return cls(ends, b"".join(encoded))
+
+    def of(self, positions: IntArray) -> list[str]:
+        """The ids at these positions."""
+        stops = self._ends[positions].tolist()
+        starts = np.where(positions > 0, self._ends[positions - 1], 0).tolist()
+        return [self._text[start:stop].decode() for start, stop in zip(starts, stops, strict=True)]
+
+    def to_bytes(self) -> bytes:
+        """What :meth:`from_bytes` reads."""
+        return self._ends.astype("<i8").tobytes() + self._text
+
+    @classmethod
+    def from_bytes(cls, data: bytes, count: int) -> "PackedIds":
+        """The ids that :meth:`to_bytes` wrote, so many."""
+        return cls(np.frombuffer(data, "<i8", count), data[8 * count :])
 
 
 class MemoryRows:

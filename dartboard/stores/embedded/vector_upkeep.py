@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,16 @@ import numpy as np
 from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
 from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
 from dartboard.stores.embedded.revisions import Outdated, Revision
-from dartboard.stores.embedded.rows import Rows, gone_since, stream_vectors
+from dartboard.stores.embedded.rows import Rows, gone_since, stream_ids, stream_vectors
 from dartboard.stores.embedded.tuning import Tuning
-from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, RowWriter
+from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
 from dartboard.stores.embedded.vectors import VectorState
 from dartboard.stores.records import Metric
 from dartboard.types import FloatArray
 
 logger = logging.getLogger(__name__)
 
-_MATRIX, _ROWS, _INDEX = "vectors.f32", "rows.bin", "index.faiss"
+_MATRIX, _ROWS, _IDS, _INDEX = "vectors.f32", "rows.bin", "ids.bin", "index.faiss"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,38 +55,57 @@ class VectorUpkeep:
         self._state: VectorState | None = None
         self._lock = threading.Lock()
         self._warned = False
+        self._folder: Path | None = None
+        self._distrusted: Path | None = None
 
     def current(self, connection: sqlite3.Connection, revision: Revision) -> VectorState:
         """The vectors at a revision that the connection sees; never older than what was asked before."""
         with self._lock:
-            state = self._state or self._load(connection, revision)
-            if state is not None and state.revision > revision.number:
-                raise Outdated
-            if state is not None and state.revision < revision.floor:
+            try:
+                state = self._up_to_date(connection, revision)
+            except Damaged as damage:
+                self._distrust(damage)
                 state = None
-            if state is not None:
-                state = self._advance(state, connection, revision)
-            if state is None:
-                state = self._build(connection, revision)
-            self._state = state
-            return state
+            self._state = state or self._build(connection, revision)
+            return self._state
 
-    def forget(self) -> None:
-        """Drop what is in memory, for example because a file under it is damaged."""
+    def distrust(self, damage: Damaged) -> None:
+        """Forget the state: a file under it proved damaged, and is not to be read again."""
         with self._lock:
-            self._state = None
+            self._distrust(damage)
+
+    def _distrust(self, damage: Damaged) -> None:
+        logger.warning("%s will be built again: %s", self._folder, damage)
+        self._distrusted = self._folder
+        self._state = None
+
+    def _up_to_date(self, connection: sqlite3.Connection, revision: Revision) -> VectorState | None:
+        """What is in memory, or else on disk, brought to the revision; None where building anew is better."""
+        state = None
+        for known in self._known(connection, revision):
+            if known.revision > revision.number:
+                raise Outdated
+            if known.revision >= revision.floor:
+                state = self._advance(known, connection, revision)
+                if not self._tuning.too_much(state.changes, len(state.rows)):
+                    return state
+        if state is None or self._approximate(len(state.rows) + len(state.tail_rows) - state.dead):
+            return None
+        return state.folded()
+
+    def _known(self, connection: sqlite3.Connection, revision: Revision) -> Iterator[VectorState]:
+        if self._state is not None:
+            yield self._state
+        loaded = self._load(connection, revision)
+        if loaded is not None:
+            yield loaded
 
     def save(self, connection: sqlite3.Connection, revision: Revision) -> None:
         """Leave files behind from which the next process can start quickly."""
         state = self.current(connection, revision)
         if len(state.rows) + len(state.tail_rows) < self._tuning.files_from:
             return
-        stored = self._load(connection, revision)
-        if stored is None or not revision.floor <= stored.revision:
-            changes = None
-        else:
-            changes = self._advance(stored, connection, revision, fold=False).changes
-        if changes is None or self._tuning.too_much(changes, len(stored.rows) if stored else 0):
+        if not state.kept or self._tuning.too_much(state.changes, len(state.rows)):
             rebuilt = self._build(connection, revision)
             with self._lock:
                 self._state = rebuilt
@@ -95,16 +114,14 @@ class VectorUpkeep:
         """The state in memory, if there is one."""
         return {} if self._state is None else self._state.describe()
 
-    def _advance(
-        self, state: VectorState, connection: sqlite3.Connection, revision: Revision, *, fold: bool = True
-    ) -> VectorState:
-        """Add what was written since, mask what was deleted; fold or build anew where that is much."""
+    def _advance(self, state: VectorState, connection: sqlite3.Connection, revision: Revision) -> VectorState:
+        """Add what was written since, mask what was deleted."""
         if state.revision == revision.number:
             return state
         gone = gone_since(connection, self._field.collection, state.revision)
         parts = list(self._stream(connection, after=state.last_row))
         rows, vectors, longest = _joined(parts, self._field.dimension)
-        state = state.followed_by(
+        return state.followed_by(
             revision=revision.number,
             last_row=revision.last_row,
             gone=gone,
@@ -112,28 +129,24 @@ class VectorUpkeep:
             new=vectors,
             longest=longest,
         )
-        size = len(state.rows) + len(state.tail_rows) - state.dead
-        if not fold or not self._tuning.too_much(state.changes, len(state.rows)):
-            return state
-        if self._approximate(size):
-            return self._build(connection, revision)
-        return state.folded()
 
     def _load(self, connection: sqlite3.Connection, revision: Revision) -> VectorState | None:
         """The state as it lies on disk, if it is whole and not too old."""
         found = self._derived.find(connection, self._field.collection, self._field.kind, self._field.settings)
         if found is None or not revision.floor <= found.revision <= revision.number:
             return None
+        if found.folder == self._distrusted:
+            return None
+        self._folder = found.folder
         try:
             return self._read(found)
-        except Damaged as damage:
-            logger.warning("%s will be built again: %s", found.folder, damage)
-            return None
+        except (KeyError, TypeError, ValueError) as error:
+            raise Damaged(f"its stamp cannot be read ({error!r})") from error
 
     def _read(self, found: Artefact) -> VectorState | None:
         count = int(found.about["count"])
         approximate = self._approximate(count)
-        if approximate and not found.about["approximate"]:
+        if approximate and found.about["recall"] != self._tuning.recall:
             return None
         data = found.read(_ROWS)
         rows = np.frombuffer(data, "<i8", count)
@@ -143,7 +156,7 @@ class VectorUpkeep:
         if approximate:
             try:
                 index = ApproximateIndex.from_bytes(found.read(_INDEX))
-            except (RuntimeError, ValueError, TypeError) as error:  # of another version of FAISS
+            except RuntimeError as error:  # of another version of FAISS
                 raise Damaged(f"{_INDEX}: {error}") from error
         return VectorState(
             revision=found.revision,
@@ -151,6 +164,8 @@ class VectorUpkeep:
             rows=rows,
             vectors=vectors,
             longest=float(found.about["longest"]),
+            ids=PackedIds.from_bytes(found.read(_IDS), count) if self._field.field is None else None,
+            kept=True,
             index=index,
             tail_rows=np.zeros(0, np.int64),
             tail=np.zeros((0, self._field.dimension), np.float32),
@@ -184,12 +199,16 @@ class VectorUpkeep:
         rows = np.concatenate(numbers)
         state = self._finished(revision, rows, on_disk, longest)
         sealed = [_ROWS]
+        if self._field.field is None:
+            state = replace(state, ids=PackedIds.pack(stream_ids(connection, self._field.collection)))
+            (folder / _IDS).write_bytes(state.ids.to_bytes() if state.ids else b"")
+            sealed.append(_IDS)
         (folder / _ROWS).write_bytes(rows.astype("<i8").tobytes() + writer.checksums.astype("<u4").tobytes())
         if state.index is not None:
             (folder / _INDEX).write_bytes(state.index.to_bytes())
             sealed.append(_INDEX)
         flush_to_disk(folder)
-        self._derived.keep(
+        kept = self._derived.keep(
             self._field.collection,
             folder,
             Stamp(
@@ -197,11 +216,15 @@ class VectorUpkeep:
                 revision=revision.number,
                 last_row=revision.last_row,
                 settings=self._field.settings,
-                about={"count": rows.size, "longest": longest, "approximate": state.index is not None},
+                about={
+                    "count": rows.size,
+                    "longest": longest,
+                    "recall": None if state.index is None else self._tuning.recall,
+                },
                 sealed=sealed,
             ),
         )
-        return state
+        return replace(state, kept=kept)
 
     def _finished(
         self, revision: Revision, rows: Rows, vectors: MemoryRows | FileRows, longest: float
@@ -212,10 +235,13 @@ class VectorUpkeep:
             rows=rows,
             vectors=vectors,
             longest=longest,
-            index=ApproximateIndex.build(vectors) if self._approximate(rows.size) else None,
+            index=self._index(vectors) if self._approximate(rows.size) else None,
             tail_rows=np.zeros(0, np.int64),
             tail=np.zeros((0, self._field.dimension), np.float32),
         )
+
+    def _index(self, vectors: MemoryRows | FileRows) -> ApproximateIndex:
+        return ApproximateIndex.build(vectors, recall=self._tuning.recall)
 
     def _approximate(self, count: int) -> bool:
         if not count or count < self._tuning.approximate_from:

@@ -20,7 +20,7 @@ from dartboard.stores.ann import (
 )
 from dartboard.stores.embedded.rows import Rows
 from dartboard.stores.embedded.tuning import Tuning
-from dartboard.stores.embedded.vector_file import FileRows, MemoryRows
+from dartboard.stores.embedded.vector_file import FileRows, MemoryRows, PackedIds
 from dartboard.types import FloatArray, IntArray
 
 
@@ -37,6 +37,10 @@ class VectorState:
     alive: Mask | None = None
     tail_rows: Rows
     tail: Floats
+    ids: PackedIds | None = None
+    """Of the main part, where they are at hand."""
+    kept: bool = False
+    """Whether the main part lies in derived files that the store vouches for."""
 
     @property
     def dead(self) -> int:
@@ -82,6 +86,8 @@ class VectorState:
             alive=None,
             tail_rows=self.tail_rows[:0],
             tail=self.tail[:0],
+            ids=None,
+            kept=False,
         )
 
     def search(
@@ -96,6 +102,13 @@ class VectorState:
             vectors = np.concatenate([vectors, self.tail[tail]])
         best = near_the_best(vectors @ query, k, rounding_slack(query.size, query, self.longest))
         return rows[best], precise_scores(vectors[best], query)
+
+    def names(self, rows: Rows) -> dict[int, str]:
+        """The ids of rows, of those that are at hand."""
+        if self.ids is None:
+            return {}
+        at = positions_of(self.rows, rows)
+        return dict(zip(self.rows[at].tolist(), self.ids.of(at), strict=True))
 
     def describe(self) -> dict[str, Any]:
         """Kind and state of the index, for statistics."""
