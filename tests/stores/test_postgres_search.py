@@ -209,6 +209,17 @@ def test_an_index_that_misses_too_much_is_not_kept(store, caplog, monkeypatch):
     assert store.open("c").search_vector(sample_queries(1)[0], 10) and not caplog.records
 
 
+def test_an_index_is_measured_anew_when_the_collection_has_grown(store):
+    collection = store.create("c", Manifest(model="m", dimension=DIMENSION))
+    records = sample_records(900, fields=False)
+    collection.upsert(records[:200])
+    collection.build_index()
+    collection.upsert(records[200:])
+    assert collection.stats().details["indexes"][0]["records"] == 200
+    collection.prepare()
+    assert collection.stats().details["indexes"][0]["records"] == 900
+
+
 def test_prepare_builds_what_pays():
     url = fresh()
     with PostgresStore(url) as store:

@@ -141,11 +141,11 @@ class PostgresCollection:
             write_snapshot(path, self.name, self.manifest, reading.moment(connection, self._table, _PAGE))
 
     def prepare(self) -> None:
-        """Build the indexes that pay now, and tidy up after a load; a reader leaves all as it is."""
+        """Tidy up after a load, and build the indexes that pay; a reader leaves all as it is."""
         if not self._connections.read_only:
+            writing.settle(self._connections, self._table)
             for field in (None, *self.manifest.vectors):
                 self._indexes.prepare(field)
-            writing.settle(self._connections, self._table)
 
     def build_index(self) -> None:
         """Build the approximate indexes, whatever the size."""

@@ -16,7 +16,7 @@ from dartboard.stores.postgres.connections import Connections
 from dartboard.stores.postgres.migrations import lock_key
 from dartboard.stores.postgres.options import HnswOptions
 from dartboard.stores.postgres.searching import WIDEST_VECTOR_INDEX
-from dartboard.stores.postgres.shares import Shares
+from dartboard.stores.postgres.shares import Shares, estimated_records
 from dartboard.stores.postgres.tables import Table
 from dartboard.stores.postgres.tuning import width_for
 
@@ -104,13 +104,15 @@ class Indexes:
             "SELECT ef_search, records FROM indexes WHERE collection = %s AND field = %s",
             (self._table.number, column),
         ).fetchone()
-        width, measured = known if known is not None else (None, 0)
-        enough = max(self._options.above + 1, _GROWN * measured)
-        count = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} IS NOT NULL LIMIT {}) AS counted")
-        (records,) = connection.execute(
-            count.format(self._table.records, sql.Identifier(column), enough)
-        ).fetchone()
-        return width, records >= enough
+        if known is None:
+            count = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} IS NOT NULL LIMIT {}) AS counted")
+            enough = self._options.above + 1
+            (records,) = connection.execute(
+                count.format(self._table.records, sql.Identifier(column), enough)
+            ).fetchone()
+            return None, records >= enough
+        width, measured = known
+        return width, estimated_records(connection, self._table) >= _GROWN * measured
 
     def _try_to_build(self, field: str | None) -> None:
         """A search goes on without an index if it cannot be built now."""

@@ -38,15 +38,21 @@ class Shares:
         return share
 
 
+def estimated_records(connection: Any, table: Table) -> float:
+    """How many records there were when PostgreSQL last counted; costs nothing."""
+    (records,) = connection.execute(
+        "SELECT reltuples FROM pg_catalog.pg_class WHERE oid = %s::regclass", (table.records.as_string(None),)
+    ).fetchone()
+    return max(float(records), 1.0)
+
+
 def _sampled(connection: Any, table: Table, where: Filter) -> float:
     from psycopg import sql
 
     text, parameters = condition(where)
-    (records,) = connection.execute(
-        "SELECT reltuples FROM pg_catalog.pg_class WHERE oid = %s::regclass", (table.records.as_string(None),)
-    ).fetchone()
+    percent = min(100.0, 100.0 * _SAMPLE / estimated_records(connection, table))
     statement = sql.SQL(
         "SELECT count(*) FILTER (WHERE {}), count(*) FROM {} TABLESAMPLE SYSTEM ({}) REPEATABLE (0)"
-    ).format(sql.SQL(text), table.records, min(100.0, 100.0 * _SAMPLE / max(records, 1)))
+    ).format(sql.SQL(text), table.records, percent)
     matching, seen = connection.execute(statement, parameters).fetchone()
     return matching / seen if seen else 0.0
