@@ -1,6 +1,7 @@
 """Time Dartboard's selection beside its rivals, in one process, on one pool; print ratios, write JSON.
 
     python benchmarks/selection.py [--out FILE] [--rounds N] [--blas-threads N] [--clock wall|cpu]
+        [--parts single many]
 
 Rounds take turns between the systems, and each system's best round counts, so that a busy machine slows
 all of them alike. "published" is the algorithm of arXiv 2407.12101 as its authors run it: at every step
@@ -33,7 +34,6 @@ from threadpoolctl import threadpool_limits
 import dartboard
 from dartboard.selection import accelerate, compiled, select, select_many
 
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 SIGMA = 0.09
 SIZES = ((100, 10), (1000, 10), (1000, 50), (5000, 10))
 
@@ -186,6 +186,27 @@ def many_queries(
     return {"queries": queries, "n": n, "k": k, "same_picks_as_select": same, "ms": times}
 
 
+def say(report: dict[str, Any]) -> None:
+    """The table, and how far each row is from the published algorithm and from the floor."""
+    print(selection_table(report))
+    print()
+    for row in report["single"]:
+        print(f"n={row['n']}, k={row['k']}: same picks as published: {row['same_picks_as_published']}")
+        for ours in ("dartboard", "dartboard, compiled"):
+            faster = row["ms"]["published Dartboard"] / row["ms"][ours]
+            floor = row["ms"][ours] / row["ms"]["floor: sgemm + exp"]
+            print(f"  {ours}: {faster:.1f}× faster than published, {floor:.2f}× the floor")
+    batch = report["many"]
+    shares = ", ".join(
+        f"{name} {took:.0f} ms ({took / batch['ms']['their sgemm']:.2f}×)"
+        for name, took in batch["ms"].items()
+    )
+    print(
+        f"{batch['queries']} queries × {batch['n']} candidates, k={batch['k']} (times their sgemm): {shares}"
+    )
+    print(f"same picks: {batch['same_picks_as_select']}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "selection.json")
@@ -194,46 +215,27 @@ def main() -> None:
         "--blas-threads", type=int, default=1, help="threads of each matrix product (default 1)"
     )
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: for a machine that is busy")
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="the rest stays as it is"
+    )
     options = parser.parse_args()
-    clock = CLOCKS[options.clock]
     machine()  # compile before anything is timed, and load every BLAS that is to be limited
     compiled._machine = None
+    report = json.loads(options.out.read_text()) if set(options.parts) < set(PARTS) else {}
+    report |= {"dartboard": dartboard.__version__, "sigma": SIGMA}
+    report["machine"] = {"python": platform.python_version(), "numpy": np.__version__}
+    report["machine"]["blas_threads"] = options.blas_threads
     with threadpool_limits(options.blas_threads):
-        rows = single_queries(options.rounds, clock)
-        batch = many_queries(options.rounds, clock)
-    made_on = {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "blas_threads": options.blas_threads,
-        "clock": options.clock,
-    }
-    report = {
-        "dartboard": dartboard.__version__,
-        "machine": made_on,
-        "sigma": SIGMA,
-        "single": rows,
-        "many": batch,
-    }
-    print(selection_table(report))
-    print()
-    for row in rows:
-        print(f"n={row['n']}, k={row['k']}: same picks as published: {row['same_picks_as_published']}")
-        for ours in ("dartboard", "dartboard, compiled"):
-            faster = row["ms"]["published Dartboard"] / row["ms"][ours]
-            floor = row["ms"][ours] / row["ms"]["floor: sgemm + exp"]
-            print(f"  {ours}: {faster:.1f}× faster than published, {floor:.2f}× the floor")
-    times = batch["ms"]
-    print(
-        f"{batch['queries']} queries × {batch['n']} candidates, k={batch['k']}: "
-        f"{times['select_many']:.0f} ms, {times['select_many'] / times['their sgemm']:.2f}× their sgemm; "
-        f"with sigma auto {times['select_many, sigma auto']:.0f} ms; "
-        f"compiled {times['select_many, compiled']:.0f} ms; "
-        f"one by one {times['select, one by one']:.0f} ms; "
-        f"same picks: {batch['same_picks_as_select']}"
-    )
+        for part in options.parts:
+            report[part] = PARTS[part](options.rounds, CLOCKS[options.clock])
+            report[f"clock of {part}"] = options.clock
+    say(report)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2) + "\n")
 
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+PARTS = {"single": single_queries, "many": many_queries}
 
 if __name__ == "__main__":
     main()
