@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Triage = Literal["embedding", "pooled", "fde"]
 TRIAGES: tuple[Triage, ...] = ("embedding", "pooled", "fde")
 
-_TOKENS_A_BLOCK = 2048
+_BYTES_A_BLOCK = 512 * 1024
 
 
 class ColbertRetriever(RankingRetriever):
@@ -131,11 +131,10 @@ class ColbertRetriever(RankingRetriever):
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Which passage token each query token matched, with the similarity."""
         record = one_record(collection, chunk_id, blobs=(self.name,))
-        codes, scales = self.codec.decode(self._codes_of(record))
-        similar = (self._asked(Question(query)) @ codes.T) * scales
+        similar = self.codec.decode([self._codes_of(record)]).similarities(self._asked(Question(query)))
         matched = similar.argmax(axis=1)
         asked = self._spelled(query, len(similar), asked=True)
-        there = self._spelled(record.text, len(codes), asked=False)
+        there = self._spelled(record.text, similar.shape[1], asked=False)
         matches = [
             {"query": word, "passage": there[at], "position": int(at), "similarity": float(row[at])}
             for word, at, row in zip(asked, matched, similar, strict=True)
@@ -177,16 +176,16 @@ class ColbertRetriever(RankingRetriever):
 
     def _max_sims(self, asked: Floats, records: Sequence[Record]) -> FloatArray:
         """``(n,)``, in blocks whose codes stay in the cache while they are decoded and multiplied."""
-        found = np.empty(len(records))
-        block: list[tuple[Floats, Floats]] = []
-        height = start = 0
-        for at, record in enumerate(records):
-            block.append(self.codec.decode(self._codes_of(record)))
-            height += len(block[-1][0])
-            if height >= _TOKENS_A_BLOCK or at == len(records) - 1:
-                found[start : at + 1] = max_sim(asked, block)
-                block, height, start = [], 0, at + 1
-        return found
+        found = [np.empty(0)]
+        block: list[bytes] = []
+        for record in records:
+            block.append(self._codes_of(record))
+            if sum(map(len, block)) >= _BYTES_A_BLOCK:
+                found.append(self.codec.decode(block).max_sims(asked))
+                block = []
+        if block:
+            found.append(self.codec.decode(block).max_sims(asked))
+        return np.concatenate(found)
 
     def _spelled(self, text: str, count: int, *, asked: bool) -> list[str]:
         """The tokens as words, where the model can say; their numbers otherwise."""
@@ -196,20 +195,6 @@ class ColbertRetriever(RankingRetriever):
         task = TaskType.RETRIEVAL_QUERY if asked else TaskType.RETRIEVAL_DOCUMENT
         words: list[str] = spell([text], task=task)[0] if spell else []
         return words if len(words) == count else [f"#{number}" for number in range(count)]
-
-
-def max_sim(query: Floats, passages: Sequence[tuple[Floats, Floats]]) -> FloatArray:
-    """``(n,)`` sums over query tokens, ``(t, d)``, of the best similarity in each passage.
-
-    A passage is its tokens, ``(t_i, d)``, and one scale each, ``(t_i,)``.
-    """
-    tokens = np.concatenate([codes for codes, _ in passages])
-    scales = np.concatenate([scales for _, scales in passages])
-    lengths = np.array([len(codes) for codes, _ in passages])
-    similar = (query @ tokens.T) * scales
-    nearest = np.maximum.reduceat(similar, np.cumsum(lengths) - lengths, axis=1)
-    total: FloatArray = nearest.sum(axis=0, dtype=np.float64)
-    return total
 
 
 def _same(tokens: Any, model: Any) -> bool:

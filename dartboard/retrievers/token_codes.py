@@ -12,9 +12,10 @@ A token of d numbers takes ``d · bits / 8 + 2`` bytes.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,27 @@ _HALF_LEVELS: dict[int, tuple[float, ...]] = {
     4: (0.12840, 0.38805, 0.65676, 0.94234, 1.25623, 1.61805, 2.06902, 2.73259),
     2: (0.45278, 1.51042),
 }
+
+
+class Decoded(NamedTuple):
+    """Tokens ``(t, d)`` of several passages, stacked; one scale each, ``(t,)``; how many each passage has."""
+
+    codes: Floats
+    scales: Floats
+    counts: npt.NDArray[np.intp]
+
+    def similarities(self, asked: Floats) -> Floats:
+        """``(q, t)``: a query's tokens with all of these."""
+        found: Floats = asked @ self.codes.T
+        found *= self.scales
+        return found
+
+    def max_sims(self, asked: Floats) -> npt.NDArray[np.float64]:
+        """``(n,)``: for each passage the sum over query tokens of the best similarity."""
+        starts = np.cumsum(self.counts) - self.counts
+        nearest = np.maximum.reduceat(self.similarities(asked), starts, axis=1)
+        total: npt.NDArray[np.float64] = nearest.sum(axis=0, dtype=np.float64)
+        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,20 +87,24 @@ class TokenCodec:
         turned: Floats = query @ rotation(query.shape[1], self.seed).T
         return turned
 
-    def decode(self, data: bytes) -> tuple[Floats, Floats]:
-        """Vectors ``(t, d)`` without their scales, and the scales ``(t,)``, as :meth:`asked` meets them."""
-        count, dimension = self._read_header(data)
-        scales = np.frombuffer(data, "<f2", count, _HEADER.size).astype(np.float32)
-        start = _HEADER.size + 2 * count
+    def decode(self, passages: Sequence[bytes]) -> "Decoded":
+        """The vectors of several passages, as :meth:`asked` meets them."""
+        sizes = [self._read_header(data) for data in passages]
+        if len({dimension for _, dimension in sizes}) > 1:
+            raise StoreFormatError("token codes are of several dimensions: index all passages with one model")
+        counts, dimension = np.array([count for count, _ in sizes]), sizes[0][1]
+        starts = _HEADER.size + 2 * counts
+        scales = b"".join(data[_HEADER.size : start] for data, start in zip(passages, starts, strict=True))
+        packed = b"".join(data[start:] for data, start in zip(passages, starts, strict=True))
         if self.bits == 8:
-            codes = np.frombuffer(data, np.int8, count * dimension, start)
-            return codes.reshape(count, dimension).astype(np.float32), scales
-        packed = np.frombuffer(data, np.uint8, count * dimension * self.bits // 8, start)
-        return _unpacking(self.bits).take(packed, axis=0).reshape(count, dimension), scales
+            codes = np.frombuffer(packed, np.int8).astype(np.float32)
+        else:
+            codes = _unpacking(self.bits).take(np.frombuffer(packed, np.uint8), axis=0)
+        return Decoded(codes.reshape(-1, dimension), np.frombuffer(scales, "<f2").astype(np.float32), counts)
 
     def vectors(self, data: bytes) -> Floats:
         """The vectors in their own space, ``(t, d)``: for looking at, not for searching."""
-        codes, scales = self.decode(data)
+        codes, scales, _ = self.decode([data])
         scaled: Floats = codes * scales[:, None]
         return scaled if self.bits == 8 else scaled @ rotation(scaled.shape[1], self.seed)
 
@@ -111,7 +137,7 @@ class TokenCodec:
             raise StoreFormatError(
                 f"token codes have {bits} bits where {self.bits} are expected: index again, or use these"
             )
-        if len(data) != _HEADER.size + count * self.bytes_per_token(dimension):
+        if not count or len(data) != _HEADER.size + count * self.bytes_per_token(dimension):
             raise StoreFormatError("token codes have the wrong length: index the passage again")
         return count, dimension
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, StoreFormatError
-from dartboard.retrievers.colbert import max_sim
-from dartboard.retrievers.token_codes import TokenCodec, rotation
+from dartboard.retrievers.token_codes import Decoded, TokenCodec, rotation
 
 LOSS = {8: 0.008, 4: 0.11, 2: 0.36}
 """Length of what is lost of a unit vector, at most on average; the theory says 0.098 and 0.343."""
@@ -33,10 +32,9 @@ def test_sizes_and_losses(bits, dim):
 def test_products_with_codes_are_those_with_their_vectors(bits):
     codec, query = TokenCodec(bits=bits, seed=3), unit(7, 64, seed=1)
     data = codec.encode(unit(20, 64))
-    codes, scales = codec.decode(data)
-    np.testing.assert_allclose(
-        codec.asked(query) @ codes.T * scales, query @ codec.vectors(data).T, atol=1e-5
-    )
+    found = codec.decode([data, data]).similarities(codec.asked(query))
+    expected = query @ codec.vectors(data).T
+    np.testing.assert_allclose(found, np.concatenate([expected, expected], axis=1), atol=1e-5)
 
 
 def test_one_direction_alone_survives_few_bits():
@@ -58,7 +56,7 @@ def test_max_sim_is_the_naive_loop(asked, lengths, seed):
     query = unit(asked, 8, seed)
     passages = [unit(length, 8, seed + 1 + at) for at, length in enumerate(lengths)]
     scales = [np.linspace(0.5, 1.5, length).astype(np.float32) for length in lengths]
-    found = max_sim(query, list(zip(passages, scales, strict=True)))
+    found = Decoded(np.concatenate(passages), np.concatenate(scales), np.array(lengths)).max_sims(query)
     for passage, own, score in zip(passages, scales, found, strict=True):
         naive = 0.0
         for word in query:
@@ -73,11 +71,13 @@ def test_what_is_no_code():
     codec, data = TokenCodec(bits=4), TokenCodec(bits=4).encode(unit(3, 16))
     for broken in (b"", b"dtok", data[:-1], data + b"x"):
         with pytest.raises(StoreFormatError, match="index the passage again"):
-            codec.decode(broken)
+            codec.decode([data, broken])
     with pytest.raises(StoreFormatError, match="no token codes"):
-        codec.decode(b"what" + data[4:])
+        codec.decode([b"what" + data[4:]])
     with pytest.raises(StoreFormatError, match="have 4 bits where 8 are expected"):
-        TokenCodec(bits=8).decode(data)
+        TokenCodec(bits=8).decode([data])
+    with pytest.raises(StoreFormatError, match="several dimensions"):
+        codec.decode([data, codec.encode(unit(3, 32))])
     with pytest.raises(ConfigError, match="8, 4 or 2"):
         TokenCodec(bits=3)
     with pytest.raises(ConfigError, match="fills bytes"):
