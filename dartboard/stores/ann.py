@@ -8,8 +8,8 @@ Approximate: each pair of numbers is kept as one of 16 points, 2 bits a number, 
 scanned with tables that fit into registers (product quantisation, FAISS' fast scan; André, Kermarrec and
 Le Scouarnec, 2015); a few times k rows that score best are scored again from the vectors themselves.
 Nothing depends on where a query lies, so questions that are unlike all passages are answered as well as
-others, and that is where graphs and groups lose. Large collections are grouped around centroids in
-addition (IVF), and only the groups nearest to the query are scanned. How many rows to score again, and how
+others, and that is where graphs and groups lose. Only very large collections are grouped around centroids
+in addition (IVF), and the groups nearest to the query are scanned. How many rows to score again, and how
 many groups to scan, for the recall wanted, is measured on the vectors at hand when the index is built.
 
 FAISS parses its files without suspicion: bytes given to :meth:`ApproximateIndex.from_bytes` must be the
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float32]
 
 RECALL = 0.995
 """Wanted of the 100 nearest, on trial queries: a little more than the promised .99."""
-GROUPS_FROM = 200_000
+GROUPS_FROM = 2_000_000
 """Smaller indexes are scanned whole."""
 _MANY_THREADS_FROM = 50_000
 _BLOCK = 8192

@@ -212,10 +212,10 @@ class EmbeddedCollection:
             write_snapshot(path, self.name, manifest, read_batches(connection, self.key, None, 1000))
 
     def stats(self) -> CollectionStats:
-        """Records, bytes of the records and of what is derived, and the state of the indexes."""
+        """Records, bytes on disk with what is derived, and the state of the indexes."""
         with self._connections.reading() as connection:
             revision = revision_of(connection, self.key, self.name)
-            own = bytes_of_records(connection, self.key)
+            own = bytes_of_records(connection, self._connections.path, revision.records)
             derived = self._derived.bytes_of(connection, self.key)
             files = {
                 kind: "fresh" if stored == revision.number else f"{revision.number - stored} writes behind"
@@ -296,18 +296,9 @@ class EmbeddedCollection:
         return {row: known[row] for row in rows}
 
 
-def bytes_of_records(connection: sqlite3.Connection, collection: int) -> int:
-    """What the collection's records take in the file, about: texts, vectors, metadata, fields."""
-    (total,) = connection.execute(
-        "SELECT coalesce(sum(length(CAST(id AS BLOB)) + length(CAST(metadata AS BLOB)) + length(embedding) "
-        "+ length(CAST(text AS BLOB))), 0) FROM records JOIN contents USING (row) WHERE collection = ?",
-        (collection,),
-    ).fetchone()
-    for table, size in (("vectors", "data"), ("sparse", "terms) + length(weights"), ("blobs", "data")):
-        (more,) = connection.execute(
-            f"SELECT coalesce(sum(length({size})), 0) FROM records JOIN {table} USING (row) "  # noqa: S608
-            "WHERE collection = ?",
-            (collection,),
-        ).fetchone()
-        total += more
-    return int(total)
+def bytes_of_records(connection: sqlite3.Connection, path: Path, records: int) -> int:
+    """The collection's part of the file: by its number of records, since pages are shared."""
+    (total,) = connection.execute("SELECT sum(records) FROM collections").fetchone()
+    log = path.with_name(f"{path.name}-wal")
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    return size * records // total if total else 0

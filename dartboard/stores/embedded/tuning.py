@@ -20,7 +20,7 @@ class Tuning:
     """How much of an index may be newer or deleted before it is built anew."""
     tail_least: int = 1000
     """Fewer than so many changes are never worth building anew."""
-    compare_up_to: int = 10_000
+    compare_up_to: int = 2000
     """With a filter that leaves no more than so many, these are compared one by one."""
     words_up_to: int = 200_000
     """Up to so many, closing the store leaves a lexical index even if nobody searched for words."""

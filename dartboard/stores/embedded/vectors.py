@@ -5,7 +5,9 @@ whole; rows deleted or replaced since are masked. So answers are those of the st
 and building anew waits until the changes are a good part of the whole.
 """
 
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_file import FileRows, MemoryRows, PackedIds
 from dartboard.types import FloatArray, IntArray
 
+_FILTERS_KEPT = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorState:
@@ -39,6 +43,7 @@ class VectorState:
     tail: Floats
     ids: PackedIds | None = None
     """Of the main part, where they are at hand."""
+    places: "Places" = field(default_factory=lambda: Places())
     kept: bool = False
     """Whether the main part lies in derived files that the store vouches for."""
 
@@ -84,6 +89,7 @@ class VectorState:
             vectors=MemoryRows(np.concatenate([main, self.tail])),
             index=None,
             alive=None,
+            places=Places(),
             tail_rows=self.tail_rows[:0],
             tail=self.tail[:0],
             ids=None,
@@ -120,7 +126,7 @@ class VectorState:
     ) -> IntArray:
         if not self.rows.size:
             return np.zeros(0, np.intp)
-        places = None if allowed is None else positions_of(self.rows, allowed)
+        places = None if allowed is None else self.places.of(self.rows, allowed)
         if places is None and self.alive is not None:
             places = np.flatnonzero(self.alive)
         few = allowed is not None and places is not None and places.size <= tuning.compare_up_to
@@ -162,10 +168,35 @@ class VectorState:
         return places[near_the_best(self.tail[places] @ query, k, slack)]
 
 
+class Places:
+    """Where the rows of the last few filters stand in the main part, which never changes."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[int, tuple[Rows, IntArray]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, rows: Rows, wanted: Rows) -> IntArray:
+        """The positions of the rows wanted; the same array of rows is looked up once."""
+        with self._lock:
+            if id(wanted) in self._found:
+                return self._found[id(wanted)][1]
+        places = positions_of(rows, wanted)
+        with self._lock:
+            self._found[id(wanted)] = wanted, places  # kept alive, so its id stays its own
+            while len(self._found) > _FILTERS_KEPT:
+                self._found.popitem(last=False)
+        return places
+
+
 def positions_of(rows: Rows, wanted: Rows) -> IntArray:
     """Where the wanted rows stand among rising rows; those that are not there are left out."""
     if not rows.size or not wanted.size:
         return np.zeros(0, np.intp)
+    first, last = rows[0], rows[-1]
+    if wanted.size > rows.size // 50 and last - first < 8 * rows.size:  # marking is faster than looking up
+        marks = np.zeros(last - first + 1, bool)
+        marks[wanted[(wanted >= first) & (wanted <= last)] - first] = True
+        return np.flatnonzero(marks[rows - first])
     at = np.minimum(np.searchsorted(rows, wanted), rows.size - 1)
     found: IntArray = at[rows[at] == wanted]
     return found
