@@ -67,7 +67,9 @@ def dartboard(
     \b
     Start here:
       dartboard demo              see the difference on a small corpus (no set-up)
-      dartboard demo --help       what it shows, and what to try
+      dartboard index docs/       index your own documents …
+      dartboard search "…"        … and ask them
+      dartboard doctor            check that everything works
 
     \b
     In Python, with vectors from any model:
