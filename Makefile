@@ -1,13 +1,14 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test
 # make bench  time selection beside its rivals
-# make bench-quality  measure it on the data sets in DARTBOARD_DATA
+# make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
+# make bench-decisions  measure what docs/decisions.md decides
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint bench bench-quality clean help
+.PHONY: demo test lint bench bench-quality bench-decisions clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +31,10 @@ bench: $(VENV)/.installed-dev
 
 bench-quality: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/tables.py
+
+bench-decisions: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.decisions
 	$(BIN)/python benchmarks/tables.py
 
 clean:

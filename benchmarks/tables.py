@@ -1,14 +1,23 @@
-"""Turn the benchmarks' JSON into the tables of the documentation.
+"""Turn the benchmarks' JSON into the tables, pages and pictures of the documentation.
 
-python benchmarks/tables.py         # writes them into README.md
+python benchmarks/tables.py         # writes README.md, docs/decisions.md, docs/benchmarks/, docs/images/
 """
 
+import hashlib
 import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
+
+from benchmarks import decision_tables, quality_pages, quality_tables  # noqa: E402
+
 RESULTS = ROOT / "benchmarks" / "results"
+
+PICTURE = "![Share of recall that each system keeps as a corpus repeats itself](docs/images/redundancy.svg)"
 
 
 def selection_table(report: dict[str, Any]) -> str:
@@ -36,57 +45,56 @@ def with_section(text: str, name: str, content: str) -> str:
     return f"{before}<!-- {name}:begin -->\n{content}\n<!-- {name}:end -->{after}"
 
 
+def results(name: str) -> Any:
+    """A benchmark's results."""
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
 def fresh_readme() -> str:
     """The README with its tables made anew."""
-    selection, quality = (
-        json.loads((RESULTS / f"{name}.json").read_text()) for name in ("selection", "quality")
-    )
-    text = with_section((ROOT / "README.md").read_text(), "selection", selection_table(selection))
-    return with_section(text, "quality", quality_table(quality))
+    quality = results("quality")
+    sections = {
+        "selection": selection_table(results("selection")),
+        "redundancy": f"{PICTURE}\n\n{quality_tables.caption(quality)}",
+        "quality": quality_tables.share_table(quality),
+        "losses": "\n".join(f"  {line}" for line in quality_pages.losses(quality)),
+    }
+    text = (ROOT / "README.md").read_text()
+    for name, content in sections.items():
+        text = with_section(text, name, content)
+    return text
 
 
-def quality_page(found: dict[str, Any]) -> str:
-    """docs/benchmarks/quality.md: what every system keeps of clean nearest neighbours, set by set."""
-    lines = [
-        "# Quality on real data",
-        "",
-        "Made by `make bench-quality`; the model is the default one. Each cell is the recall of the required",
-        "passages at 5 / at 10 picks from the nearest 100, any copy of a passage counting. An asterisk is a",
-        "significant difference from Dartboard (permutation test over queries, Holm over systems, 5 %).",
-        "*Share* is recall as a share of what nearest neighbours reach on the clean set: its mean and",
-        "its worst value over all columns.",
-    ]
-    for name, by_condition in found.items():
-        first = next(iter(by_condition.values()))
-        lines += ["", f"## {name}: {first['queries']} queries, {first['chunks']:,} passages", ""]
-        lines += ["| | " + " | ".join(by_condition) + " |", "|---" * (len(by_condition) + 1) + "|"]
-        for system in first["systems"]:
-            cells = [
-                " / ".join(_recall(score) for score in result["systems"][system].values())
-                for result in by_condition.values()
-            ]
-            lines.append(f"| {system} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", "## All together", "", quality_table(found)]) + "\n"
+def fresh_decisions() -> str:
+    """docs/decisions.md with its tables made anew."""
+    text = (ROOT / "docs" / "decisions.md").read_text()
+    for name, content in decision_tables.sections(results("decisions")).items():
+        text = with_section(text, name, content)
+    return text
 
 
-def quality_table(found: dict[str, Any]) -> str:
-    """Markdown: what every system keeps of clean nearest neighbours, over all sets, conditions and depths."""
-    shares: dict[str, list[float]] = {}
-    for by_condition in found.values():
-        clean = by_condition["clean"]["systems"]["cosine"]
-        for result in by_condition.values():
-            for system, by_depth in result["systems"].items():
-                shares.setdefault(system, []).extend(
-                    score["mean"] / clean[depth]["mean"] for depth, score in by_depth.items()
-                )
-    lines = ["| | share, mean | share, worst |", "|---|---|---|"]
-    for system, values in shares.items():
-        lines.append(f"| {system} | {sum(values) / len(values):.3f} | {min(values):.3f} |")
-    return "\n".join(lines)
+def documents() -> Mapping[Path, str]:
+    """The documents that are text, as they should be."""
+    return {
+        ROOT / "README.md": fresh_readme(),
+        ROOT / "docs" / "decisions.md": fresh_decisions(),
+        ROOT / "docs" / "benchmarks" / "quality.md": quality_pages.markdown_page(results("quality")),
+    }
 
 
-def _recall(score: dict[str, float]) -> str:
-    return f"{score['mean']:.3f}" + ("*" if score.get("p_against_dartboard", 1.0) < 0.05 else "")
+def pictures() -> Mapping[Path, str]:
+    """The documents with pictures; versions of the plotting library may draw them a little differently."""
+    found, made_from = results("quality"), stamp("quality")
+    return {
+        ROOT / "docs" / "benchmarks" / "quality.html": quality_pages.html_page(found) + made_from,
+        ROOT / "docs" / "images" / "redundancy.svg": quality_pages.readme_picture(found) + made_from,
+    }
+
+
+def stamp(name: str) -> str:
+    """The last line of a document with pictures: which results it was made from."""
+    digest = hashlib.sha256((RESULTS / f"{name}.json").read_bytes()).hexdigest()
+    return f"<!-- made from {name}.json, sha256 {digest} -->\n"
 
 
 def _three(value: float) -> str:
@@ -95,6 +103,6 @@ def _three(value: float) -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "README.md").write_text(fresh_readme())
-    page = ROOT / "docs" / "benchmarks" / "quality.md"
-    page.write_text(quality_page(json.loads((RESULTS / "quality.json").read_text())))
+    for path, content in {**documents(), **pictures()}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)

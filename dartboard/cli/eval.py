@@ -166,7 +166,7 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
         table.add_column("", no_wrap=True)
         quality = record["measures"][record["headline"]["quality"]]
         for title in (quality, "95 % interval", f"against {record['reference']}", "win/tie/loss"):
-            table.add_column(title, justify="right")
+            table.add_column(title, justify="right", no_wrap=title == "95 % interval")
         for row in rows(record):
             ours = row.verdict == "reference"
             against = "" if ours else f"{signed(row.difference)} {row.said}"

@@ -1,0 +1,88 @@
+"""Tables, pages and pictures of the documentation are those of the benchmarks' results."""
+
+import json
+import re
+
+import pytest
+
+from benchmarks import quality_pages, quality_tables, tables
+from benchmarks.quality import CONDITIONS, SYSTEMS
+
+ADVICE = "run: python benchmarks/tables.py"
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/decisions.md", "docs/benchmarks/quality.md"])
+def test_tables_are_those_of_the_results(path):
+    assert (tables.ROOT / path).read_text() == tables.documents()[tables.ROOT / path], ADVICE
+
+
+@pytest.mark.parametrize("path", ["docs/benchmarks/quality.html", "docs/images/redundancy.svg"])
+def test_pictures_were_made_from_the_results(path):
+    assert (tables.ROOT / path).read_text().endswith(tables.stamp("quality")), ADVICE
+
+
+def test_every_system_stands_in_every_cell_with_an_interval():
+    for by_condition in tables.results("quality").values():
+        assert set(by_condition) <= set(CONDITIONS) and "clean" in by_condition
+        for cell in by_condition.values():
+            assert list(cell["systems"]) == SYSTEMS
+            for scores in cell["systems"].values():
+                for depth in quality_tables.DEPTHS:
+                    assert scores[depth]["low"] <= scores[depth]["mean"] <= scores[depth]["high"]
+
+
+def test_results_of_one_run_were_made_by_one_code():
+    """A cell that was kept from before a change of the rule would spoil the comparison."""
+    made = {
+        json.dumps(cell["made_with"])
+        for by_condition in tables.results("quality").values()
+        for cell in by_condition.values()
+    }
+    assert len(made) == 1, "run: make bench-quality"
+
+
+def test_scifact_is_as_published():
+    """nDCG@10 of the default model; .645 is published for the original weights."""
+    measured = tables.results("late_interaction")
+    assert abs(measured["rows"]["dense"]["ndcg@10"] - 0.645) <= 0.005
+
+
+def test_the_page_stands_alone():
+    page = (tables.ROOT / "docs" / "benchmarks" / "quality.html").read_text()
+    assert "<svg" in page and "<script" not in page
+    assert not re.search(r"(?:src|href)=['\"](?!#)", page)
+    picture = (tables.ROOT / "docs" / "images" / "redundancy.svg").read_text()
+    assert picture.startswith("<svg") and "currentColor" not in picture and "var(" not in picture
+
+
+def cell(ours, theirs, p, share):
+    def scores(mean, more):
+        return {"mean": mean, "low": mean - 0.1, "high": mean + 0.1} | more
+
+    compared = {"difference": theirs - ours, "p": p}
+    nearest = {k: scores(theirs, compared) for k in quality_tables.DEPTHS}
+    picked = {k: scores(ours, {}) for k in quality_tables.DEPTHS}
+    mean = {"low": 0.0, "high": 2.0, "sd": 0.03}
+    return {
+        "queries": 3,
+        "chunks": 9,
+        "systems": {
+            "cosine": nearest | {"share": mean | {"mean": 1.0}},
+            "dartboard": picked | {"share": mean | {"mean": share}},
+        },
+    }
+
+
+def test_shares_and_verdicts_by_hand():
+    found = {
+        "one": {"clean": cell(0.5, 0.6, 0.01, 0.8)},
+        "two": {"clean": cell(0.4, 0.2, 0.01, 0.9), "text edits": cell(0.3, 0.4, 0.2, 1.1)},
+    }
+    both = quality_tables.shares(found, "dartboard", "clean")
+    assert both["mean"] == pytest.approx(0.85) and both["sets"] == 2
+    assert both["high"] - both["mean"] == pytest.approx(1.96 * (2 * 0.03**2) ** 0.5 / 2)
+    assert quality_tables.worst(found, "dartboard") == pytest.approx(0.5 / 0.6)
+    assert quality_tables.tally(found) == {"cosine": (2, 2, 2)}
+    assert quality_pages.losses(found)[0] == ("- one, clean, recall@5: cosine (.600 against .500, p = 0.010)")
+    assert quality_tables.missing(found) == ["one with text edits"]
+    assert "costs 15.0% of recall" in quality_tables.caption(found)
