@@ -75,7 +75,7 @@ class Record:
     @property
     def chunk(self) -> Chunk:
         """The record as the rest of dartboard knows it."""
-        return Chunk(self.id, self.text, self.embedding, self.metadata)
+        return Chunk.trusted(self.id, self.text, self.embedding, self.metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
