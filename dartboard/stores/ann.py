@@ -4,9 +4,9 @@ Exact: one product over all rows in float32 finds the rows that may be among the
 scored again in float64. The margin between the two is what rounding can do, ``2 · d · 2⁻²⁴ · |q| · max |x|``,
 so the k best are the k best, and equal vectors have equal scores wherever they stand.
 
-Approximate: each pair of numbers is kept as one of 16 points, 2 bits a number, and all of these codes are
-scanned with tables that fit into registers (product quantisation, FAISS' fast scan; André, Kermarrec and
-Le Scouarnec, 2015); a few times k rows that score best are scored again from the vectors themselves.
+Approximate: each pair of numbers (in large collections, each four) is kept as one of 16 points, and all of
+these codes are scanned with tables that fit into registers (product quantisation, FAISS' fast scan; André,
+Kermarrec and Le Scouarnec, 2015); a few times k rows that score best are scored again from the vectors.
 Nothing depends on where a query lies, so questions that are unlike all passages are answered as well as
 others, and that is where graphs and groups lose. Only very large collections are grouped around centroids
 in addition (IVF), and the groups nearest to the query are scanned. How many rows to score again, and how
@@ -34,6 +34,8 @@ Floats = npt.NDArray[np.float32]
 
 RECALL = 0.995
 """Wanted of the 100 nearest, on trial queries: a little more than the promised .99."""
+LARGE_FROM = 300_000
+"""From here on four numbers share a code instead of two: half as much to scan, more to score again."""
 GROUPS_FROM = 2_000_000
 """Smaller indexes are scanned whole."""
 _MANY_THREADS_FROM = 50_000
@@ -46,8 +48,8 @@ _TRIAL_K = 100
 _SPARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """How many times k rows may be scored again."""
 _LEAST_RESCORED = 100
-_UNLIKELY_MAY_LOSE = 2.0
-"""How much more may be lost for queries unlike anything in the collection."""
+_UNLIKELY_MAY_LOSE = (8.0, 40.0)
+"""How many times more may be lost for queries unlike anything in the collection; in large collections."""
 
 
 class Rows(Protocol):
@@ -114,14 +116,20 @@ class ApproximateIndex:
 
     @classmethod
     def build(
-        cls, rows: Rows, *, recall: float = RECALL, groups_from: int = GROUPS_FROM, seed: int = 0
+        cls,
+        rows: Rows,
+        *,
+        recall: float = RECALL,
+        large_from: int = LARGE_FROM,
+        groups_from: int = GROUPS_FROM,
+        seed: int = 0,
     ) -> "ApproximateIndex":
         """Train on a sample, add block by block, and find out what a search must look at."""
         chance = np.random.default_rng(seed)
         with _threads(_faiss(), 1 if rows.shape[0] < _MANY_THREADS_FROM else None):
-            index = _trained(rows, groups_from, chance)
+            index = _trained(rows, large_from, groups_from, chance)
             for block in rows.blocks(_BLOCK):
-                index.add(_even(block))
+                index.add(_padded(block, index.d))
         return _adjusted(cls(index, int(index.nlist), _SPARES[-1], 0.0), rows, recall, chance)
 
     def __len__(self) -> int:
@@ -146,7 +154,9 @@ class ApproximateIndex:
             given["sel"] = faiss.IDSelectorBitmap(allowed.size, faiss.swig_ptr(bits))
         wanted = min(len(self), max(self.spare * k, _LEAST_RESCORED))
         with _threads(faiss, 1):
-            _, found = self.index.search(_even(queries), wanted, params=faiss.SearchParametersIVF(**given))
+            _, found = self.index.search(
+                _padded(queries, self.index.d), wanted, params=faiss.SearchParametersIVF(**given)
+            )
         positions: IntArray = found.astype(np.intp)
         return positions
 
@@ -158,6 +168,7 @@ class ApproximateIndex:
         """What the index is, for statistics."""
         return {
             "kind": "pq4 fast scan",
+            "bytes_a_vector": int(self.index.code_size),
             "groups": int(self.index.nlist),
             "scanned_groups": self.probes,
             "rescored": f"{self.spare} k",
@@ -179,18 +190,20 @@ class ApproximateIndex:
         return cls(index, int(probes), int(spare), float(recall))
 
 
-def _trained(rows: Rows, groups_from: int, chance: np.random.Generator) -> Any:
+def _trained(rows: Rows, large_from: int, groups_from: int, chance: np.random.Generator) -> Any:
     """An empty index that knows the points of its codes, and its centroids."""
     faiss = _faiss()
     count, dimension = rows.shape
     groups = int(math.sqrt(count)) if count >= groups_from else 1
-    pairs = (dimension + 1) // 2
-    index = faiss.index_factory(2 * pairs, f"IVF{groups},PQ{pairs}x4fs", faiss.METRIC_INNER_PRODUCT)
+    together = 2 if count < large_from else 4
+    codes = -(-dimension // together)
+    index = faiss.index_factory(codes * together, f"IVF{groups},PQ{codes}x4fs", faiss.METRIC_INNER_PRODUCT)
     index.cp.niter = 10
     index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # few points need no warning
     needed = max(_TRAINING_POINTS, groups * _TRAINING_POINTS_A_GROUP)
     sample = np.sort(chance.choice(count, min(count, needed), replace=False))
-    index.train(_even(rows.take(np.resize(sample, max(sample.size, _POINTS)))))
+    sample = np.resize(sample, max(sample.size, _POINTS))
+    index.train(_padded(rows.take(sample), index.d))
     return index
 
 
@@ -208,7 +221,7 @@ def _adjusted(
     def tried(index: ApproximateIndex) -> tuple[ApproximateIndex, float]:
         """The index with its recall, and how much of what may be lost was lost."""
         reached = [_recall(index, *pair, k) for pair in zip((likely, unlikely), truth, strict=True)]
-        lost = max(1 - reached[0], (1 - reached[1]) / _UNLIKELY_MAY_LOSE)
+        lost = max(1 - reached[0], (1 - reached[1]) / _UNLIKELY_MAY_LOSE[len(index) >= LARGE_FROM])
         return replace(index, recall=reached[0]), lost / (1 - wanted)
 
     for spare in _SPARES:
@@ -266,10 +279,10 @@ def _threads(faiss: Any, count: int | None) -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-def _even(vectors: FloatArray) -> Floats:
-    """Rows of an even length: a zero at the end changes no inner product."""
-    if vectors.shape[1] % 2:
-        vectors = np.pad(vectors, ((0, 0), (0, 1)))
+def _padded(vectors: FloatArray, dimension: int) -> Floats:
+    """Rows of the index's length: zeros at the end change no inner product."""
+    if vectors.shape[1] < dimension:
+        vectors = np.pad(vectors, ((0, 0), (0, dimension - vectors.shape[1])))
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 

@@ -65,10 +65,10 @@ def test_unit_rows_at_the_edges_of_float32():
 
 
 @pytest.mark.parametrize("dimension", [24, 33])
-@pytest.mark.parametrize("groups_from", [10**9, 100])
-def test_recall(dimension, groups_from):
+@pytest.mark.parametrize("sizes", [{}, {"groups_from": 100}, {"large_from": 100}], ids=str)
+def test_recall(dimension, sizes):
     matrix = clustered(6000, dimension)
-    index = ApproximateIndex.build(MemoryRows(matrix), groups_from=groups_from)
+    index = ApproximateIndex.build(MemoryRows(matrix), **sizes)
     assert len(index) == 6000 and index.recall >= 0.99
     queries = unit_rows(clustered(40, dimension, seed=1) + 0.5 * clustered(40, dimension, seed=2))
     shares = [len(found_by(index, matrix, q, 100) & best(matrix, q, 100)) / 100 for q in queries]

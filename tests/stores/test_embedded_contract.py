@@ -5,7 +5,7 @@ import pytest
 from dartboard.stores.embedded import EmbeddedStore, Tuning
 from dartboard.testing.stores import StoreContract
 
-EAGER = Tuning(files_from=0, approximate_from=1000, tail_least=10, compare_up_to=50, recall=0.999)
+EAGER = Tuning(files_from=0, approximate_from=1000, tail_least=10, compare_up_to=50, recall=0.9995)
 """Everything that large collections do, for small ones; asked for more, since these queries are noise."""
 
 

@@ -245,12 +245,14 @@ def stream_sparse(
 
 def _matrix(packed: list[bytes]) -> FloatArray:
     """Vectors one below the other; those of a damaged file are refused."""
-    joined = np.frombuffer(b"".join(packed), "<f4")
-    if not packed or joined.size % len(packed) or not np.isfinite(joined).all():
-        if packed:
-            raise StoreFormatError("a stored vector is damaged: restore the file from a snapshot or a backup")
-        return joined.reshape(0, 0)
-    return joined.reshape(len(packed), -1).astype(np.float32)
+    lengths = set(map(len, packed))
+    if not lengths:
+        return np.zeros((0, 0), np.float32)
+    if len(lengths) == 1 and lengths.pop() % 4 == 0:
+        joined = np.frombuffer(b"".join(packed), "<f4").astype(np.float32)
+        if np.isfinite(joined).all():
+            return joined.reshape(len(packed), -1)
+    raise StoreFormatError("a stored vector is damaged: restore the file from a snapshot or a backup")
 
 
 def _trusted(
