@@ -1,6 +1,6 @@
 """How well does each retriever find what is relevant, alone and with Dartboard on top? BEIR SciFact.
 
-    python benchmarks/retrieval_quality.py [--parts retrievers codes triage]
+    python benchmarks/retrieval_quality.py [--parts retrievers copies rules codes triage]
 
 Reads ``$DARTBOARD_DATA/scifact`` (default ``../shared/data``) and writes
 ``benchmarks/results/retrieval_quality.json``. A fitted α is judged on queries that did not help to fit it:
@@ -15,11 +15,13 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dartboard.datasets.redundancy import near_vectors
 from dartboard.embeddings import CachedModel, TaskType, default_model
 from dartboard.embeddings.cache import default_cache_path
 from dartboard.retrievers import (
@@ -35,6 +37,7 @@ from dartboard.retrievers import (
 )
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.fitting import measure_of
+from dartboard.retrievers.hybrid import ALPHA, Table
 from dartboard.retrievers.ranking import Ranking, RankingRetriever
 from dartboard.retrievers.token_codes import TokenCodec
 from dartboard.selection import Limits
@@ -82,15 +85,17 @@ class KeptTokens:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--parts", nargs="+", default=["retrievers", "codes", "triage"])
+    parts = {"retrievers": retrievers, "copies": copies, "rules": rules, "codes": codes, "triage": triage}
+    parser.add_argument("--parts", nargs="+", default=list(parts), choices=list(parts))
     options = parser.parse_args()
     folder = Path(os.environ.get("DARTBOARD_DATA", "../shared/data")) / "scifact"
     if not folder.is_dir():
         sys.exit(f"{folder} is missing: set DARTBOARD_DATA to a folder that holds BEIR's scifact")
     data = Data(folder)
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for part in options.parts:
-        found[part] = {"retrievers": retrievers, "codes": codes, "triage": triage}[part](data)
+        made = parts[part](data)
+        found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        found[part] = made
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
@@ -105,12 +110,15 @@ class Data:
         self.qrels = read_qrels(folder / "qrels" / "test.tsv")
         self.queries = {id: texts[id] for id in self.qrels}
         self.model = CachedModel(default_model())
-        self.tokens = KeptTokens(list(self.corpus.values()))
         vectors = self.model.encode_documents(list(self.corpus.values()))
         self.model.encode_queries(list(self.queries.values()))  # into the cache, in batches
         self.records = [
             Record(id, text, vector) for (id, text), vector in zip(self.corpus.items(), vectors, strict=True)
         ]
+
+    @cached_property
+    def tokens(self) -> KeptTokens:
+        return KeptTokens(list(self.corpus.values()))
 
     def collection(self, retriever: RankingRetriever) -> MemoryCollection:
         need = retriever.fields()
@@ -155,7 +163,7 @@ class Fitted:
 
 def retrievers(data: Data) -> dict[str, Any]:
     dense, words = DenseRetriever(data.model), BM25Retriever(data.model)
-    colbert = RememberedColbert(data.tokens, model=data.model, bits=8)
+    colbert = RememberedColbert(data.tokens, model=data.model)
     collection = data.collection(colbert)
     fits = {
         label: fit_alpha(members, collection, data.queries, data.qrels)
@@ -210,6 +218,76 @@ def retrievers(data: Data) -> dict[str, Any]:
             for left, right in compared
         },
     }
+
+
+def copies(data: Data, count: int = 5, cosine: float = 0.97) -> dict[str, Any]:
+    """The same with near-copies of every passage: its text, and vectors at this cosine; any copy counts."""
+    own = np.stack([record.embedding for record in data.records])
+    records = list(data.records)
+    for number in range(count):
+        noisy = near_vectors(own, cosine, np.random.default_rng(number))
+        records += [
+            Record(f"{record.id}#{number}", record.text, vector)
+            for record, vector in zip(data.records, noisy, strict=True)
+        ]
+    dense, words = DenseRetriever(data.model), BM25Retriever(data.model)
+    collection = MemoryStore().create("copies", data_collection(data).manifest)
+    collection.upsert(records)
+    rows = {}
+    for system in (dense, words, HybridRetriever([dense, words])):
+        found = {name: system.retrieve(collection, text, POOL) for name, text in data.queries.items()}
+        plain = {name: [one.chunk.id for one in candidates.found[:CUT]] for name, candidates in found.items()}
+        runs = {"alone": plain} | {how: dartboard(found, how) for how in RELEVANCES}
+        rows[system.name] = {
+            how: round(float(np.mean([distinct_recall(run[name], data.qrels[name]) for name in run])), 4)
+            for how, run in runs.items()
+        }
+        print(system.name, json.dumps(rows[system.name]), flush=True)
+    return {"copies": count, "cosine": cosine, "measure": "recall@10, any copy", "rows": rows}
+
+
+def distinct_recall(ranked: list[str], grades: dict[str, float]) -> float:
+    return len({id.partition("#")[0] for id in ranked} & set(grades)) / len(grades)
+
+
+def rules(data: Data) -> dict[str, Any]:
+    """Hybrid at α = .7 by other rules: what a missing BM25 score is, what scores are normalised over."""
+    hybrid = HybridRetriever([DenseRetriever(data.model), BM25Retriever()])
+    collection = data_collection(data)
+    tables = {name: hybrid.table(collection, Question(text), POOL) for name, text in data.queries.items()}
+    everything = {
+        name: {hit.id: hit.score for hit in collection.search_text(text, len(data.corpus))}
+        for name, text in data.queries.items()
+    }
+    rows = {}
+    for how in ("minmax", "zscore"):
+        for missing in ("the last hit's", "0", "worked out"):
+            for over in ("all candidates", "the member's own"):
+                run = {
+                    name: by_rule(table, everything[name], how, missing, over)
+                    for name, table in tables.items()
+                }
+                rows[f"{how}, missing score {missing}, over {over}"] = means(judged(run, data.qrels))
+    return {"alpha": ALPHA, "rows": rows}
+
+
+def by_rule(table: Table, known: dict[str, float], how: str, missing: str, over: str) -> list[str]:
+    ids = [chunk.id for chunk in table.chunks]
+    found = [{hit.id for hit in ranking.hits} for ranking in table.rankings]
+    stand_in = {
+        "the last hit's": lambda at, id: table.scores[1][at],
+        "0": lambda at, id: 0.0,
+        "worked out": lambda at, id: known.get(id, 0.0),
+    }[missing]
+    words = [table.scores[1][at] if id in found[1] else stand_in(at, id) for at, id in enumerate(ids)]
+    total = np.zeros(len(ids))
+    for scores, own, weight in ((table.scores[0], found[0], ALPHA), (np.array(words), found[1], 1 - ALPHA)):
+        base = scores if over == "all candidates" else scores[[id in own for id in ids]]
+        if not base.size:
+            continue
+        centre, spread = (base.min(), np.ptp(base)) if how == "minmax" else (base.mean(), base.std())
+        total += weight * (scores - centre) / (spread or 1.0)
+    return [ids[at] for at in np.argsort(-total, kind="stable")]
 
 
 def codes(data: Data) -> dict[str, Any]:

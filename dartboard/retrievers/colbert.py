@@ -51,7 +51,7 @@ class ColbertRetriever(RankingRetriever):
         model: "EmbeddingModel | None" = None,
         triage: Triage | None = None,
         triage_k: int = 200,
-        bits: Bits = 8,
+        bits: Bits = 4,
         encoding: FixedDimensional | None = None,
         seed: int = 0,
         batch_size: int = 32,

@@ -6,7 +6,8 @@
 A rotation makes the numbers of any unit vector of d dimensions look like draws from N(0, 1/d). The levels
 that lose least on such draws are known beforehand (Lloyd, 1957; Max, 1960), so nothing has to be trained and
 no centroids have to be kept: the seed and the dimension say it all. Rotations keep products, so it is the
-query that is rotated when it meets the codes. ``scale`` is the least-squares fit for each token.
+query that is rotated when it meets the codes. The scale ``|x|² / (R x · level[c])`` makes products come out
+right on average, as in RaBitQ (Gao & Long, 2024).
 
 A token of d numbers takes ``d · bits / 8 + 2`` bytes.
 """
@@ -60,7 +61,7 @@ class Decoded(NamedTuple):
 class TokenCodec:
     """Token vectors to bytes and back; the seed is that of the rotation."""
 
-    bits: Bits = 8
+    bits: Bits = 4
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -120,7 +121,7 @@ class TokenCodec:
         borders = (levels[1:] + levels[:-1]) / 2
         codes = np.searchsorted(borders, turned / np.maximum(deviation, 1e-12)).astype(np.uint8)
         made = levels[codes]
-        scales = np.einsum("ij,ij->i", turned, made) / np.einsum("ij,ij->i", made, made)
+        scales = np.einsum("ij,ij->i", turned, turned) / np.einsum("ij,ij->i", turned, made)
         together = 8 // self.bits
         grouped = codes.reshape(len(tokens), -1, together)
         shifts = (np.arange(together) * self.bits).astype(np.uint8)

@@ -8,6 +8,7 @@ from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers import ColbertRetriever, DenseRetriever, FixedDimensional, HybridRetriever
 from dartboard.retrievers.asking import Question
 from dartboard.stores import parse_filter
+from dartboard.types import Chunk
 from tests.models import WordBag
 
 from .corpus import TEXTS, WordTokens, collection_for, records_of
@@ -72,19 +73,23 @@ def test_explains_by_number_where_the_model_cannot_spell():
 
 def test_scores_any_chunk_for_a_hybrid():
     tokens = WordTokens()
-    colbert = ColbertRetriever(tokens, model=WordBag(), triage="pooled")
+    colbert = ColbertRetriever(tokens, model=WordBag(), triage="pooled", bits=8)
     hybrid = HybridRetriever([DenseRetriever(WordBag()), colbert], depth=2)
     collection = collection_for(hybrid)
     table = hybrid.table(collection, Question(QUERY), 1)
     for chunk, score in zip(table.chunks, table.scores[1], strict=True):
         assert score == pytest.approx(naive(QUERY, chunk.text, tokens), abs=0.01)
+    there = [record.chunk for record in collection.get(["deploy", "cache"])]
+    scores = colbert.scores(collection, Question(QUERY), [*there, Chunk("gone", "gone", np.ones(32))])
+    expected = [naive(QUERY, chunk.text, tokens) for chunk in there]
+    np.testing.assert_allclose(scores, [*expected, 0.0], atol=0.01)
     assert hybrid.index_settings() == {"colbert": dict(colbert.settings)}
 
 
 def test_the_default_models_own_tokens():
     model = default_model()
     texts = {id: TEXTS[id] for id in ("jwt", "session", "cache", "deploy")}
-    retriever = ColbertRetriever(model, model=model)
+    retriever = ColbertRetriever(model, model=model, bits=8)
     assert retriever.triage == "embedding" and retriever.token_dim == 384
     collection = collection_for(retriever, texts=texts, model=model)
     found = retriever.retrieve(collection, QUERY, 4).found
@@ -135,6 +140,6 @@ def test_a_collection_made_otherwise():
         other.retrieve(made, QUERY, 3)
     kept = collection_for(retriever, settings={"retrievers": retriever.index_settings()})
     assert len(retriever.retrieve(kept, QUERY, 3)) == 3
-    four = ColbertRetriever(WordTokens(), model=WordBag(), triage="pooled", bits=4, seed=1)
+    four = ColbertRetriever(WordTokens(), model=WordBag(), triage="pooled", bits=8, seed=1)
     with pytest.raises(StoreFormatError, match=r"other settings \(bits, seed differ\)"):
         four.retrieve(kept, QUERY, 3)
