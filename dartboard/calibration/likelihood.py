@@ -5,7 +5,7 @@ targets is that of an exponential family with the statistic ``-d²``: it is conc
 the expected squared distance under the model equals the one observed. The relatives differ only in the
 statistic:
 
-* the divisor of the label-free rule ``σ = median / divisor``: ``-(d / median)²``;
+* the divisor of the label-free rule ``σ = width of the pool / divisor``: ``-(d / width)²``;
 * the temperature τ of pair scores in the hybrid variant, ``P ∝ exp(score / τ)``: ``score``.
 
 Intervals are bootstrapped over queries.
@@ -63,7 +63,7 @@ def fit_sigma(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int 
 
 
 def fit_divisor(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int = 0) -> Estimate:
-    """The divisor of the rule, from squared distances over the squared median of their pool, negated."""
+    """The divisor of the rule, from squared distances over the squared width of their pool, negated."""
     return _fit(evidence, lambda steepness: math.sqrt(2.0 * steepness), resamples, seed)
 
 

@@ -111,7 +111,7 @@ def calibrate(
 
 _CHOICES = {
     "sigma": "σ = {0.sigma.value:.3f} for every query",
-    "divisor": "σ = median distance of the candidates / {0.divisor.value:.2f}",
+    "divisor": "σ from the candidates of each query, by the rule with the divisor {0.divisor.value:.2f}",
     "default": "the rule as it comes: σ from the candidates of each query",
 }
 
