@@ -61,8 +61,8 @@ class Record:
 
     def __post_init__(self) -> None:
         checked = Chunk(self.id, self.text, self.embedding, self.metadata)
-        if "\x00" in self.id or "\x00" in self.text:
-            raise InvalidInputError(f"chunk {self.id!r}: text must not contain the character U+0000")
+        for words in (self.id, self.text):
+            _check_text(words, f"chunk {self.id!r}")
         self.embedding = checked.embedding.astype(np.float32, copy=False)
         check_metadata(self.metadata, self.id)
         self.vectors = {
@@ -153,15 +153,15 @@ def _check_json(value: Any, where: str, depth: int) -> None:
         raise InvalidInputError(f"{where} is nested more than 16 deep")
     if isinstance(value, dict):
         for key, inner in value.items():
-            if not isinstance(key, str) or not key or "\x00" in key:
+            if not isinstance(key, str) or not key:
                 raise InvalidInputError(f"{where}: names must be non-empty strings, got {key!r}")
+            _check_text(key, where)
             _check_json(inner, f"{where}, {key!r}", depth + 1)
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, where, depth + 1)
     elif isinstance(value, str):
-        if "\x00" in value:
-            raise InvalidInputError(f"{where}: text must not contain the character U+0000")
+        _check_text(value, where)
     elif isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > LARGEST_INTEGER:
             raise InvalidInputError(f"{where}: integers must lie within ±2**53; keep {value} as text")
@@ -172,3 +172,14 @@ def _check_json(value: Any, where: str, depth: int) -> None:
         raise InvalidInputError(
             f"{where}: {type(value).__name__} is not JSON: use text, numbers, lists, dicts"
         )
+
+
+def _check_text(text: str, where: str) -> None:
+    """Text that every store can keep: no U+0000, and no half of a surrogate pair."""
+    if "\x00" in text:
+        raise InvalidInputError(f"{where}: text must not contain the character U+0000")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"{where}: text is no valid Unicode ({error.reason})") from error

@@ -24,6 +24,9 @@ def test_a_record_is_float32_and_a_chunk():
     [
         ({"id": ""}, "ID cannot be empty"),
         ({"text": "nul \x00"}, "U\\+0000"),
+        ({"text": "half \ud800"}, "no valid Unicode"),
+        ({"metadata": {"a": ["\udfff"]}}, "no valid Unicode"),
+        ({"metadata": {"\x00": 1}}, "U\\+0000"),
         ({"embedding": [np.nan, 1]}, "NaN"),
         ({"vectors": {"v": [0.0, 0.0]}}, "vector 'v' of chunk 'a' is all zeros"),
         ({"metadata": {"a": float("inf")}}, "finite"),
