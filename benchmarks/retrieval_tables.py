@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - prose
 """benchmarks/results/retrieval.json as docs/benchmarks/retrieval.md, and as tables of other documents."""
 
 from collections.abc import Mapping, Sequence

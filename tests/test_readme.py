@@ -44,6 +44,8 @@ def test_code_appears_within_thirty_lines():
     [
         "architecture.md",
         "decisions.md",
+        "retrievers.md",
+        "stores.md",
         "benchmarks/quality.md",
         "benchmarks/quality.html",
         "images/redundancy.svg",
