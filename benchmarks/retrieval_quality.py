@@ -251,7 +251,7 @@ def distinct_recall(ranked: list[str], grades: dict[str, float]) -> float:
 
 
 def rules(data: Data) -> dict[str, Any]:
-    """Hybrid at α = .7 by other rules: what a missing BM25 score is, what scores are normalised over."""
+    """Hybrid by other rules: what a missing BM25 score is, what scores are normalised over; at several α."""
     hybrid = HybridRetriever([DenseRetriever(data.model), BM25Retriever()])
     collection = data_collection(data)
     tables = {name: hybrid.table(collection, Question(text), POOL) for name, text in data.queries.items()}
@@ -263,15 +263,20 @@ def rules(data: Data) -> dict[str, Any]:
     for how in ("minmax", "zscore"):
         for missing in ("the last hit's", "0", "worked out"):
             for over in ("all candidates", "the member's own"):
-                run = {
-                    name: by_rule(table, everything[name], how, missing, over)
-                    for name, table in tables.items()
-                }
-                rows[f"{how}, missing score {missing}, over {over}"] = means(judged(run, data.qrels))
-    return {"alpha": ALPHA, "rows": rows}
+                by_alpha = {}
+                for alpha in (0.3, 0.4, 0.5, 0.6, ALPHA, 0.8):
+                    run = {
+                        name: by_rule(table, everything[name], how, missing, over, alpha)
+                        for name, table in tables.items()
+                    }
+                    by_alpha[str(alpha)] = means(judged(run, data.qrels))
+                rows[f"{how}, missing score {missing}, over {over}"] = by_alpha
+    return {"rows": rows}
 
 
-def by_rule(table: Table, known: dict[str, float], how: str, missing: str, over: str) -> list[str]:
+def by_rule(
+    table: Table, known: dict[str, float], how: str, missing: str, over: str, alpha: float
+) -> list[str]:
     ids = [chunk.id for chunk in table.chunks]
     found = [{hit.id for hit in ranking.hits} for ranking in table.rankings]
     stand_in = {
@@ -281,7 +286,7 @@ def by_rule(table: Table, known: dict[str, float], how: str, missing: str, over:
     }[missing]
     words = [table.scores[1][at] if id in found[1] else stand_in(at, id) for at, id in enumerate(ids)]
     total = np.zeros(len(ids))
-    for scores, own, weight in ((table.scores[0], found[0], ALPHA), (np.array(words), found[1], 1 - ALPHA)):
+    for scores, own, weight in ((table.scores[0], found[0], alpha), (np.array(words), found[1], 1 - alpha)):
         base = scores if over == "all candidates" else scores[[id in own for id in ids]]
         if not base.size:
             continue
