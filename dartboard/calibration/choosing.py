@@ -58,13 +58,15 @@ def calibrate(
 
 
 def _evidence(labelled: Labelled, query: int, triage_k: int) -> tuple[Evidence, Evidence]:
-    """A query's candidates by squared distance, plain and over the squared median of the pool."""
+    """A query's candidates by squared distance: plain, and over the square of what the rule divides."""
     rows = labelled.nearest(query, triage_k)
     pool = from_embeddings(labelled.queries[query], labelled.corpus[rows])
     squared = ((1.0 - pool.similarity) / 2.0) ** 2
     wanted = set(labelled.targets[query])
     targets = np.array([i for i, row in enumerate(rows) if labelled.names[row] in wanted], dtype=np.intp)
-    median = pool.sigma.value * bandwidth.DIVISOR
+    distinct = np.unique(labelled.corpus[rows], axis=0)
+    plain = bandwidth.from_candidates(distinct, "scaled_cosine", sharpen=False)
+    median = plain.value * bandwidth.DIVISOR
     return Evidence(-squared, targets), Evidence(-squared / median**2, targets)
 
 

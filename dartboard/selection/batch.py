@@ -183,7 +183,20 @@ def _spreads(cosines: FloatArray, sigma: float | Auto) -> list[Sigma]:
     """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies."""
     if sigma != "auto":
         return [Sigma(float(sigma), "given")] * len(cosines)
-    between = cosines.reshape(len(cosines), -1).take(bandwidth.pairs(cosines.shape[1]), axis=1)
+    flat = cosines.reshape(len(cosines), -1)
+    between = flat.take(bandwidth.pairs(cosines.shape[1]), axis=1)
     middle = between.shape[1] - 1 - between.shape[1] // 2
-    medians = np.partition(between, middle, axis=1)[:, middle].astype(np.float64)
-    return [Sigma(float((1.0 - cosine) / 2.0 / bandwidth.DIVISOR), "candidates") for cosine in medians]
+    medians = np.partition(between, middle, axis=1)[:, middle]
+    wide = ((1.0 - medians.astype(np.float64)) / 2.0).tolist()
+    if cosines.shape[1] < bandwidth.SMALLEST_CROWD:
+        return [Sigma(median / bandwidth.DIVISOR, "candidates") for median in wide]
+    diagonal = flat[:, :: cosines.shape[1] + 1]
+    with_itself = diagonal.copy()
+    diagonal[:] = -np.inf
+    nearest = cosines.max(axis=2)
+    diagonal[:] = with_itself
+    near = (1.0 - nearest.astype(np.float64)) / 2.0
+    return [
+        Sigma(bandwidth.spread(median, bandwidth.crowd(one), "scaled_cosine"), "candidates")
+        for median, one in zip(wide, near, strict=True)
+    ]

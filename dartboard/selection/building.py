@@ -57,7 +57,7 @@ def from_embeddings(
     spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
     if targets is not None:
         vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
-        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, np.float64)
+        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, np.float64, sharpen=False)
         if target_distances is None:
             target_distances = distances(direct(vectors, kind), vocabulary, kind)
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
@@ -92,6 +92,8 @@ def _vector_pool(
     divisor: float,
     dtype: type,
     refine: Callable[[], Pool] | None = None,
+    *,
+    sharpen: bool = True,
 ) -> Pool:
     if dtype == np.float32:
         rows, row_of = by_content(embeddings)
@@ -117,7 +119,7 @@ def _vector_pool(
         centre = vectors.mean(axis=0)  # distances stay, but lose less to rounding
         vectors, asked = vectors - centre, asked - centre
         to_query = distances(vectors, asked, distance)[:, 0]
-    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor)
+    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor, sharpen=sharpen)
     log_weights = log_kernel(to_query, sigma.value)
     relevance = log_weights[row_of]
     return Pool(

@@ -1,0 +1,126 @@
+"""The label-free σ: what it is on pools that repeat themselves and on pools that do not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dartboard.datasets.redundancy import near_vectors
+from dartboard.selection import bandwidth, from_distances, from_embeddings, select, select_many
+from dartboard.selection.kernels import distances, unit_rows
+
+
+def topics(count: int, dim: int = 48, seed: int = 0) -> np.ndarray:
+    """Unit rows around a common direction, as the nearest to a query are."""
+    rng = np.random.default_rng(seed)
+    return unit_rows(rng.standard_normal(dim) + rng.standard_normal((count, dim)))
+
+
+def with_copies(rows: np.ndarray, copies: int, cosine: float, seed: int = 1) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return unit_rows(np.concatenate([rows, *(near_vectors(rows, cosine, rng) for _ in range(copies))]))
+
+
+def median(rows: np.ndarray) -> float:
+    apart = distances(rows, rows, "scaled_cosine")[np.triu_indices(len(rows), 1)]
+    return float(np.sort(apart)[len(apart) // 2])
+
+
+def squeezed(rows: np.ndarray, more: float) -> np.ndarray:
+    """The same geometry with all cosines pressed towards 1."""
+    return unit_rows(np.hstack([rows, np.full((len(rows), 1), more)]))
+
+
+def sigma(rows: np.ndarray, **options) -> float:
+    return bandwidth.from_candidates(rows, options.pop("distance", "scaled_cosine"), **options).value
+
+
+@pytest.mark.parametrize("cosine", [0.97, 0.90])
+def test_a_pool_of_near_copies_has_the_median_over_four(cosine):
+    rows = with_copies(topics(17), 5, cosine)
+    assert sigma(rows) == pytest.approx(median(rows) / 4, rel=1e-6)
+
+
+def test_a_pool_without_copies_has_half_of_it():
+    rows = topics(100)
+    assert sigma(rows) == pytest.approx(median(rows) / 4 / bandwidth.SHARPER, rel=1e-6)
+    assert sigma(rows, sharpen=False) == pytest.approx(median(rows) / 4, rel=1e-6)
+
+
+def test_a_small_pool_is_taken_to_repeat_itself():
+    rows = topics(bandwidth.SMALLEST_CROWD - 1)
+    assert sigma(rows) == pytest.approx(median(rows) / 4, rel=1e-6)
+
+
+def test_the_way_between_is_continuous_and_falls():
+    spreads = [bandwidth.spread(1.0, near, "scaled_cosine") for near in np.linspace(0.2, 0.4, 201)]
+    assert spreads[0] == 0.25 and spreads[-1] == pytest.approx(0.25 / bandwidth.SHARPER)
+    steps = np.diff(spreads)
+    assert (steps <= 0).all() and steps.min() > -0.01
+
+
+def test_the_euclidean_distance_tells_the_same_pools_apart():
+    for rows in (topics(100), with_copies(topics(17), 5, 0.9)):
+        plain = {
+            d: sigma(rows, distance=d, sharpen=False) / sigma(rows, distance=d)
+            for d in ("scaled_cosine", "euclidean")
+        }
+        assert plain["euclidean"] == pytest.approx(plain["scaled_cosine"], rel=1e-4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.5, 4.0), st.sampled_from([0, 1, 5]), st.integers(0, 9))
+def test_squeezed_cosines_change_the_scale_alone(more, copies, seed):
+    rows = with_copies(topics(100 // (copies + 1), seed=seed), copies, 0.95)
+    assert sigma(squeezed(rows, more)) == pytest.approx(sigma(rows) / (1 + more**2), rel=1e-4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**16), st.sampled_from([0, 1, 5]))
+def test_neither_order_nor_exact_duplicates_matter(seed, copies):
+    rng = np.random.default_rng(seed)
+    rows = with_copies(topics(120 // (copies + 1), seed=seed), copies, 0.95).astype(np.float32)
+    shuffled = rng.permutation(np.concatenate([rows, rows[:50]]))
+    query = rows.mean(axis=0)
+    assert from_embeddings(query, shuffled).sigma == from_embeddings(query, rows).sigma
+
+
+def test_copies_are_found_in_pools_larger_than_the_sample():
+    redundant, clean = with_copies(topics(200), 5, 0.95), topics(1200)
+    order = np.random.default_rng(3).permutation(1200)
+    sample = redundant[order]
+    assert sigma(sample) == pytest.approx(median(sample[: bandwidth.SAMPLE]) / 4, rel=1e-6)
+    assert sigma(clean) < median(clean[: bandwidth.SAMPLE]) / 7
+
+
+def test_distances_alone_give_the_same():
+    for rows in (topics(100), with_copies(topics(17), 5, 0.9), topics(20)):
+        query = topics(1, seed=9)
+        to_query, pairwise = (distances(rows, x, "scaled_cosine") for x in (query, rows))
+        assert from_distances(to_query[:, 0], pairwise).sigma.value == pytest.approx(sigma(rows), rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [40, 100])
+@pytest.mark.parametrize("copies", [0, 5])
+def test_many_queries_at_once_have_the_same_sigma(count, copies):
+    blocks = np.stack(
+        [
+            with_copies(topics(count // (copies + 1), seed=s), copies, 0.95, s).astype(np.float32)
+            for s in range(4)
+        ]
+    )
+    asked = blocks.mean(axis=1)
+    for pool, query, found in zip(blocks, asked, select_many(blocks, asked, k=5), strict=True):
+        alone = select(pool, query, k=5)
+        assert found.sigma.value == pytest.approx(alone.sigma.value, rel=1e-4)
+        assert found.indices.tolist() == alone.indices.tolist()
+
+
+def test_too_few_to_tell():
+    assert bandwidth.from_candidates(topics(7), "scaled_cosine", 0.07) == (0.07, "model")
+    assert bandwidth.from_candidates(topics(7), "euclidean") == (bandwidth.FALLBACK["euclidean"], "fallback")
+    one = np.repeat(topics(1), 80, axis=0)
+    assert (
+        bandwidth.from_distances(distances(one, one, "scaled_cosine") * 0, "scaled_cosine").source
+        == "fallback"
+    )
