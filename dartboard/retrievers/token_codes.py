@@ -16,7 +16,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +100,7 @@ class TokenCodec:
         if self.bits == 8:
             codes = np.frombuffer(packed, np.int8).astype(np.float32)
         else:
-            codes = _unpacking(self.bits).take(np.frombuffer(packed, np.uint8), axis=0)
+            codes = _unpacking(self.bits)[np.frombuffer(packed, np.uint8)].view(np.float32)
         return Decoded(codes.reshape(-1, dimension), np.frombuffer(scales, "<f2").astype(np.float32), counts)
 
     def vectors(self, data: bytes) -> Floats:
@@ -160,9 +160,9 @@ def _levels(bits: int) -> Floats:
 
 
 @lru_cache(maxsize=2)
-def _unpacking(bits: int) -> Floats:
-    """``(256, 8 / bits)``: the levels that each byte stands for."""
+def _unpacking(bits: int) -> npt.NDArray[Any]:
+    """``(256,)``: the two or four levels that each byte stands for, side by side in one wide number."""
     together = 8 // bits
     every = np.arange(256)[:, None] >> (np.arange(together) * bits)
-    made: Floats = _levels(bits)[every & (2**bits - 1)]
-    return made
+    levels: Floats = _levels(bits)[every & (2**bits - 1)]
+    return levels.view(np.complex64 if together == 2 else np.complex128)[:, 0]
