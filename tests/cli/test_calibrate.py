@@ -76,3 +76,28 @@ def test_hybrid_fits_the_temperature_too(capsys, tmp_path, monkeypatch):
 def test_hybrid_needs_texts_that_say_something(capsys):
     assert main(["calibrate", "--dataset", "synthetic_clustered", "--variant", "hybrid"]) == 1
     assert "are made up: choose another data set" in capsys.readouterr().err
+
+
+def test_alpha_is_fitted_and_kept_with_an_index(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "note.txt").write_text("A note about tea and coffee.")
+    store = ["--store", str(tmp_path / "i.dartboard")]
+    assert main(["index", "note.txt", *store]) == 0
+    capsys.readouterr()
+    assert main(["calibrate", "--dataset", "synthetic_adversarial", "--alpha", "--json", *store]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert 0 <= shown["alpha"]["alpha"] <= 1 and isinstance(shown["alpha"]["wins"], bool)
+    assert main(["stats", "--json", *store]) == 0
+    kept = json.loads(capsys.readouterr().out)["settings"]
+    assert kept["calibration"]["kind"] == shown["kind"]
+    expected = f"hybrid:{shown['alpha']['alpha']:.2f}" if shown["alpha"]["wins"] else "hybrid"
+    assert kept["retriever"] == expected
+    assert main(["calibrate", "--dataset", "synthetic_adversarial", "--alpha", *store]) == 0
+    page = capsys.readouterr().out
+    assert "α of a hybrid" in page and "Kept with" in page
+    assert main(["search", "tea", "--json", *store]) == 0
+
+
+def test_alpha_needs_real_texts(capsys):
+    assert main(["calibrate", "--dataset", "synthetic_clustered", "--alpha"]) == 1
+    assert "--alpha reads texts" in capsys.readouterr().err
