@@ -6,7 +6,7 @@ with is written in its manifest; opening it again needs no more than its URL.
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -266,7 +266,7 @@ class Engine:
         result.metadata["retriever"] = self.retriever.name
         result.metadata["collection"] = self.name
         result.metadata["shares"] = [
-            {name: asdict(share) for name, share in shares[chunk.id].shares.items()}
+            {name: share._asdict() for name, share in shares[chunk.id].shares.items()}
             for chunk in result.chunks
         ]
         result.metadata["retriever_score"] = [shares[chunk.id].score for chunk in result.chunks]

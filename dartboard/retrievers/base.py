@@ -7,27 +7,26 @@ already. Retrievers that need nothing beside the embedding and the text have not
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from dartboard.stores import Collection, Filter, Record, VectorField
 from dartboard.types import Chunk, FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(NamedTuple):
     """What one member of a retriever said of a candidate: its rank from 1 and its own score."""
 
     rank: int
     score: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk with its score (higher is better), and who found it: ``shares`` by the member's name."""
 
     chunk: Chunk
     score: float
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[str, Share] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -186,12 +186,12 @@ class HybridRetriever(RankingRetriever):
         """By id: each member's own share, and those of its members under ``member/inner``."""
         shares: dict[str, dict[str, Share]] = {}
         for member, ranking in zip(self.members, rankings, strict=True):
-            for rank, hit in enumerate(ranking.hits, start=1):
-                inner = ranking.shares.get(hit.id, {})
-                shares.setdefault(hit.id, {}).update(
-                    {member.name: Share(rank=rank, score=hit.score)}
-                    | {f"{member.name}/{name}": share for name, share in inner.items()}
-                )
+            name, nested = member.name, ranking.shares
+            for rank, (id, score) in enumerate(ranking.hits, start=1):
+                mine = shares.setdefault(id, {})
+                mine[name] = Share(rank, score)
+                if id in nested:
+                    mine.update({f"{name}/{inner}": share for inner, share in nested[id].items()})
         return shares
 
 
