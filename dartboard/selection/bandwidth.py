@@ -1,4 +1,4 @@
-"""σ from the candidates alone: their median distance over four, and a fifth of that where nothing repeats.
+"""σ from the candidates alone: their median distance over four, and half of that where nothing repeats.
 
 σ is the spread of a query around its target. Candidates that lie close together ask for a small one, a
 wide pool for a large one; no fixed number suits two encoders. Of the single numbers that a pool gives, the
@@ -9,10 +9,10 @@ The two cases can be told apart without labels. Near-copies that crowd a list cr
 candidates then have a neighbour much nearer than the pool is wide. With ``e`` the distance to the nearest
 other candidate that 70 % of the candidates do not exceed, and ``m`` the median of all pairs,
 
-    σ = m / (divisor · 5 ** t),    t = 0 for e/m <= .25,  1 for e/m >= .35,  straight between.
+    σ = m / (divisor · 2 ** t),    t = 0 for e/m <= .25,  1 for e/m >= .35,  straight between.
 
-With t = 1 the order is nearly that of nearest neighbours, short of copies. Ratios of distances do not
-depend on the encoder's scale. docs/sigma.md has the measurements.
+Ratios of distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat
+themselves (t = 0). docs/sigma.md has the measurements.
 """
 
 import math

@@ -1,0 +1,222 @@
+"""Compare label-free rules for σ on real data, clean and redundant; docs/sigma.md says what came of it.
+
+    python benchmarks/sigma.py [--sets NAME …] [--edits] [--out FILE]
+
+Data sets as for quality.py, in the folder that DARTBOARD_DATA names. For every query the nearest 100 are
+found once; a rule then turns their distances into picks. What is written is the recall of the required
+passages among the first 5 and 10 picks, any copy counting. A run goes on where the last one stopped.
+``--edits`` adds five edited texts of every passage, which the default model has to embed: an hour on two
+cores. At the end the table of docs/sigma.md is printed.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dartboard.datasets import load_dataset, progress_bar, with_redundancy
+from dartboard.embeddings import CachedModel, default_model
+from dartboard.evaluation import Judgements
+from dartboard.selection import bandwidth
+from dartboard.selection.kernels import distances, unit_rows
+from dartboard.types import Dataset, FloatArray
+
+ROOT = Path(__file__).parent.parent
+SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
+EDITS = ["truncate", "shuffle", "boilerplate", "revise"]
+TRIAGE, K = 100, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A query's candidates, the nearest first; ``base`` says what each is a copy of."""
+
+    to_query: FloatArray
+    pairwise: FloatArray
+    base: list[str]
+    required: frozenset[str]
+
+    @property
+    def median(self) -> float:
+        """The median distance between two of them."""
+        return float(np.median(self.pairwise[np.triu_indices(len(self.pairwise), 1)]))
+
+    @property
+    def crowd(self) -> float:
+        """How near 70 % of them have a neighbour."""
+        return bandwidth.crowd((self.pairwise + np.diag(np.full(len(self.pairwise), np.inf))).min(axis=1))
+
+
+Rule = Callable[[Candidates], list[int]]
+
+
+def dartboard(
+    pool: Candidates, of_query: float, of_passages: float, power: int = 2, shared: bool = False
+) -> list[int]:
+    """Greedy picks; ``shared`` divides a target's weight by how many candidates stand around it."""
+    weights = np.exp(-0.5 * ((pool.to_query / of_query) ** 2 - (pool.to_query.min() / of_query) ** 2))
+    kernel = np.exp(-0.5 * (pool.pairwise / of_passages) ** power)
+    if shared:
+        weights = weights / kernel.sum(axis=1)
+    picks, covered = [0], kernel[0].copy()
+    while len(picks) < K:
+        gains = np.maximum(kernel - covered, 0.0) @ weights
+        gains[picks] = -1.0
+        picks.append(int(gains.argmax()))
+        np.maximum(covered, kernel[picks[-1]], out=covered)
+    return picks
+
+
+def apart(pool: Candidates, threshold: float) -> list[int]:
+    """The nearest to the query, passing over what is within ``threshold`` of an earlier pick."""
+    picks: list[int] = []
+    for i in range(len(pool.to_query)):
+        if (pool.pairwise[i, picks] > threshold).all():
+            picks.append(i)
+    rest = [i for i in range(len(pool.to_query)) if i not in picks]
+    return (picks + rest)[:K]
+
+
+def one_a_base(pool: Candidates) -> list[int]:
+    """What nobody can do without knowing who is a copy of whom."""
+    firsts = {base: i for i, base in reversed(list(enumerate(pool.base)))}
+    picks = sorted(firsts.values())
+    return (picks + [i for i in range(len(pool.base)) if i not in picks])[:K]
+
+
+def filtered(cosine: float) -> Rule:
+    """The near-duplicate filter at a cosine."""
+    return lambda pool: apart(pool, (1 - cosine) / 2)
+
+
+def fixed(divisor: float, **how: Any) -> Rule:
+    """σ = median / divisor."""
+    return lambda pool: dartboard(pool, pool.median / divisor, pool.median / divisor, **how)
+
+
+def detecting(query: float, passages: float) -> Rule:
+    """median / 4 where the pool repeats itself; that over ``query`` and ``passages`` where it does not."""
+
+    def pick(pool: Candidates) -> list[int]:
+        ratio = pool.crowd / pool.median
+        low, high = bandwidth.REDUNDANT, bandwidth.DISTINCT
+        t = min(max((ratio - low) / (high - low), 0.0), 1.0)
+        return dartboard(pool, pool.median / 4 / query**t, pool.median / 4 / passages**t)
+
+    return pick
+
+
+def by_gap(divisor: float, times: float, **how: Any) -> Rule:
+    """Query's side median / divisor, passages' side so many times the distance of near-copies."""
+    return lambda pool: dartboard(
+        pool, pool.median / divisor, min(times * pool.crowd, pool.median / 3), **how
+    )
+
+
+RULES: dict[str, Rule] = {
+    "nearest neighbours": lambda pool: list(range(K)),
+    "copies known (not a rule)": one_a_base,
+    **{f"near-duplicate filter {cosine:.2f}": filtered(cosine) for cosine in (0.8, 0.85, 0.9, 0.95)},
+    "near-duplicate filter at 2.5 e": lambda pool: apart(pool, min(2.5 * pool.crowd, 0.4 * pool.median)),
+    **{f"median / {a:g}": fixed(a) for a in (3, 3.5, 4, 5, 6, 8, 12, 20)},
+    "median / 4, shared weights": fixed(4, shared=True),
+    "sides apart, median / 3 and 1.5 e": by_gap(3, 1.5),
+    "the same, shared weights": by_gap(3, 1.5, shared=True),
+    "median / 4 and 2 e, fourth power, shared": by_gap(4, 2, power=4, shared=True),
+    "detecting, to median / 8 (the rule)": detecting(2, 2),
+    "detecting, to median / 20": detecting(5, 5),
+    "detecting, to median / 8 and / 64": detecting(2, 16),
+}
+
+
+def pools(dataset: Dataset, asked: FloatArray) -> Iterator[Candidates]:
+    """The candidates of every judged query."""
+    judged = Judgements.of(dataset)
+    corpus = unit_rows(np.stack([chunk.embedding for chunk in dataset.chunks]).astype(np.float64))
+    vector_of = dict(zip(dataset.query_ids, unit_rows(asked.astype(np.float64)), strict=True))
+    for query_id, kernel in zip(judged.query_ids, judged.kernel_bases, strict=True):
+        query = vector_of[query_id]
+        cosine = corpus @ query
+        rows = np.lexsort((np.arange(len(cosine)), -cosine))[:TRIAGE]
+        near = corpus[rows]
+        yield Candidates(
+            np.maximum((1 - near @ query) / 2, 0),
+            distances(near, near, "scaled_cosine"),
+            judged.bases([dataset.chunks[row].id for row in rows]),
+            kernel,
+        )
+
+
+def recalls(found: list[Candidates], rule: Rule) -> dict[str, float]:
+    """Mean recall at 5 and 10."""
+    total = {"@5": 0.0, "@10": 0.0}
+    for pool in found:
+        picked = [pool.base[i] for i in rule(pool)]
+        for depth in (5, 10):
+            total[f"@{depth}"] += len(pool.required.intersection(picked[:depth])) / len(pool.required)
+    return {depth: round(value / len(found), 6) for depth, value in total.items()}
+
+
+def table(found: dict[str, Any]) -> str:
+    """Share of what nearest neighbours reach on the clean sets: mean / worst, clean and with copies."""
+    lines = ["| rule | clean | with copies | cells of 99 % and more |", "|---|---|---|---|"]
+    for rule in RULES:
+        shares: dict[bool, list[float]] = {True: [], False: []}
+        for conditions in found.values():
+            for condition, by_rule in conditions.items():
+                best = conditions["clean"]["nearest neighbours"]
+                if rule in by_rule:
+                    shares[condition == "clean"] += [by_rule[rule][d] / best[d] for d in ("@5", "@10")]
+        clean, copies = shares[True], shares[False]
+        cells = " and ".join(f"{sum(x >= 0.99 for x in xs)} of {len(xs)}" for xs in (clean, copies))
+        figures = " | ".join(f"{np.mean(xs):.3f} / {min(xs):.3f}" for xs in (clean, copies))
+        lines.append(f"| {rule} | {figures} | {cells} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--edits", action="store_true")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "sigma.json")
+    options = parser.parse_args()
+    data = Path(os.environ.get("DARTBOARD_DATA", ROOT.parent / "shared" / "data"))
+    if not data.is_dir():
+        sys.exit(f"no data in {data}: set DARTBOARD_DATA to the folder that holds {', '.join(options.sets)}")
+    model = CachedModel(default_model())
+    done = json.loads(options.out.read_text()) if options.out.exists() else {}
+    made: dict[str, dict[str, Any]] = {
+        "clean": {},
+        "copies at .97": {"cosine": 0.97},
+        "copies at .90": {"cosine": 0.90},
+    } | ({"text edits": {"edits": EDITS, "model": model}} if options.edits else {})
+    for name in options.sets:
+        missing = {
+            condition: [rule for rule in RULES if rule not in done.get(name, {}).get(condition, {})]
+            for condition in made
+        }
+        if not any(missing.values()):
+            continue
+        with progress_bar() as listen:
+            clean = load_dataset(name, data, model, progress=listen, fetch=False)
+        asked = model.encode_queries(clean.queries)
+        for condition, rules in missing.items():
+            if not rules:
+                continue
+            how = made[condition]
+            found = list(pools(with_redundancy(clean, copies=5, **how) if how else clean, asked))
+            scores = done.setdefault(name, {}).setdefault(condition, {})
+            scores.update({rule: recalls(found, RULES[rule]) for rule in rules})
+            options.out.write_text(json.dumps(done, indent=1) + "\n")
+            print(name, condition, flush=True)
+    print(table(done))
+
+
+if __name__ == "__main__":
+    main()
