@@ -254,3 +254,19 @@ def test_methods_say_their_parameters():
         NearDuplicateFilter(threshold=2)
     assert select(CANDIDATES, QUERY, method=MMR(relevance_weight=0.3)).parameters == {"relevance_weight": 0.3}
     assert Dartboard().select(from_embeddings(QUERY, CANDIDATES), Limits(k=2)).method == "dartboard"
+
+
+@pytest.mark.parametrize("n", [20, 100, 150, 300])
+def test_an_early_stop_is_a_prefix_of_the_whole(n):
+    """Whichever way a pool of this size is walked, and however few rows it looks at first."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        centres = rng.standard_normal((12, 32))
+        vectors = (centres[rng.integers(0, 12, n)] + 0.3 * rng.standard_normal((n, 32))).astype(np.float32)
+        query = centres[:4].mean(axis=0).astype(np.float32)
+        whole = select(vectors, query, 12, sigma=0.1)
+        for share in (0.05, 0.3, 0.7):
+            stopped = select(vectors, query, 12, sigma=0.1, min_gain_share=share)
+            small = np.flatnonzero(whole.gains < share * whole.gains[0])
+            wanted = small[0] if len(small) else 12
+            assert stopped.indices.tolist() == whole.indices[:wanted].tolist()
