@@ -234,7 +234,7 @@ class DartboardRetriever:
                 ],
                 "bound": selection.bound,
                 "candidates": len(candidates),
-                "config": asdict(self.config) | selection.parameters,
+                "config": asdict(self.config) | {"top_k": limits.k} | selection.parameters,
                 "seconds": {"select": time.perf_counter() - started},
             },
         )
@@ -340,7 +340,8 @@ class DartboardRetriever:
         texts = [chunk.text for chunk in chunks]
         count = getattr(self.embedding_model, "count_tokens", None)
         counts = count(texts) if count else [len(text.split()) for text in texts]
-        return [max(1, tokens) for tokens in counts]
+        # A tokenizer may take a word of any length for one unknown token.
+        return [max(1, tokens, len(text) // 16) for tokens, text in zip(counts, texts, strict=True)]
 
 
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:

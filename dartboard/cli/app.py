@@ -1,9 +1,10 @@
 """The command ``dartboard``: its help, its version, and how it fails.
 
-Exit codes: 0 done, 1 failed, 2 asked for wrongly, 130 interrupted. Whatever
+Exit codes: 0 done, 1 failed, 2 asked for wrongly, 130 interrupted, 141 nobody reads on. Whatever
 goes wrong on purpose is one line on stderr, never a traceback.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -22,7 +23,7 @@ from dartboard.cli.terminal import forward_warnings
 from dartboard.errors import DartboardError
 from dartboard.version import __version__
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+FAILED, MISUSED, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base of all complaints about arguments, wherever this version of typer keeps it."""
@@ -88,6 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = app(arguments, prog_name="dartboard", standalone_mode=False)
     except UsageError as error:
         return _complain(_usage_message(error), MISUSED)
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except (DartboardError, OSError) as error:
         return _complain(str(error), FAILED)
     except (typer.Abort, KeyboardInterrupt):

@@ -49,6 +49,8 @@ def doctor(
 
     Exit code 0 where everything works, 1 where something is wrong. What is merely not installed is a note.
     """
+    from rich.text import Text
+
     from dartboard.cli.terminal import results
 
     found = list(examine(configured(store=store, collection=collection, model=model)))
@@ -63,9 +65,10 @@ def doctor(
                 "note": ("note ", "yellow"),
                 "wrong": ("WRONG", "bold red"),
             }[finding.state]
-            console.print(f"[{style}]{mark}[/{style}] {finding.what}: {finding.found}", soft_wrap=True)
+            line = Text(mark, style=style).append(f" {finding.what}: {finding.found}", style="default")
+            console.print(line, soft_wrap=True)
             if finding.mend:
-                console.print(f"      {finding.mend}", soft_wrap=True)
+                console.print(Text(f"      {finding.mend}"), soft_wrap=True)
         console.print("Something is wrong: see above." if wrong else "Everything that is needed works.")
     if wrong:
         raise typer.Exit(1)
@@ -144,7 +147,12 @@ def _store(settings: "Configured") -> Iterator[Finding]:
         if not path.exists():
             yield Finding("store", "note", f"{shown} does not exist yet", "dartboard index PATH makes it")
             return
-    yield _tried("store", lambda: _opened(settings, shown), "check the address, the server and your rights")
+    mend = (
+        "check the address, the server and your rights"
+        if "://" in url
+        else "restore it from a snapshot, or move it away and index again"
+    )
+    yield _tried("store", lambda: _opened(settings, shown), mend)
 
 
 def _opened(settings: "Configured", shown: str) -> str:
@@ -154,7 +162,9 @@ def _opened(settings: "Configured", shown: str) -> str:
     with Engine.open(settings.settings.store, read_only=True, collection=name) as engine:
         if not engine.exists:
             return f"{shown} opens; no collection {name!r} yet: dartboard index PATH makes it"
-        engine.retriever  # noqa: B018 - loads the model and checks both against the collection
+        check = getattr(engine.retriever, "check", None)
+        if check is not None:
+            check(engine.collection)
         found = engine.stats()
         return f"{shown} opens; collection {name!r} has {found.records} chunks; its model fits"
 

@@ -43,7 +43,10 @@ def index(
         ),
     ] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove from the index what is no longer below the paths.")
+        bool,
+        typer.Option(
+            "--prune", help="Remove from the index files below the paths that are gone, or excluded now."
+        ),
     ] = False,
     chunking: Annotated[
         str | None,
@@ -104,6 +107,8 @@ def index(
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
     )
+    if found.settings.store.startswith("memory:"):
+        raise typer.BadParameter("memory:// keeps nothing beyond this command: name a file or a server")
     fields = RowFields(
         text=tuple(text_field or ()),
         id=id_field,
@@ -192,6 +197,7 @@ def _draw(report: "IndexReport", store: str) -> None:
             ("new", report.new),
             ("changed", report.changed),
             ("unchanged", report.unchanged),
+            ("emptied", report.emptied),
             ("removed", report.deleted),
         )
         if count
@@ -200,6 +206,7 @@ def _draw(report: "IndexReport", store: str) -> None:
         f"{', '.join(counts) or 'no'} files; {report.chunks} chunks written, {report.encoded} encoded, "
         f"in {report.seconds:.1f} s, to {without_password(store)}",
         soft_wrap=True,
+        markup=False,
     )
     if report.gone:
         console.print(f"{report.gone} files of the index are gone: --prune removes them", soft_wrap=True)

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -13,7 +13,7 @@ from dartboard.cli.opening import CollectionOption, JsonOption, StoreOption, con
 def stats(
     store: StoreOption = None, collection: CollectionOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show what an index holds: chunks, bytes, model, documents by kind.
+    """Show what an index holds: chunks by kind of document, bytes, model, settings.
 
     \b
     Examples:
@@ -21,29 +21,36 @@ def stats(
       dartboard stats --store postgresql://me@localhost/docs --json
     """
     from dartboard.cli.terminal import results
+    from dartboard.ingest.documents import Kind
+    from dartboard.stores.filters import Equal
 
     with opened(configured(store=store, collection=collection)) as engine:
         found, manifest = engine.stats(), engine.collection.manifest
         names = engine.store.collections()
+        kinds = {kind: engine.collection.count(Equal("kind", kind)) for kind in get_args(Kind)}
     facts = {
         **asdict(found),
         "model": manifest.model_name,
         "dimension": manifest.dimension,
         "settings": dict(manifest.settings),
+        "chunks_by_kind": {kind: count for kind, count in kinds.items() if count},
         "collections": names,
     }
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     console = results()
-    console.print(f"[bold]{found.name}[/bold]: {found.records:,} chunks, {_size(found.bytes)}")
-    console.print(f"model {manifest.model_name}, {manifest.dimension} dimensions")
+    console.print(f"{found.name}: {found.records:,} chunks, {_size(found.bytes)}", style="bold", markup=False)
+    console.print(f"model {manifest.model_name}, {manifest.dimension} dimensions", markup=False)
+    if facts["chunks_by_kind"]:
+        console.print(f"chunks: {_plain(facts['chunks_by_kind'])}")
     for name, value in {**manifest.settings, **found.details}.items():
         if value in ({}, [], None, ""):
             continue
-        console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True)
+        console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True, markup=False)
     if len(names) > 1:
-        console.print(f"other collections: {', '.join(name for name in names if name != found.name)}")
+        others = ", ".join(name for name in names if name != found.name)
+        console.print(f"other collections: {others}", soft_wrap=True, markup=False)
 
 
 def delete(
@@ -62,7 +69,7 @@ def delete(
 
     \b
     Examples:
-      dartboard delete 'notes/old.md#0' 'notes/old.md#1'
+      dartboard delete 'notes/old.md#3f0c9a7d51e2b846'          (search --json shows ids)
       dartboard delete --filter 'source = "notes/old.md"' --dry-run
     """
     from dartboard.stores import parse_filter
@@ -112,6 +119,9 @@ def restore(
 
     The collection gets the name it had, or the one that --collection gives. One of that name is left alone.
     """
+    from dartboard.stores.snapshots import read_snapshot
+
+    read_snapshot(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)
     name = found.settings.collection if found.sources["collection"] != "default" else None
     with opened(found, read_only=False) as engine:

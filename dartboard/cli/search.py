@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from dartboard.types import RetrievalResult
 
 
+_MOST = 1000
+"""Candidates that a selection takes."""
+
+
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to ask, in quotes.")],
     k: Annotated[
@@ -81,6 +85,12 @@ def search(
     """
     if k is not None and tokens is not None:
         raise typer.BadParameter("--k and --tokens exclude each other: give one of them")
+    if k is not None and not 1 <= k <= _MOST:
+        raise typer.BadParameter(f"--k must be in 1 to {_MOST}, got {k}")
+    if triage is not None and not max(1, k or 0) <= triage <= _MOST:
+        raise typer.BadParameter(
+            f"--triage must be in {max(1, k or 0)} (as many as --k) to {_MOST}, got {triage}"
+        )
     found = configured(
         store=store,
         collection=collection,
@@ -99,7 +109,7 @@ def search(
             token_budget=tokens,
             method=settings.method,
             where=where,
-            triage_k=max(settings.triage_k, settings.k),
+            triage_k=settings.triage_k if triage is not None else max(settings.triage_k, settings.k),
             sigma=settings.sigma,
             max_per_source=max_per_source,
         )

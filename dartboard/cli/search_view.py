@@ -16,7 +16,12 @@ _BAR = 10
 def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
     """One block a passage; with ``explain``, its gain and who found it, and a last line on the whole."""
     if not result.chunks:
-        console.print("Nothing found: the index is empty, or nothing in it matches.")
+        some = result.metadata.get("candidates")
+        console.print(
+            f"None of the {some} candidates fits: allow more tokens."
+            if some
+            else "Nothing found: the index is empty, or nothing in it matches."
+        )
         return
     for place, chunk in enumerate(result.chunks):
         console.print(_title(place, chunk))

@@ -21,7 +21,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
-from dartboard.retrievers.base import Candidate, Candidates, Retriever
+from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever
 from dartboard.retrievers.catalogue import retriever_by_name
 from dartboard.selection import Method
 from dartboard.selection.building import Auto
@@ -38,6 +38,7 @@ from dartboard.stores import (
 from dartboard.types import FloatArray, RetrievalResult
 
 DEFAULT_RETRIEVER = "hybrid"
+DEFAULT_K = 5
 TRIAGE = 100
 
 
@@ -119,10 +120,22 @@ class Engine:
                 "model": self._model if isinstance(self._model, str) else "default",
                 "retriever": self._retriever if isinstance(self._retriever, str) else self.retriever.name,
                 "retrievers": self.retriever.index_settings(),
+                "fields": _names(fields),
                 **(settings or {}),
             },
         )
         return self.store.create(self.name, manifest)
+
+    def check_fields(self) -> None:
+        """What this retriever fills in is what the collection's records carry, or nothing may be added."""
+        carried = self.collection.manifest.settings.get("fields")
+        filled = _names(self.retriever.fields())
+        if carried is not None and dict(carried) != filled:
+            before = self.collection.manifest.settings.get("retriever")
+            raise ConfigError(
+                f"collection {self.name!r} was indexed for {before!r}, and {self.retriever.name!r} keeps "
+                "other fields: leave the retriever out, or index into another collection"
+            )
 
     def search(
         self,
@@ -147,7 +160,9 @@ class Engine:
         """
         if not isinstance(query, str) or not query.strip():
             raise InvalidInputError("query is empty: ask something")
-        condition = parse_filter(where) if isinstance(where, str) else where
+        condition = _condition(where)
+        if k is None and token_budget is None:
+            k = DEFAULT_K
         chooser = self._chooser(sigma, triage_k, reranker)
         started = time.perf_counter()
         found = self._candidates(query, triage_k, condition, must_include, exclude)
@@ -177,12 +192,12 @@ class Engine:
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
-        condition = parse_filter(where) if isinstance(where, str) else where
+        condition = _condition(where)
         return self.retriever.retrieve(self.collection, query, k, where=condition)
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | str | None = None) -> int:
         """Remove chunks by id or by filter; returns how many went."""
-        condition = parse_filter(where) if isinstance(where, str) else where
+        condition = _condition(where)
         return self.collection.delete(ids, where=condition)
 
     def snapshot(self, path: str | Path) -> None:
@@ -227,6 +242,9 @@ class Engine:
         exclude: Sequence[str],
     ) -> Candidates:
         """The retriever's candidates without the excluded, with the required."""
+        for name, given in (("must_include", must_include), ("exclude", exclude)):
+            if isinstance(given, str):
+                raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
         if both := set(must_include) & set(exclude):
             raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
         found = self.retriever.retrieve(self.collection, query, count + len(set(exclude)), where=where)
@@ -272,6 +290,25 @@ class Engine:
         result.metadata["retriever_score"] = [shares[chunk.id].score for chunk in result.chunks]
         seconds = {**found.seconds, **result.metadata["seconds"]}
         result.metadata["seconds"] = {**seconds, "total": time.perf_counter() - started}
+
+
+def _names(fields: Fields) -> dict[str, list[str]]:
+    return {
+        "vectors": sorted(fields.vectors),
+        "sparse": sorted(fields.sparse),
+        "blobs": sorted(fields.blobs),
+    }
+
+
+def _condition(where: Filter | str | None) -> Filter | None:
+    """A filter from what callers give."""
+    if where is None or isinstance(where, Filter):
+        return where
+    if isinstance(where, str):
+        return parse_filter(where)
+    raise InvalidInputError(
+        f"a filter is text such as 'year >= 2020' or what parse_filter makes, got {type(where).__name__}"
+    )
 
 
 def _above(found: Candidates, query_vector: FloatArray, floor: float) -> Candidates:

@@ -3,38 +3,49 @@
 Every chunk carries the hash of its file and how many chunks the file has. A file counts as indexed when
 all of them are there under its present hash, so a run that was stopped anywhere goes on by itself: files
 that were finished are skipped, those begun are done again. A changed file is replaced: its new chunks are
-kept first, then the old ones go, so that a search never finds nothing. Chunks whose text is the same as
-before keep their vectors.
+kept first, then the old ones go, so that a search never finds nothing; where it has no text any more, they
+just go. Chunks whose text is the same as before keep their vectors.
+
+Sources are named relative to the collection's root: the folder of a store that is a file, so that both can
+move together, else the folder from which the collection was made. What lies elsewhere is named by its
+absolute path.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dartboard.engine.engine import Engine
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import (
-    Changes,
     ChunkingConfig,
     Found,
     Piece,
     Problem,
     ReadOptions,
+    RowFields,
     chunk,
     compare,
     estimate_tokens,
     read_file,
     walk,
 )
-from dartboard.stores import Collection, Record
+from dartboard.stores import Collection, Filter, Record
 from dartboard.stores.filters import And, Compare, Equal, Not
 from dartboard.types import FloatArray
 
-BATCH = 256
-"""Chunks that are encoded and kept together: at most so much work is lost to a crash."""
+BATCH = 64
+"""Chunks that are encoded and kept together: at most so much work is lost to an interruption."""
+
+_LETTERS_A_TOKEN = 16
+"""A tokenizer may take a word of any length for one unknown token; a text costs at least this."""
+
+_KEPT_FOR_LATER = ("unreadable", "extra")
+"""Problems that may pass: what is known of such a file stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +64,17 @@ Listener = Callable[[Progress], None]
 
 @dataclass(slots=True, kw_only=True)
 class IndexReport:
-    """What a run did, in files and chunks. ``encoded`` are chunks that the model had to see."""
+    """What a run did, in files and chunks. ``encoded`` are chunks that the model had to see.
+
+    ``gone`` are files of the index that are no longer there, ``emptied`` those that lost all their text.
+    """
 
     new: int = 0
     changed: int = 0
     unchanged: int = 0
     deleted: int = 0
     gone: int = 0
+    emptied: int = 0
     chunks: int = 0
     encoded: int = 0
     seconds: float = 0.0
@@ -69,7 +84,7 @@ class IndexReport:
 
 def index_paths(
     engine: Engine,
-    paths: Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path],
     *,
     chunking: ChunkingConfig | None = None,
     reading: ReadOptions | None = None,
@@ -81,28 +96,31 @@ def index_paths(
 ) -> IndexReport:
     """Index files and folders into the engine's collection, which is made where there is none.
 
-    ``prune`` removes chunks of files below ``paths`` that are no longer there; without it they are counted
-    as ``gone``. Sources are named relative to the present folder, or, for a path outside it, to the
-    folder that it lies in.
+    ``prune`` removes chunks of files below ``paths`` that are no longer there or left out by ``excludes``;
+    without it they are counted as ``gone``. With ``includes``, a file that is there is never pruned.
     """
-    if not paths:
+    listed = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+    if not listed:
         raise ConfigError("nothing to index: name files or folders")
+    for path in listed:
+        if not os.path.lexists(path):
+            raise IngestError(f"there is no file or folder {path}")
     started = time.perf_counter()
     collection, chunking = _collection(engine, chunking)
     run = _Run(engine, collection, chunking, reading or ReadOptions(), batch_size, listen)
-    for path in paths:
-        run.take(Path(path), [*_own_files(engine), *excludes], includes, prune)
+    run.take([absolute(path) for path in listed], excludes, includes, prune)
     collection.prepare()
     run.report.seconds = time.perf_counter() - started
     return run.report
 
 
 def _collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collection, ChunkingConfig]:
-    """The collection, new or old; an old one keeps splitting as it did."""
+    """The collection, new or old; an old one keeps splitting as it did, for the retriever it has."""
     if not engine.exists:
         chunking = chunking or ChunkingConfig()
-        return engine.create(settings={"chunking": chunking.to_json()}), chunking
+        return engine.create(settings={"chunking": chunking.to_json(), "root": str(Path.cwd())}), chunking
     collection = engine.collection
+    engine.check_fields()
     stored = collection.manifest.settings.get("chunking")
     before = ChunkingConfig.from_json(stored) if stored else ChunkingConfig()
     if chunking is not None and stored and chunking != before:
@@ -110,6 +128,7 @@ def _collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collec
             f"collection {engine.name!r} splits documents by {_spelt(before)}, not by {_spelt(chunking)}: "
             "leave the chunking options out, or index into another collection"
         )
+    collection.configure(collection.manifest.settings)  # a store that another process writes to says so now
     return collection, chunking or before
 
 
@@ -117,21 +136,39 @@ def _spelt(chunking: ChunkingConfig) -> str:
     return ", ".join(f"{name} {value}" for name, value in chunking.to_json().items())
 
 
-def _own_files(engine: Engine) -> list[str]:
-    """A store that is a file may lie among the documents: it and its companions are none."""
-    url = engine.store.url
-    return [] if "://" in url and not url.startswith("file:") else [f"{Path(url).name}*"]
-
-
-def root_of(path: Path) -> Path:
-    """The folder that sources are relative to."""
-    here, there = Path.cwd(), absolute(path)
-    return here if there.is_relative_to(here) else there.parent
-
-
 def absolute(path: Path) -> Path:
     """The path from the root, without ``..``; links stay as they are named."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+
+
+class Names:
+    """What files are called in a collection."""
+
+    def __init__(self, engine: Engine) -> None:
+        url = engine.store.url
+        file = None if "://" in url and not url.startswith("file:") else absolute(Path(url))
+        self.store = file
+        self.root = file.parent if file else Path(engine.collection.manifest.settings.get("root", Path.cwd()))
+
+    def of(self, place: Path) -> str:
+        """The source of a file or folder."""
+        return (place.relative_to(self.root) if place.is_relative_to(self.root) else place).as_posix()
+
+    def below(self, source: str, place: Path) -> bool:
+        """Whether a source is this place, or lies below it."""
+        return self.path(source).is_relative_to(place)
+
+    def path(self, source: str) -> Path:
+        """Where a source lies."""
+        return self.root / source
+
+    def is_store(self, path: Path) -> bool:
+        """Whether a file belongs to the store itself, which may lie among the documents."""
+        if self.store is None:
+            return False
+        name = self.store.name
+        own = {name, *(f"{name}{end}" for end in ("-wal", "-shm", "-journal", ".lock", ".derived"))}
+        return any(part.parent == self.store.parent and part.name in own for part in (path, *path.parents))
 
 
 class _Run:
@@ -153,59 +190,87 @@ class _Run:
         self._reading = reading
         self._batch_size = batch_size
         self._listen = listen
-        self._pending: list[Piece] = []
-        self._finished: list[tuple[str, str]] = []
-        self._files = self._files_total = self._bytes = self._bytes_total = 0
+        self._names = Names(engine)
+        self._read_as = _spelt_fields(reading)
+        self._pending: list[tuple[Piece, float]] = []
+        self._finished: list[tuple[str, Filter]] = []
+        self._files = self._files_total = self._bytes_total = 0
+        self._bytes = 0.0
 
-    def take(self, path: Path, excludes: Sequence[str], includes: Sequence[str], prune: bool) -> None:
-        """Index all that is new or changed below a path."""
-        place = absolute(path)
-        root = root_of(place)
-        prefix = place.relative_to(root).as_posix()
-        found = walk([place], root=root, excludes=excludes, includes=includes)
-        known = {
-            source: hashed
-            for source, hashed in known_documents(self._collection).items()
-            if prefix == "." or source == prefix or source.startswith(f"{prefix}/")
-        }
-        changes = compare(known, found)
-        self._count(changes)
-        replaced = {entry.source for entry in changes.changed}
-        for entry in changes.to_read:
-            self._file(entry, replaced=entry.source in replaced)
-        self._flush()
-        if prune:
-            for source in changes.deleted:
-                self._collection.delete(where=Equal("source", source))
-            self.report.deleted += len(changes.deleted)
-        else:
-            self.report.gone += len(changes.deleted)
-
-    def _count(self, changes: Changes) -> None:
-        self.report.unchanged += len(changes.unchanged)
-        self.report.problems += changes.problems
-        self._files_total += len(changes.to_read)
-        self._bytes_total += sum(_size(entry) for entry in changes.to_read)
+    def take(
+        self, places: Sequence[Path], excludes: Sequence[str], includes: Sequence[str], prune: bool
+    ) -> None:
+        """Index all that is new or changed below the places."""
+        all_known = known_documents(self._collection, self._read_as)
+        plans = []
+        for place in places:
+            known = {name: hashed for name, hashed in all_known.items() if self._names.below(name, place)}
+            changes = compare(known, self._found(place, excludes, includes))
+            self.report.unchanged += len(changes.unchanged)
+            self.report.problems += changes.problems
+            plans.append(changes)
+        self._files_total = sum(len(changes.to_read) for changes in plans)
+        self._bytes_total = sum(_size(entry) for changes in plans for entry in changes.to_read)
         self._tell()
+        done: set[str] = set()
+        for changes in plans:
+            replaced = {entry.source for entry in changes.changed}
+            for entry in changes.to_read:
+                if entry.source not in done:
+                    done.add(entry.source)
+                    self._file(entry, replaced=entry.source in replaced)
+        self._flush()
+        gone = sorted({source for changes in plans for source in changes.deleted})
+        self._remove([source for source in gone if not (includes and self._there(source))], prune)
+
+    def _found(
+        self, place: Path, excludes: Sequence[str], includes: Sequence[str]
+    ) -> Iterator[Found | Problem]:
+        """The files below a place under the names that they have in the collection."""
+        base = place if place.is_dir() else place.parent
+        for entry in walk([place], root=base, excludes=excludes, includes=includes):
+            path = entry.path if isinstance(entry, Found) else base / entry.source
+            if not self._names.is_store(absolute(path)):
+                yield replace(entry, source=self._names.of(absolute(path)))
+
+    def _there(self, source: str) -> bool:
+        return os.path.lexists(self._names.path(source))
+
+    def _remove(self, gone: Sequence[str], prune: bool) -> None:
+        if not prune:
+            self.report.gone += len(gone)
+            return
+        for source in gone:
+            self._collection.delete(where=Equal("source", source))
+        self.report.deleted += len(gone)
 
     def _file(self, entry: Found, *, replaced: bool) -> None:
         pieces: list[Piece] = []
+        problems: list[Problem] = []
         for document in read_file(entry, self._reading):
             if isinstance(document, Problem):
-                self.report.problems.append(document)
+                problems.append(document)
                 continue
             self.report.notes += [f"{document.source}: {note}" for note in document.notes]
             pieces += chunk(document, self._chunking, count_tokens=self._tokens)
+        self.report.problems += problems
+        pieces = _distinct(pieces)
         for piece in pieces:
             piece.metadata["pieces"] = len(pieces)
-        self._pending += pieces
-        if pieces:
-            self.report.new += not replaced
-            self.report.changed += replaced
-        if pieces and replaced:
-            self._finished.append((entry.source, pieces[0].metadata["document_hash"]))
+            if self._read_as and piece.metadata["kind"] == "rows":
+                piece.metadata["read_as"] = self._read_as
+        self.report.new += bool(pieces and not replaced)
+        self.report.changed += bool(pieces and replaced)
+        if replaced and pieces:
+            self._finished.append((entry.source, _present(pieces[0])))
+        elif replaced and not any(problem.code in _KEPT_FOR_LATER for problem in problems):
+            self._collection.delete(where=Equal("source", entry.source))
+            self.report.emptied += 1
+        share = _size(entry) / max(1, len(pieces))
+        self._pending += [(piece, share) for piece in pieces]
         self._files += 1
-        self._bytes += _size(entry)
+        if not pieces:
+            self._bytes += share
         while len(self._pending) >= self._batch_size:
             self._keep(self._pending[: self._batch_size])
             del self._pending[: self._batch_size]
@@ -219,11 +284,13 @@ class _Run:
         self._drop_replaced()
         self._tell()
 
-    def _keep(self, pieces: list[Piece]) -> None:
+    def _keep(self, batch: list[tuple[Piece, float]]) -> None:
+        pieces = [piece for piece, _ in batch]
         vectors = self._vectors(pieces)
         records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in pieces]
         self._collection.upsert(self._engine.retriever.index(records))
         self.report.chunks += len(records)
+        self._bytes += sum(share for _, share in batch)
         self._tell()
 
     def _vectors(self, pieces: list[Piece]) -> dict[str, FloatArray]:
@@ -239,13 +306,14 @@ class _Run:
     def _drop_replaced(self) -> None:
         """Remove the chunks of changed files that their present text no longer has."""
         for source, present in self._finished:
-            stale = And((Equal("source", source), Not(Equal("document_hash", present))))
-            self._collection.delete(where=stale)
+            self._collection.delete(where=And((Equal("source", source), Not(present))))
         self._finished = []
 
     def _tokens(self, text: str) -> int:
         count: Any = getattr(self._engine.model, "count_tokens", None)
-        return int(count([text])[0]) if count is not None and text.strip() else estimate_tokens(text)
+        if count is None or not text.strip():
+            return estimate_tokens(text)
+        return max(int(count([text])[0]), len(text) // _LETTERS_A_TOKEN)
 
     def _tell(self) -> None:
         self._listen(
@@ -253,21 +321,48 @@ class _Run:
                 files=self._files,
                 files_total=self._files_total,
                 chunks=self.report.chunks,
-                bytes=self._bytes,
+                bytes=round(self._bytes),
                 bytes_total=self._bytes_total,
             )
         )
 
 
-def known_documents(collection: Collection) -> dict[str, str]:
-    """The hash of every source that is there whole; one that is there in part has an empty hash."""
+def known_documents(collection: Collection, read_as: str = "") -> dict[str, str]:
+    """The hash of every source that is there whole, and read as it should be; an empty one for others."""
     seen: dict[str, dict[str, tuple[int, int]]] = {}
     for metadata in _metadata(collection):
         source, hashed = metadata.get("source"), metadata.get("document_hash")
-        if isinstance(source, str) and isinstance(hashed, str):
-            count, _ = seen.setdefault(source, {}).get(hashed, (0, 0))
-            seen[source][hashed] = (count + 1, int(metadata.get("pieces", 0)))
+        if not isinstance(source, str) or not isinstance(hashed, str):
+            continue
+        if read_as and metadata.get("kind") == "rows" and metadata.get("read_as") != read_as:
+            hashed = ""
+        count, _ = seen.setdefault(source, {}).get(hashed, (0, 0))
+        seen[source][hashed] = (count + 1, int(metadata.get("pieces", 0)))
     return {source: _whole(by_hash) for source, by_hash in seen.items()}
+
+
+def _spelt_fields(reading: ReadOptions) -> str:
+    """How rows are read, where somebody said so; files read otherwise count as changed."""
+    return "" if reading.fields == RowFields() else json.dumps(asdict(reading.fields), sort_keys=True)
+
+
+def _present(piece: Piece) -> Filter:
+    """What all chunks of the piece's file have in common, and older ones have not."""
+    names = [name for name in ("document_hash", "read_as") if name in piece.metadata]
+    return And(tuple(Equal(name, piece.metadata[name]) for name in names))
+
+
+def _distinct(pieces: list[Piece]) -> list[Piece]:
+    """The same pieces, no two of one id: rows of one key may say the same."""
+    seen: set[str] = set()
+    distinct = []
+    for piece in pieces:
+        name = piece.id
+        while name in seen:
+            name += "~"
+        seen.add(name)
+        distinct.append(piece if name == piece.id else replace(piece, id=name))
+    return distinct
 
 
 def _whole(by_hash: dict[str, tuple[int, int]]) -> str:

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from dartboard.ingest.documents import Kind
 
 _SUFFIXES: dict[Kind, str] = {
-    "markdown": ".md .markdown .mdown .mdx .qmd .rmd",
+    "markdown": ".md .markdown .mdown .mdx .qmd .rmd .ipynb",
     "html": ".html .htm .xhtml",
     "pdf": ".pdf",
     "docx": ".docx",
@@ -31,6 +31,9 @@ _LANGUAGES = {
     "perl": ".pl .pm",
     "other": ".hs .ml .clj .erl .dart .zig .nim .vim .el .ps1 .bat .tf .proto .graphql .cmake .css .scss",
 }
+
+PICTURES = frozenset([".svg", ".eps", ".ps", ".xpm", ".drawio", ".excalidraw"])
+"""Text to a program, not to a reader."""
 
 _KIND_OF: dict[str, Kind] = {suffix: kind for kind, text in _SUFFIXES.items() for suffix in text.split()}
 _LANGUAGE_OF = {suffix: language for language, text in _LANGUAGES.items() for suffix in text.split()}

@@ -5,7 +5,6 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from dartboard.errors import IngestError, MissingExtraError
 from dartboard.ingest.cleaning import clean, one_line
@@ -56,12 +55,9 @@ def _joined(pages: list[str]) -> tuple[str, tuple[Section, ...]]:
 def _quiet() -> Iterator[None]:
     """pypdf logs every oddity of a file; what matters is raised."""
     logger = logging.getLogger("pypdf")
-
-    def nothing(record: Any) -> bool:
-        return False
-
-    logger.addFilter(nothing)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.removeFilter(nothing)
+        logger.setLevel(before)

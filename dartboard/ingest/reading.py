@@ -12,8 +12,9 @@ from dartboard.errors import ConfigError, IngestError, MissingExtraError
 from dartboard.ingest.cleaning import tidy
 from dartboard.ingest.decoding import decode
 from dartboard.ingest.documents import Document, Kind, Problem, ProblemCode, Section, digest
-from dartboard.ingest.kinds import kind_of, language_of
+from dartboard.ingest.kinds import PICTURES, kind_of, language_of
 from dartboard.ingest.markdown import front_matter, outline
+from dartboard.ingest.notebook import notebook_text
 from dartboard.ingest.other_code import other_sections
 from dartboard.ingest.pdf import EncryptedError, read_pdf
 from dartboard.ingest.plain_json import plain
@@ -74,6 +75,8 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
     try:
         if not data.strip():
             raise _Unusable("is empty", "empty")
+        if options.kind is None and Path(source).suffix.lower() in PICTURES:
+            raise _Unusable("is a picture", "binary")
         kind = options.kind or kind_of(source)
         results = _read_rows(data, source, options) if kind == "rows" else [_read(data, source, kind)]
     except _Unusable as error:
@@ -105,6 +108,8 @@ def _read(data: bytes, source: str, kind: Kind) -> Document | Problem:
             document = replace(_with(blank, read_html(text)), notes=notes)
         case _:
             text, notes = _decode(data)
+            if source.lower().endswith(".ipynb"):
+                text = notebook_text(text)
             document = _LINES[kind](
                 replace(blank, text=tidy(text.replace("\f", "")), first_line=1, notes=notes)
             )

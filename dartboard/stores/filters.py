@@ -188,6 +188,10 @@ def _from_json(value: Any, depth: int) -> Filter:
             raise InvalidInputError(f'filter: "{key}" takes a list of filters')
         parts = tuple(_from_json(part, depth + 1) for part in value[key])
         return And(parts) if key == "and" else Or(parts)
+    if value.get("op") == "exists" and "value" in keys:
+        raise InvalidInputError(
+            'filter: "exists" takes no value: write {"not": {"field": …, "op": "exists"}} for none'
+        )
     if not {"field", "op"} <= keys <= {"field", "op", "value"}:
         raise InvalidInputError(
             'filter: expected "field", "op" and "value", or one of "and", "or", "not"; '
@@ -220,7 +224,9 @@ def _check_field(field: Any) -> None:
 
 def _check_value(value: Any) -> None:
     if _kind(value) is None:
-        raise InvalidInputError("filter: values are text, finite numbers (integers within ±2**53), true or false")
+        raise InvalidInputError(
+            "filter: values are text, finite numbers (integers within ±2**53), true or false"
+        )
     if isinstance(value, str) and "\x00" in value:
         raise InvalidInputError("filter: text must not contain the character U+0000")
 

@@ -42,5 +42,5 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
 def without_password(url: str) -> str:
     """The URL as it may be shown: passwords, keys and tokens in it are stars."""
-    shown = re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)
+    shown = re.sub(r"(://[^/@:?#]*):[^/?#]*@", r"\1:***@", url)
     return re.sub(r"(?i)([?&](?:password|token|key|secret)=)[^&#]*", r"\1***", shown)

@@ -71,6 +71,8 @@ class Record:
             )
             for name, vector in self.vectors.items()
         }
+        _check_types(self.id, "sparse vector", self.sparse, SparseVector)
+        _check_types(self.id, "blob", self.blobs, bytes)
 
     @property
     def chunk(self) -> Chunk:
@@ -137,6 +139,14 @@ class Manifest:
                     f"chunk {record.id!r} has a sparse vector {min(unknown)!r}; the collection has "
                     f"{sorted(self.sparse) or 'none'}"
                 )
+
+
+def _check_types(chunk_id: str, kind: str, fields: Mapping[str, Any], wanted: type) -> None:
+    for name, value in fields.items():
+        if not isinstance(value, wanted):
+            raise InvalidInputError(
+                f"chunk {chunk_id!r}: {kind} {name!r} must be {wanted.__name__}, got {type(value).__name__}"
+            )
 
 
 def check_metadata(metadata: Mapping[str, Any], chunk_id: str) -> None:

@@ -1,11 +1,13 @@
 """From a folder to an answer on the command line, and what is said when something is wrong."""
 
 import json
+import signal
 
 import pytest
 
 from dartboard.cli import main
-from tests.cli.running import run
+from dartboard.cli.doctor import _EXTRAS
+from tests.cli.running import run, start
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,8 @@ def test_search(indexed, capsys):
     assert main(["search", "keys", "--tokens", "40", "--method", "top_k", "-r", "bm25"]) == 0
     assert main(["search", "keys", "--filter", "kind = 'pdf'"]) == 0
     assert "Nothing found" in capsys.readouterr().out
+    assert main(["search", "keys", "--tokens", "2"]) == 0
+    assert "None of the 2 candidates fits" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,12 @@ def test_search(indexed, capsys):
         (["search", "keys", "--collection", "other"], "no collection 'other'"),
         (["search", "keys", "--store", "nowhere.dartboard"], "there is no index 'nowhere.dartboard'"),
         (["search", "keys", "--store", "ftp://x"], "unknown kind of store"),
+        (["search", "keys", "-k", "2000"], "--k must be in 1 to 1000"),
+        (["search", "keys", "-k", "9", "--triage", "3"], "--triage must be in 9 (as many as --k)"),
         (["index", "docs", "--chunk-size", "64"], "splits documents by"),
+        (["index", "docs", "-r", "colbert"], "keeps other fields"),
+        (["index", "nowhere"], "there is no file or folder nowhere"),
+        (["index", "docs", "-s", "memory://"], "keeps nothing beyond this command"),
         (["delete"], "give ids or --filter"),
         (["snapshot", "docs/keys.md"], "exists already"),
         (["restore", "nowhere.snapshot"], "there is no snapshot"),
@@ -89,7 +98,8 @@ def test_complaints(indexed, capsys, arguments, complaint):
 
 def test_stats_and_config(indexed, capsys, monkeypatch):
     assert main(["stats"]) == 0
-    assert "2 chunks" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "2 chunks" in shown and "chunks: text 1, markdown 1" in shown
     assert main(["stats", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 2
     monkeypatch.setenv("DARTBOARD_STORE", "postgresql://me:secret@host/db?token=hidden")
@@ -123,6 +133,36 @@ def test_doctor(indexed, capsys, monkeypatch):
     assert main(["doctor", "--model", "onnx:nowhere", "--store", "later.dartboard"]) == 1
     shown = capsys.readouterr().out
     assert "WRONG model" in shown and "later.dartboard does not exist yet" in shown
+    monkeypatch.setitem(_EXTRAS, "search", ("no-such-package",))
+    assert main(["doctor"]) == 0
+    assert "pip install 'dartboard[search]'" in capsys.readouterr().out
+
+
+def test_a_reader_that_stops_reading(indexed, tmp_path):
+    with start("search", "keys", "--store", str(indexed / "index.dartboard"), cache=tmp_path) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait(60) in (0, 1, 141) and "Traceback" not in errors and "Errno" not in errors
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(400):
+        (docs / f"{number:03d}.txt").write_text(
+            f"Rule {number} says that broker {number} keeps its offset. " * 8
+        )
+    store = ["--store", str(tmp_path / "i.dartboard")]
+    with start("index", str(docs), *store, cache=tmp_path) as process:
+        while process.poll() is None:
+            found = run("stats", "--json", *store, cache=tmp_path)
+            if found.returncode == 0 and json.loads(found.stdout)["records"] > 0:
+                break
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "What was finished is kept" in errors and "Traceback" not in errors
+    kept = json.loads(run("stats", "--json", *store, cache=tmp_path).stdout)["records"]
+    assert 0 < kept < 400 and kept % 64 == 0
 
 
 def test_help_and_a_process_of_its_own(indexed, tmp_path):

@@ -13,7 +13,7 @@ def test_the_default():
 
 @pytest.mark.parametrize("name", ["", "onnx:", "bert", "default:x", "hub:thing"])
 def test_unknown_names_say_what_there_is(name):
-    with pytest.raises(ConfigError, match="unknown model .* onnx:PATH"):
+    with pytest.raises(ConfigError, match=r"unknown model .* onnx:PATH"):
         model_by_name(name)
 
 

@@ -49,6 +49,8 @@ def test_search_explains_itself(retriever):
     engine = filled(retriever=retriever)
     result = engine.search(QUERY, k=3)
     assert len(result.chunks) == 3 and "tea" in result.chunks[0].text
+    assert result.metadata["config"]["top_k"] == 3
+    assert len(engine.search("tea grows hills coffee is").chunks) == 5
     facts = result.metadata
     assert facts["retriever"] == retriever and facts["method"] == "dartboard"
     assert all(facts["shares"]) and len(facts["retriever_score"]) == 3
@@ -82,6 +84,10 @@ def test_bad_questions():
         engine.search(QUERY, must_include=["z"])
     with pytest.raises(ConfigError, match="both in must_include and in exclude"):
         engine.search(QUERY, must_include=["a"], exclude=["a"])
+    with pytest.raises(InvalidInputError, match="must_include is a list of chunk ids"):
+        engine.search(QUERY, must_include="a")
+    with pytest.raises(InvalidInputError, match="a filter is text"):
+        engine.search(QUERY, where=5)
     with pytest.raises(InvalidInputError, match="filter: expected"):
         engine.search(QUERY, where="number >")
     with pytest.raises(ConfigError, match="unknown method"):

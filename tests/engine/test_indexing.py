@@ -2,9 +2,10 @@
 
 import pytest
 
+from dartboard.embeddings import default_model
 from dartboard.engine import Engine, index_paths
-from dartboard.errors import ConfigError
-from dartboard.ingest import ChunkingConfig
+from dartboard.errors import ConfigError, IngestError
+from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.stores.memory import MemoryStore
 from tests.models import WordBag
 
@@ -119,14 +120,85 @@ def test_bad_files_do_not_stop_the_run(engine, folder):
         "docs/data.bin",
         "docs/rows.jsonl",
     }
-    assert index_paths(engine, [folder / "nowhere"]).problems[0].reason.startswith("there is no such")
 
 
 def test_the_index_does_not_index_itself(folder):
-    with Engine.open(str(folder / "my.index"), model=Counting(), retriever="hybrid") as engine:
+    (folder / "tea[1].md").write_text("A document, whatever its name.")
+    with Engine.open(str(folder / "tea[1]"), model=Counting(), retriever="hybrid") as engine:
         report = index_paths(engine, [folder])
-        assert report.problems == [] and report.new == 3
+        assert report.problems == [] and report.new == 4
+        assert "tea[1].md" in sources(engine)
         assert index_paths(engine, [folder]).problems == []
+
+
+def test_a_path_that_is_not_there_changes_nothing(engine, folder):
+    index_paths(engine, folder)
+    (folder / "deep").rename(folder / "moved")
+    for path in (folder / "deep", "nowhere"):
+        with pytest.raises(IngestError, match="there is no file or folder"):
+            index_paths(engine, path, prune=True)
+    assert len(sources(engine)) == 3
+    with pytest.raises(IngestError, match="no file or folder"):
+        index_paths(Engine(MemoryStore(), model=Counting()), ["nowhere"])
+
+
+def test_folders_of_one_name_and_other_working_folders_stay_apart(engine, folder, tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    for name, text in (("b", "alpha keys"), ("c", "beta limits"), ("work", "gamma here")):
+        (tmp_path / name / "docs").mkdir(parents=True)
+        (tmp_path / name / "docs" / "a.md").write_text(text)
+    monkeypatch.chdir(work)
+    report = index_paths(engine, [tmp_path / "b" / "docs", tmp_path / "c" / "docs", "docs"])
+    assert report.new == 3 and engine.collection.count() == 3
+    assert {"docs/a.md", (tmp_path / "b/docs/a.md").as_posix()} < set(sources(engine))
+    monkeypatch.chdir(tmp_path / "b")
+    again = index_paths(engine, ["docs", work], prune=True)
+    assert (again.unchanged, again.deleted, engine.collection.count()) == (2, 0, 3)
+
+
+def test_a_file_that_lost_its_text_goes(engine, folder):
+    index_paths(engine, folder)
+    (folder / "tea.md").write_text("")
+    report = index_paths(engine, folder)
+    assert report.emptied == 1 and "docs/tea.md" not in sources(engine)
+    (folder / "coffee.txt").write_bytes(b"\x00\x01" * 50)
+    assert index_paths(engine, folder).emptied == 1
+    assert sources(engine) == ["docs/deep/brew.py"]
+
+
+def test_words_without_end_are_split_and_counted(folder):
+    (folder / "long.txt").write_text("ACGT" * 20_000)
+    with Engine(MemoryStore(), model=default_model(), retriever="dense") as engine:
+        index_paths(engine, folder / "long.txt")
+        records = [record for batch in engine.collection.iterate() for record in batch]
+        assert len(records) > 10 and max(len(record.text) for record in records) <= 256 * 17
+        assert engine.search("ACGT", token_budget=50).chunks == []
+
+
+def test_rows_read_in_another_way_are_read_again(engine, folder):
+    (folder / "r.jsonl").write_text('{"title": "tea", "body": "leaves", "pieces": "seven", "id": "x"}\n' * 2)
+    index_paths(engine, folder, reading=ReadOptions(fields=RowFields(text=("title",), id="id")))
+    by_body = ReadOptions(fields=RowFields(text=("body",), id="id"))
+    assert index_paths(engine, folder, reading=by_body).changed == 1
+    texts = [r.text for b in engine.collection.iterate() for r in b if r.metadata["kind"] == "rows"]
+    assert texts == ["leaves", "leaves"]
+    for reading in (by_body, None):
+        assert index_paths(engine, folder, reading=reading).unchanged == 4
+
+
+def test_include_never_prunes_what_is_there(engine, folder):
+    index_paths(engine, folder)
+    assert index_paths(engine, folder, includes=["*.py"], prune=True).deleted == 0
+    assert index_paths(engine, folder, excludes=["*.py"], prune=True).deleted == 1
+
+
+def test_another_retriever_may_not_leave_fields_out(folder):
+    model = default_model()
+    store = MemoryStore()
+    index_paths(Engine(store, model=model, retriever="dense"), folder)
+    index_paths(Engine(store, model=model, retriever="hybrid"), folder)
+    with pytest.raises(ConfigError, match=r"was indexed for 'dense', and 'colbert' keeps other fields"):
+        index_paths(Engine(store, model=model, retriever="colbert"), folder)
 
 
 def test_a_collection_keeps_splitting_as_it_did(engine, folder):

@@ -1,6 +1,7 @@
 """Readers of every kind on small real files, and what they say of bad ones."""
 
 import io
+import json
 import sys
 import zipfile
 
@@ -408,3 +409,20 @@ def test_odd_texts_take_no_time(source, text):
 def test_modules_beyond_reason_are_not_parsed(monkeypatch):
     monkeypatch.setattr("dartboard.ingest.reading._LONGEST_PARSED", 10)
     assert titles(read_one("async def go():\n    pass\n", "a.py")) == ["go"]
+
+
+def test_notebooks_and_pictures():
+    cells = [
+        {"cell_type": "markdown", "source": ["# Brewing\n", "How to brew."]},
+        {"cell_type": "code", "source": "brew(leaves)", "outputs": [{"text": "never shown"}]},
+        {"cell_type": "code", "source": []},
+    ]
+    notebook = json.dumps({"cells": cells, "metadata": {"kernelspec": {"language": "python"}}, "nbformat": 4})
+    (document,) = read_bytes(notebook.encode(), "a/brew.ipynb")
+    assert document.title == "Brewing" and "```python\nbrew(leaves)\n```" in document.text
+    assert "never shown" not in document.text
+    for broken in ("{}", "[1]", '{"cells": [1]}', "not json"):
+        (problem,) = read_bytes(broken.encode(), "b.ipynb")
+        assert "no notebook" in problem.reason and problem.code == "damaged"
+    (picture,) = read_bytes(b"<svg><text>x</text></svg>", "p.svg")
+    assert picture.reason == "is a picture" and picture.code == "binary"

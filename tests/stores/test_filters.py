@@ -103,6 +103,7 @@ def test_complaints(text, complaint):
         {"field": "a", "op": "=", "value": {"b": 1}},
         {"field": "a", "op": "in", "value": "text"},
         {"field": "a", "op": "=", "value": "nul\x00"},
+        {"field": "a", "op": "exists", "value": False},
         {"and": {}},
         {"and": [], "or": []},
         {"field": "a", "op": "=", "value": 1, "more": 2},

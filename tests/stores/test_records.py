@@ -35,6 +35,8 @@ def test_a_record_is_float32_and_a_chunk():
         ({"metadata": {"a": {1, 2}}}, "set is not JSON"),
         ({"metadata": {"a": "\x00"}}, "U\\+0000"),
         ({"metadata": [1]}, "must be a dict"),
+        ({"blobs": {"b": "text"}}, "blob 'b' must be bytes, got str"),
+        ({"sparse": {"s": {1: 2}}}, "sparse vector 's' must be SparseVector, got dict"),
     ],
 )
 def test_bad_records(changes, complaint):
