@@ -42,13 +42,14 @@ def scaling(found: Mapping[str, Any]) -> str:
     """The same for the variants that read texts."""
     parts = []
     for name, measured in found.items():
+        for condition, rows in measured["conditions"].items():
+            title = f"{name}, {condition}, {measured['queries']} queries, {measured['pool']} candidates each"
+            parts.append(f"**{title}**\n\n{compared(rows, times=False)}")
         fitted, taken = measured["temperature"], measured["ms"]
-        title = f"**{name}, {measured['queries']} queries, {measured['pool']} candidates each**"
-        told = (
+        parts.append(
             f"Fitted temperature {fitted['value']:.3f} ({fitted['low']:.3f} to {fitted['high']:.3f}). "
             f"Scoring takes {taken['query']:.0f} CPU ms for the query, {taken['pairs']:,.0f} for all pairs."
         )
-        parts.append(f"{title}\n\n{compared(measured['systems'], times=False)}\n\n{told}")
     return "\n\n".join(parts)
 
 

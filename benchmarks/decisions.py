@@ -23,6 +23,7 @@ from benchmarks.measuring import ROOT, cpu_ms, load, measured, rounded, some_que
 from dartboard.calibration import Estimate, fit_temperature
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import SyntheticDatasetConfig, make_clustered, with_redundancy
+from dartboard.datasets.edits import EDITS
 from dartboard.embeddings import CachedModel, LateInteraction, default_model
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.evaluation import Judgements, System
@@ -171,25 +172,35 @@ def scaling() -> dict[str, Any]:
         dataset = load(name, model)
         scorer = Remembering(LateInteraction(default_model(), cache_bytes=2 * 1024**3))
         temperature = _temperature(some_queries(dataset, slice(count, 2 * count)), scorer)
-        both = DartboardConfig(reranker_type="crossencoder")
-        hybrid = DartboardConfig(reranker_type="hybrid")
-        systems: list[System] = [
-            *(
-                Paired(f"crossencoder, {way}", replace(both, score_scaling=way), scorer)
-                for way in ("bounds", "minmax", "sigmoid")
-            ),
-            Paired("hybrid, auto", hybrid, scorer),
-            Paired("hybrid, fitted", replace(hybrid, sigma=temperature.value), scorer),
-            Selecting("cosine variant (reads nothing)", Dartboard()),
-        ]
+        systems = _variants(scorer, temperature.value)
+        measured_on = some_queries(dataset, slice(count))
+        edited = with_redundancy(measured_on, copies=5, edits=tuple(EDITS), model=model)
         sets[name] = {
             "queries": count,
             "pool": SCALING_POOL,
             "temperature": {"value": temperature.value, "low": temperature.low, "high": temperature.high},
-            "systems": measured(some_queries(dataset, slice(count)), systems, triage_k=SCALING_POOL),
+            "conditions": {
+                "clean": measured(measured_on, systems, triage_k=SCALING_POOL, timed=False),
+                "text edits": measured(edited, systems, triage_k=SCALING_POOL, timed=False),
+            },
             "ms": scoring_ms(some_queries(dataset, slice(5))),
         }
     return sets
+
+
+def _variants(scorer: PairScorer, temperature: float) -> list[System]:
+    both = DartboardConfig(reranker_type="crossencoder")
+    hybrid = DartboardConfig(reranker_type="hybrid")
+    return [
+        *(
+            Paired(f"crossencoder, {way}", replace(both, score_scaling=way), scorer)
+            for way in ("bounds", "minmax", "sigmoid")
+        ),
+        Paired("hybrid, auto", hybrid, scorer),
+        Paired("hybrid, fitted", replace(hybrid, sigma=temperature), scorer),
+        Selecting("cosine variant (reads nothing)", Dartboard()),
+        Selecting("nearest neighbours", TopK()),
+    ]
 
 
 def scoring_ms(dataset: Dataset) -> dict[str, float]:

@@ -58,7 +58,9 @@ def some_queries(dataset: Dataset, some: slice) -> Dataset:
     )
 
 
-def measured(dataset: Dataset, systems: Sequence[System], triage_k: int = 100) -> dict[str, Any]:
+def measured(
+    dataset: Dataset, systems: Sequence[System], *, triage_k: int = 100, timed: bool = True
+) -> dict[str, Any]:
     """Recall of the required passages with intervals and p values against the first system; diversity; ms."""
     judgements, content, triage = Judgements.of(dataset), Content.of(dataset), Triage(dataset, triage_k)
     measures = [Measure("set_recall", 5), Measure("set_recall", 10), Measure("diversity", 5)]
@@ -75,7 +77,7 @@ def measured(dataset: Dataset, systems: Sequence[System], triage_k: int = 100) -
             measure: {"mean": mean, "low": float(low[place]), "high": float(high[place])}
             for place, (measure, mean) in enumerate(found.means.items())
         }
-    for system in systems:
+    for system in systems if timed else ():
         rows[system.name]["ms"] = cpu_ms(
             lambda question, one=system: one.rank(question, 10, 0),
             [triage.question(query_id) for query_id in judgements.query_ids[:TIMED]],

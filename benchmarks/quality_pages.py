@@ -142,7 +142,7 @@ def _aside(found: Found) -> str:
 def losses(found: Found) -> list[str]:
     """Where something is significantly better than Dartboard, as a list."""
     said = better_than_ours(found)
-    return [f"- {line}" for line in said] or ["- Nowhere, significantly."]
+    return [f"- {line}" for line in said] or ["- Nothing was, anywhere."]
 
 
 def _tally_table(found: Found) -> str:

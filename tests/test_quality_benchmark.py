@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from benchmarks import quality
+from dartboard.datasets import make_query_focused, with_redundancy
 from tests.datasets.folders import beir_folder
 
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(quality, "behaviour", lambda: "as ever")
     beir_folder(tmp_path / "data", "small", docs=30)
     return lambda **more: quality.Bench(tmp_path / "out.json", tmp_path / "data", fresh=False, **more)
 
@@ -27,7 +27,7 @@ def test_a_cell_is_measured_once(bench, tmp_path, monkeypatch):
     assert list(cell["systems"]) == quality.SYSTEMS
     assert cell["systems"]["cosine"]["share"]["mean"] == 1.0
     assert cell["systems"]["oracle"]["@5"]["mean"] == 1.0
-    monkeypatch.setattr(quality, "behaviour", lambda: "otherwise")
+    monkeypatch.setattr(quality, "behaviour", lambda dataset: "otherwise")
     assert bench().measure("small", "clean"), "other picks, other numbers"
 
 
@@ -40,10 +40,13 @@ def test_the_interval_of_a_share_is_paired():
     assert other["low"] < other["mean"] < other["high"]
 
 
-def test_another_sigma_is_another_behaviour(monkeypatch):
+@pytest.mark.parametrize("copies", [0, 2])
+def test_another_sigma_is_another_behaviour(copies, monkeypatch):
     from dartboard.selection import bandwidth
 
-    before = quality.behaviour()
-    assert quality.behaviour() == before
+    dataset = make_query_focused()
+    dataset = with_redundancy(dataset, copies=copies, cosine=0.9) if copies else dataset
+    before = quality.behaviour(dataset)
+    assert quality.behaviour(dataset) == before
     monkeypatch.setattr(bandwidth, "from_candidates", lambda *_, **__: bandwidth.Sigma(0.3, "candidates"))
-    assert quality.behaviour() != before
+    assert quality.behaviour(dataset) != before
