@@ -3,12 +3,13 @@
 # make bench  time selection beside its rivals
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
 # make bench-decisions  measure what docs/decisions.md decides
+# make bench-retrieval  stores, retrievers and whole searches beside other engines (some 20 minutes)
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint bench bench-quality bench-decisions clean help
+.PHONY: demo test lint bench bench-quality bench-decisions bench-retrieval clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +37,13 @@ bench-quality: $(VENV)/.installed-dev
 bench-decisions: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.decisions
 	$(BIN)/python benchmarks/tables.py
+
+bench-retrieval: $(VENV)/.installed-dev
+	$(PIP) -e '.[peers]'
+	$(BIN)/python benchmarks/retrieval.py
+	$(BIN)/python benchmarks/retrieval_quality.py
+	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python -m benchmarks.retrieval_quality_tables
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build

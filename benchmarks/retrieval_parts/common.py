@@ -5,6 +5,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,32 +14,35 @@ DIM = 384
 
 
 def passages(count: int, *, seed: int = 0, block: int = 20_000) -> Iterator[np.ndarray]:
-    """Unit vectors, float32, in blocks: topics of unequal size, each with its own few directions.
+    """Unit vectors, float32, in blocks: topics of unequal size, and within all of them the same directions.
 
-    Real passages fill a few dozen directions around many topics; uniform noise has no neighbours to find.
+    Passages and questions of one encoder fill some dozens of directions around many topics; uniform noise
+    has no neighbours worth finding.
     """
-    rng = np.random.default_rng(seed)
-    topics = _topics()
-    shares = 1 / np.arange(1, len(topics) + 1) ** 0.7
-    directions = rng.standard_normal((48, DIM)).astype(np.float32)
+    rng = np.random.default_rng([seed, 0])
     for start in range(0, count, block):
-        size = min(block, count - start)
-        topic = topics[rng.choice(len(topics), size, p=shares / shares.sum())]
-        inner = rng.standard_normal((size, 48)).astype(np.float32) @ directions / 48**0.5
-        noise = rng.standard_normal((size, DIM)).astype(np.float32)
-        yield unit(topic + 0.05 * inner + 0.02 * noise)
+        yield _drawn(rng, min(block, count - start))
 
 
 def questions(count: int, *, seed: int = 1) -> np.ndarray:
-    """Queries near the same topics."""
-    rng = np.random.default_rng(seed)
-    topics = _topics()
-    chosen = topics[rng.integers(0, len(topics), count)]
-    return unit(chosen + 0.04 * rng.standard_normal((count, DIM)).astype(np.float32))
+    """Queries of the same kind as the passages, none of them a passage."""
+    return _drawn(np.random.default_rng([seed, 1]), count)
 
 
-def _topics() -> np.ndarray:
-    return unit(np.random.default_rng(7).standard_normal((2000, DIM)).astype(np.float32))
+def _drawn(rng: np.random.Generator, size: int) -> np.ndarray:
+    topics, directions = _world()
+    shares = 1 / np.arange(1, len(topics) + 1) ** 0.7
+    topic = topics[rng.choice(len(topics), size, p=shares / shares.sum())]
+    inner = rng.standard_normal((size, len(directions)), dtype=np.float32) @ directions
+    noise = rng.standard_normal((size, DIM), dtype=np.float32)
+    return unit(topic + 0.9 * inner / len(directions) ** 0.5 + 0.2 * noise / DIM**0.5)
+
+
+@cache
+def _world() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    topics = unit(rng.standard_normal((2000, DIM), dtype=np.float32))
+    return topics, unit(rng.standard_normal((64, DIM), dtype=np.float32))
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
