@@ -87,8 +87,9 @@ def _on_clusters(clusters: int, fewest: int, k: int, options: dict[str, Any]) ->
             relevant = set(dataset.ground_truth[query_id])
             right.append(fmean(question.candidates[i].id in relevant for i in picks))
             lengths.append(len(picks))
-            cosines = question.vectors[picks] @ question.vectors[picks].T
-            spread.append(1 - float(cosines[np.triu_indices(len(picks), 1)].mean()))
+            if len(picks) > 1:
+                cosines = question.vectors[picks] @ question.vectors[picks].T
+                spread.append(1 - float(cosines[np.triu_indices(len(picks), 1)].mean()))
     return {"precision": fmean(right), "diversity": fmean(spread), "length": fmean(lengths)}
 
 
