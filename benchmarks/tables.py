@@ -13,7 +13,12 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
-from benchmarks import decision_tables, quality_pages, quality_tables  # noqa: E402
+from benchmarks import (  # noqa: E402
+    decision_tables,
+    quality_pages,
+    quality_tables,
+    retrieval_tables,
+)
 
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -57,6 +62,8 @@ def fresh_readme() -> str:
         "selection": selection_table(results("selection")),
         "redundancy": f"{PICTURE}\n\n{quality_tables.caption(quality)}",
         "quality": quality_tables.share_table(quality),
+        "engines": retrieval_tables.engines(results("retrieval")["engines"]),
+        "search": retrieval_tables.search(results("retrieval")["search"]),
         "losses": "\n".join(f"  {line}" for line in quality_pages.losses(quality)),
     }
     text = (ROOT / "README.md").read_text()
@@ -70,7 +77,7 @@ def fresh_decisions() -> str:
     text = (ROOT / "docs" / "decisions.md").read_text()
     for name, content in decision_tables.sections(results("decisions")).items():
         text = with_section(text, name, content)
-    return text
+    return with_section(text, "indexes", retrieval_tables.indexes(results("retrieval")["indexes"]))
 
 
 def documents() -> Mapping[Path, str]:
@@ -78,6 +85,7 @@ def documents() -> Mapping[Path, str]:
     return {
         ROOT / "README.md": fresh_readme(),
         ROOT / "docs" / "decisions.md": fresh_decisions(),
+        ROOT / "docs" / "benchmarks" / "retrieval.md": retrieval_tables.page(results("retrieval")),
         ROOT / "docs" / "benchmarks" / "quality.md": quality_pages.markdown_page(results("quality")),
     }
 

@@ -14,13 +14,30 @@ from dartboard.stores import Manifest, Record, open_store
 K = 100
 
 
+class _Best:
+    """The K nearest of each query among the blocks seen so far: the truth, in little memory."""
+
+    def __init__(self, queries: int) -> None:
+        self.scores = np.full((queries, K), -2.0, dtype=np.float32)
+        self.rows = np.zeros((queries, K), dtype=np.int64)
+
+    def see(self, scores: np.ndarray, base: int) -> None:
+        merged = np.concatenate([self.scores, scores], axis=1)
+        rows = np.concatenate(
+            [self.rows, np.broadcast_to(base + np.arange(scores.shape[1]), scores.shape)], axis=1
+        )
+        keep = np.argpartition(-merged, K, axis=1)[:, :K]
+        self.scores = np.take_along_axis(merged, keep, axis=1)
+        self.rows = np.take_along_axis(rows, keep, axis=1)
+
+
 def measure(*, quick: bool) -> dict[str, Any]:
     count = 100_000 if quick else 1_000_000
     queries = questions(100)
     with tempfile.TemporaryDirectory(dir=os.environ.get("DARTBOARD_BENCH_FOLDER")) as folder:
         path = Path(folder) / "million.dartboard"
         started = time.perf_counter()
-        scores: list[np.ndarray] = []
+        best = _Best(len(queries))
         with open_store(str(path)) as store:
             collection = store.create("default", Manifest(model="none", dimension=DIM))
             for number, block in enumerate(passages(count)):
@@ -31,12 +48,10 @@ def measure(*, quick: bool) -> dict[str, Any]:
                         for row, vector in enumerate(block)
                     ]
                 )
-                scores.append(queries @ block.T)
+                best.see(queries @ block.T, base)
                 say(f"{base + len(block)} loaded")
-            loaded = time.perf_counter()
-        exact = np.concatenate(scores, axis=1)
-        nearest = np.argpartition(-exact, K, axis=1)[:, :K]
-        del exact, scores
+        loaded = time.perf_counter()  # closing the store has built its index
+        nearest = best.rows
         opened = time.perf_counter()
         with open_store(str(path)) as store:
             collection = store.open("default")
@@ -56,7 +71,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return {
         "vectors": count,
         "load_seconds": round(loaded - started, 1),
-        "build_seconds": round(built - opened, 1),
+        "first_search_seconds": round(built - opened, 2),
         "peak_megabytes": peak_megabytes(),
         "median_ms": result["median_ms"],
         "p95_ms": result["p95_ms"],

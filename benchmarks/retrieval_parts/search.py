@@ -12,8 +12,8 @@ from dartboard.engine import Engine
 from dartboard.stores import Manifest, Record, open_store
 
 TRIAGE, K = 100, 5
-_NOUNS = "queue broker offset leader replica commit token cache index vector schema table backup node"
-WORDS = tuple(_NOUNS.split())
+VOCABULARY = 30_000
+WORDS_A_PASSAGE = 60
 
 
 class Given(EmbeddingModel):
@@ -37,8 +37,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     count, asked = (10_000, 50) if quick else (100_000, 200)
     vectors = np.concatenate(list(passages(count)))
     queries = questions(asked)
-    rng = np.random.default_rng(3)
-    texts = [f"{number} " + " ".join(rng.choice(WORDS, 40)) for number in range(count)]
+    texts = _texts(count)
     found: dict[str, Any] = {"chunks": count, "triage": TRIAGE, "k": K, "systems": {}}
     for name, system in (
         ("dartboard, dense", lambda *given: ours(*given, retriever="dense")),
@@ -57,6 +56,21 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return found
 
 
+def _texts(count: int) -> list[str]:
+    """Made-up words, as often as words are: the n-th commonest n times as rare as the commonest."""
+    rng = np.random.default_rng(3)
+    shares = 1 / np.arange(1, VOCABULARY + 1)
+    drawn = rng.choice(VOCABULARY, (count, WORDS_A_PASSAGE), p=shares / shares.sum())
+    return [" ".join(f"w{word}" for word in row) for row in drawn.tolist()]
+
+
+def _asked(count: int) -> list[str]:
+    """Queries of four words that are neither the commonest nor the rarest, after their number."""
+    rng = np.random.default_rng(4)
+    drawn = np.exp(rng.uniform(np.log(50), np.log(5000), (count, 4))).astype(int)
+    return [f"{number} " + " ".join(f"w{word}" for word in row) for number, row in enumerate(drawn.tolist())]
+
+
 def ours(vectors: np.ndarray, texts: list[str], queries: np.ndarray, *, retriever: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "search.dartboard")
@@ -68,7 +82,7 @@ def ours(vectors: np.ndarray, texts: list[str], queries: np.ndarray, *, retrieve
                     [Record(str(row), texts[row], vectors[row], {"source": f"f{row % 100}"}) for row in rows]
                 )
         with Engine.open(path, read_only=True, model=Given(queries), retriever=retriever) as engine:
-            asked = [f"{number} {WORDS[number % 14]} {WORDS[number % 5]}" for number in range(len(queries))]
+            asked = _asked(len(queries))
             parts: dict[str, list[float]] = {}
 
             def ask(text: str) -> list[str]:
