@@ -59,7 +59,9 @@ def walk(
                 after = np.maximum(covered, block[leaders[:kept]].max(axis=0))
             covered[:] = after
             made += kept
-        if stop < count and (stop < good or max(outside, ceilings[stop].max()) < stop_below):
+        if stop < min(count, good) or (
+            stop == good < count and max(outside, ceilings[stop].max()) < stop_below
+        ):
             return made
         if kept < count:
             if size >= len(bounds):
