@@ -74,12 +74,8 @@ def search(part: Found) -> str:
 def million(part: Found) -> str:
     """One sentence a number."""
     rows = [
-        [
-            "loading",
-            f"{part['load_seconds']:.0f} s ({part['vectors'] / part['load_seconds']:,.0f} records/s)",
-        ],
-        ["building the index", f"{part['build_seconds']:.0f} s"],
-        ["memory at most, the benchmark's own arrays included", f"{part['peak_megabytes'] / 1000:.2f} GB"],
+        ["loading and indexing", f"{part['load_seconds']:.0f} s"],
+        ["memory at most", f"{part['peak_megabytes'] / 1000:.2f} GB"],
         ["search, k = 100, median / 95 %", f"{part['median_ms']:.1f} / {part['p95_ms']:.1f} ms"],
         ["recall@100", f"{part['recall@100']:.4f}"],
         ["first search after reopening", f"{part['first_search_after_reopening_seconds']:.2f} s"],
