@@ -247,11 +247,12 @@ class Engine:
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
         if both := set(must_include) & set(exclude):
             raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
-        found = self.retriever.retrieve(self.collection, query, count + len(set(exclude)), where=where)
+        collection = self.collection
+        found = self.retriever.retrieve(collection, query, count + len(set(exclude)), where=where)
         kept = [each for each in found.found if each.chunk.id not in set(exclude)][:count]
         there = {each.chunk.id for each in kept}
         missing = [id for id in dict.fromkeys(must_include) if id not in there]
-        fetched = self.collection.get(missing)
+        fetched = collection.get(missing) if missing else []
         if unknown := set(missing) - {record.id for record in fetched}:
             raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
         lowest = kept[-1].score if kept else 0.0
