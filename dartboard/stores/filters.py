@@ -23,7 +23,7 @@ from dartboard.errors import InvalidInputError
 Value = str | int | float | bool
 RangeOperator = Literal["<", "<=", ">", ">="]
 
-_LARGEST = 2**53  # as in metadata: beyond it, doubles no longer tell integers apart
+_LARGEST = 10**300  # what stores that keep numbers as doubles can still compare
 _RANGE: tuple[str, ...] = get_args(RangeOperator)
 DEEPEST = 64
 OPERATORS = ("=", "!=", *_RANGE, "in", "exists")
@@ -224,9 +224,7 @@ def _check_field(field: Any) -> None:
 
 def _check_value(value: Any) -> None:
     if _kind(value) is None:
-        raise InvalidInputError(
-            "filter: values are text, finite numbers (integers within ±2**53), true or false"
-        )
+        raise InvalidInputError("filter: values are text, finite numbers, true or false")
     if isinstance(value, str) and "\x00" in value:
         raise InvalidInputError("filter: text must not contain the character U+0000")
 

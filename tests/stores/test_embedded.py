@@ -184,7 +184,9 @@ def test_a_dropped_collection_says_so(path):
 def test_text_that_is_no_unicode_is_refused(path):
     with EmbeddedStore(path) as store:
         collection = store.create("default", PLAIN)
-        for wrong in (record("a\ud800"), record("a", text="b\udfff"), record("a", metadata={"k": "\ud800"})):
+        for name, value in (("id", "a\ud800"), ("text", "b\udfff"), ("metadata", {"k": "\ud800"})):
+            wrong = record("a")
+            setattr(wrong, name, value)  # spoilt after it was checked
             with pytest.raises(InvalidInputError, match="Unicode"):
                 collection.upsert([record("fine"), wrong])
         assert collection.count() == 0 and collection.get(["a\ud800"]) == []

@@ -156,6 +156,13 @@ def test_damaged_and_newer_manifests(store: MilvusStore) -> None:
 # Records
 
 
+def spoilt(name: str, value: object) -> Record:
+    """A record that was changed after it was checked."""
+    wrong = record("x")
+    setattr(wrong, name, value)
+    return wrong
+
+
 def test_limits_are_named(store: MilvusStore) -> None:
     kept = store.create("a", MANIFEST)
     longest = "wort " * 13_107
@@ -165,8 +172,8 @@ def test_limits_are_named(store: MilvusStore) -> None:
         (record("y" * 65_536), "id of chunk .* 65,536 bytes"),
         (record("x", metadata={"a": "b" * 65_600}), "metadata of chunk 'x'"),
         (record("x", metadata={"a": list(range(2600))}), "2,601 values to filter on"),
-        (record("x", text="lone \ud800"), "not valid Unicode"),
-        (record("x", metadata={"a": "\ud800"}), "not valid Unicode"),
+        (spoilt("text", "lone \ud800"), "not valid Unicode"),
+        (spoilt("metadata", {"a": "\ud800"}), "not valid Unicode"),
         (record("x", blobs={"b": bytes(30_000_000)}), "bytes; Milvus takes at most"),
         (record("x", blobs={f"b{number}": b"" for number in range(2100)}), "too many"),
         (record("x", text="日 " * 16_000), "line of terms"),
