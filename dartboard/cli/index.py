@@ -96,6 +96,7 @@ def index(
     """
     from dartboard.cli.terminal import messages
     from dartboard.engine import index_paths
+    from dartboard.engine.indexing import check_paths
     from dartboard.ingest import ReadOptions, RowFields
 
     found = configured(
@@ -114,12 +115,14 @@ def index(
         id=id_field,
         metadata=tuple(metadata_field) if metadata_field else None,
     )
+    check_paths(paths)
+    splitting = _chunking(found)
     with opened(found, read_only=False) as engine, _progress() as listen:
         try:
             report = index_paths(
                 engine,
                 paths,
-                chunking=_chunking(found),
+                chunking=splitting,
                 reading=ReadOptions(fields=fields),
                 excludes=exclude or (),
                 includes=include or (),

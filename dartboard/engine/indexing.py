@@ -99,12 +99,7 @@ def index_paths(
     ``prune`` removes chunks of files below ``paths`` that are no longer there or left out by ``excludes``;
     without it they are counted as ``gone``. With ``includes``, a file that is there is never pruned.
     """
-    listed = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-    if not listed:
-        raise ConfigError("nothing to index: name files or folders")
-    for path in listed:
-        if not os.path.lexists(path):
-            raise IngestError(f"there is no file or folder {path}")
+    listed = check_paths(paths)
     started = time.perf_counter()
     collection, chunking = _collection(engine, chunking)
     run = _Run(engine, collection, chunking, reading or ReadOptions(), batch_size, listen)
@@ -112,6 +107,17 @@ def index_paths(
     collection.prepare()
     run.report.seconds = time.perf_counter() - started
     return run.report
+
+
+def check_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Files and folders that are there, or an error: before a store is made for nothing."""
+    listed = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+    if not listed:
+        raise ConfigError("nothing to index: name files or folders")
+    for path in listed:
+        if not os.path.lexists(path):
+            raise IngestError(f"there is no file or folder {path}: check the name and the present folder")
+    return listed
 
 
 def _collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collection, ChunkingConfig]:

@@ -170,3 +170,10 @@ def test_help_and_a_process_of_its_own(indexed, tmp_path):
     assert shown.returncode == 0 and "Filters compare metadata" in shown.stdout
     found = run("search", "429", "--json", "--store", str(indexed / "index.dartboard"), cache=tmp_path)
     assert json.loads(found.stdout)["chunks"][0]["metadata"]["source"] == "docs/limits.txt"
+
+
+def test_a_command_that_is_refused_makes_no_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("something")
+    assert main(["index", "nowhere"]) == 1 and main(["index", "a.txt", "--chunk-size", "0"]) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
