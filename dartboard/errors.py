@@ -14,6 +14,7 @@
     │   └── CollectionError               a collection that is missing, or exists already
     ├── ModelError (RuntimeError)         a model that cannot be loaded, verified or trusted
     │   └── EndpointError                 a remote model that refused, timed out or answered nonsense
+    ├── DeadlineError (TimeoutError)      work that was given less time than it needs, or that was cancelled
     └── MissingExtraError (ImportError)   an optional dependency; the message is the command to type
 """
 
@@ -64,6 +65,10 @@ class ModelError(DartboardError, RuntimeError):
 
 class EndpointError(ModelError):
     """A remote model refused, timed out or answered something unusable."""
+
+
+class DeadlineError(DartboardError, TimeoutError):
+    """Work ran out of the time that it was given, or was cancelled."""
 
 
 class MissingExtraError(DartboardError, ImportError):

@@ -13,13 +13,14 @@ ROOT = Path(dartboard.__file__).parent
 
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
-    {"version", "errors", "types", "utils", "data"},
+    {"version", "errors", "types", "utils", "data", "deadline"},
     {"selection", "embeddings", "ingest", "lexical"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
     {"core", "datasets"},
-    {"engine", "evaluation"},
+    {"engine", "evaluation", "inspection"},
     {"testing"},
+    {"api", "web"},
     {"cli", "__main__"},
 ]
 FORBIDDEN = {

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dartboard.cli import demo_corpus
-from dartboard.cli.demo_corpus import Question
+from dartboard.datasets import demo as demo_corpus
+from dartboard.datasets.demo import Question
 from dartboard.core import DartboardConfig
 from dartboard.errors import ConfigError
 from dartboard.selection import MMR, Dartboard, Method, TopK

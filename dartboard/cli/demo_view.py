@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dartboard.cli.comparison import Comparison, Outcome, Pick
-from dartboard.cli.demo_corpus import Question, questions
+from dartboard.datasets.demo import Question, questions
 from dartboard.cli.terminal import can_draw
 
 _SIGMA_SOURCES = {

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from dartboard import MMR, Dartboard, DartboardConfig, DartboardRetriever
-from dartboard.cli import demo_corpus, main
+from dartboard.cli import main
+from dartboard.datasets import demo as demo_corpus
 from dartboard.cli.encoding import encode_passages
 from dartboard.cli.terminal import warn
 from dartboard.embeddings import CachedModel, default_model

@@ -1,0 +1,117 @@
+"""Every limit of the service with its default, checked when it is made.
+
+Nothing in a request can widen them. Where a value comes from (flag, variable, file) is the command line's
+business; here it is only a number that must make sense.
+"""
+
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from dartboard.errors import ConfigError
+
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """What the service opens, whom it lets in, and how much it takes."""
+
+    store: str = "index.dartboard"
+    collection: str = "default"
+    model: str | None = None
+    """None: what each collection was made with."""
+    retriever: str | None = None
+    demo: bool = True
+    """Whether the small corpus that comes with the package is there as the collection ``demo``."""
+    home: Path = Path("dartboard-data")
+    """Where uploaded files, reports and saved cases live; made when first needed."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    keys: Path | None = None
+    """The file that ``dartboard keys`` writes; None: no key is asked for, and only loopback may be bound."""
+    origins: tuple[str, ...] = ()
+    """Sites whose pages may call the service (CORS); none by default."""
+    hosts: tuple[str, ...] = ()
+    """Host names that requests may carry beside the address bound; guards against DNS rebinding."""
+
+    query_tokens: int = 512
+    body_bytes: int = 8 * _MB
+    upload_bytes: int = 256 * _MB
+    line_bytes: int = 4 * _MB
+    k: int = 100
+    triage_k: int = 1000
+    token_budget: int = 100_000
+    batch: int = 100
+    vectors: int = 2000
+    """Rows that ``/select`` takes, and texts that a rerank takes."""
+    documents: int = 100_000
+    """Lines that one upsert takes."""
+
+    timeout: float = 30.0
+    workers: int = max(2, min(8, 2 * (os.cpu_count() or 1)))
+    """Requests that are worked on at a time."""
+    queue: int = 16
+    """Requests that may wait for a worker; those beyond are refused with 429."""
+    jobs: int = 16
+    """Long tasks that are kept, finished ones included; one runs at a time."""
+    rate: float = 0.0
+    """Requests a second that a key (or, without keys, an address) may make; 0: no limit."""
+    burst: int = 100
+    cached_queries: int = 10_000
+    batch_window: float = 0.002
+    """Seconds that a question may wait for others to be encoded with it."""
+    grace: float = 30.0
+    """Seconds that running requests get when the service is told to stop."""
+    log_queries: bool = False
+
+    def __post_init__(self) -> None:
+        for name in _AT_LEAST_ONE:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
+        for name in ("queue", "cached_queries", "rate", "batch_window", "grace"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if not 0 < self.timeout < float("inf"):
+            raise ConfigError(f"timeout must be a positive number of seconds, got {self.timeout}")
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"port must be in 0 to 65535, got {self.port}")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        from ipaddress import ip_address
+
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def check_exposure(self) -> None:
+        """Refuse to be reachable from elsewhere without a key."""
+        if not self.loopback and self.keys is None:
+            raise ConfigError(
+                f"binding {self.host} lets others in, and no key is asked for: make one with "
+                "'dartboard keys create' and start with --keys, or stay on 127.0.0.1"
+            )
+
+
+_AT_LEAST_ONE = (
+    "query_tokens",
+    "body_bytes",
+    "upload_bytes",
+    "line_bytes",
+    "k",
+    "triage_k",
+    "token_budget",
+    "batch",
+    "vectors",
+    "documents",
+    "workers",
+    "jobs",
+    "burst",
+)
+NAMES = tuple(field.name for field in fields(ServiceSettings))
