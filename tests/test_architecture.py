@@ -18,7 +18,7 @@ LEVELS = [
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
     {"core", "datasets"},
-    {"engine", "evaluation", "inspection"},
+    {"engine", "evaluation", "inspection", "mining"},
     {"testing"},
     {"api", "web"},
     {"cli", "__main__"},

@@ -1,0 +1,44 @@
+"""A case: a question from a benchmark, and what is known of its answer before any judge is asked."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dartboard.errors import DatasetError
+
+Kind = Literal["api_question", "fix_error", "multiple_choice", "question"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """An executable truth: a test file that fails with the broken code and passes with the fixed one.
+
+    ``command`` runs in an empty folder that holds ``files``; exit code 0 means that the case is solved.
+    """
+
+    command: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict)
+    timeout: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question with its targets: names of documents that are believed, not proved, to answer it.
+
+    ``answers`` are strings any of which is a right answer; ``solution`` is code that solves the case, for
+    finding what it imports; ``place`` says where the case was written, for messages.
+    """
+
+    id: str
+    question: str
+    targets: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    kind: Kind = "question"
+    choices: tuple[str, ...] = ()
+    unfixed: str | None = None
+    solution: str | None = None
+    check: Check | None = None
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id.strip() or not self.question.strip():
+            raise DatasetError(f"{self.place or 'a case'}: id and question must not be empty")
