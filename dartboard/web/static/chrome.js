@@ -1,0 +1,110 @@
+/**
+ * What all pages share around their content: name and navigation, theme, the key field, spoken updates.
+ *
+ * A page has <header id="top"></header> and calls mountChrome("playground"). The key field shows itself when
+ * the service answers 401; after a key was given, the document gets a "key-given" event to try again.
+ */
+
+import { key, setKey } from "./api.js";
+import { h, s } from "./dom.js";
+
+const PAGES = [
+  ["playground", "./", "Playground"],
+  ["documents", "documents", "Documents"],
+  ["evaluation", "evaluation", "Evaluation"],
+];
+
+let live = null;
+
+/** @param {"playground"|"documents"|"evaluation"} current */
+export function mountChrome(current) {
+  const links = PAGES.map(([name, href, label]) =>
+    h("a", { href, "aria-current": name === current ? "page" : null }, label),
+  );
+  const top = document.getElementById("top");
+  top.classList.add("top");
+  top.append(
+    h("a", { class: "brand", href: "./" }, logo(), "Dartboard"),
+    h("nav", { "aria-label": "Pages" }, ...links),
+    themeButton(),
+  );
+  top.after(keyBar());
+  live = h("div", { class: "hidden", role: "status", "aria-live": "polite", id: "live" });
+  document.body.append(live);
+}
+
+/** Tell assistive technology what changed. @param {string} text */
+export function announce(text) {
+  if (live && live.textContent !== text) live.textContent = text;
+}
+
+/** The mark of the project; decoration only. */
+function logo() {
+  return s(
+    "svg",
+    { viewBox: "0 0 24 24", width: 22, height: 22, "aria-hidden": "true", class: "logo" },
+    s("circle", { cx: 12, cy: 12, r: 10.5, class: "logo-ring" }),
+    s("circle", { cx: 12, cy: 12, r: 6, class: "logo-ring" }),
+    s("circle", { cx: 12, cy: 12, r: 2, class: "logo-eye" }),
+    s("circle", { cx: 17.2, cy: 6.8, r: 2.2, class: "logo-dart" }),
+  );
+}
+
+function themeButton() {
+  const button = h("button", { class: "quiet theme", type: "button", onclick: flip });
+  const dark = () =>
+    document.documentElement.dataset.theme
+      ? document.documentElement.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
+  const label = () => {
+    button.textContent = dark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Switch to the ${dark() ? "light" : "dark"} theme`);
+  };
+  function flip() {
+    document.documentElement.dataset.theme = dark() ? "light" : "dark";
+    try {
+      localStorage.setItem("dartboard-theme", document.documentElement.dataset.theme);
+    } catch {
+      // The choice then lasts as long as the page.
+    }
+    label();
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
+  label();
+  return button;
+}
+
+function keyBar() {
+  const input = h("input", {
+    type: "password",
+    id: "api-key",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+  });
+  const said = h("p", { class: "key-said", role: "alert" });
+  const form = h(
+    "form",
+    { class: "keybar", id: "key-form", hidden: true, "aria-label": "API key" },
+    said,
+    h("label", { for: "api-key" }, "API key"),
+    input,
+    h("button", { type: "submit", class: "primary" }, "Use key"),
+    h("p", { class: "hint" }, "Kept in this tab only. ‘dartboard keys create’ makes one."),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    setKey(input.value.trim());
+    input.value = "";
+    form.hidden = true;
+    document.dispatchEvent(new CustomEvent("key-given"));
+  });
+  document.addEventListener("key-needed", (event) => {
+    if (!form.hidden) return;
+    said.textContent = event.detail.message;
+    if (key()) setKey("");
+    form.hidden = false;
+    input.focus();
+  });
+  return form;
+}

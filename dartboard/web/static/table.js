@@ -1,0 +1,58 @@
+/**
+ * A table twin for a chart: the same numbers as a real table, one button away.
+ */
+
+import { h, set } from "./dom.js";
+
+/**
+ * @param {string} caption
+ * @param {string[]} head column names
+ * @param {(Node|string|number)[][]} rows the first cell of a row is its header
+ * @returns {HTMLElement}
+ */
+export function table(caption, head, rows) {
+  return h(
+    "div",
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h(
+      "table",
+      {},
+      h("caption", {}, caption),
+      h("thead", {}, h("tr", {}, ...head.map((name) => h("th", { scope: "col" }, name)))),
+      h(
+        "tbody",
+        {},
+        ...rows.map((row) =>
+          h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", at ? {} : { scope: "row" }, cell))),
+        ),
+      ),
+    ),
+  );
+}
+
+/**
+ * A button that swaps a chart for its table. The table is made when it is looked at.
+ * @param {HTMLElement} chart what is hidden while the table shows
+ * @param {() => HTMLElement} make
+ * @param {string} name of the chart, for the button's label
+ * @returns {{button: HTMLElement, holder: HTMLElement, refresh: () => void}}
+ */
+export function twin(chart, make, name) {
+  const holder = h("div", { class: "twin", hidden: true });
+  const button = h(
+    "button",
+    { type: "button", class: "quiet small", "aria-pressed": "false", "aria-label": `${name} as table` },
+    "As table",
+  );
+  const refresh = () => {
+    if (!holder.hidden) set(holder, make());
+  };
+  button.addEventListener("click", () => {
+    const tabular = holder.hidden;
+    holder.hidden = !tabular;
+    chart.hidden = tabular;
+    button.setAttribute("aria-pressed", String(tabular));
+    refresh();
+  });
+  return { button, holder, refresh };
+}
