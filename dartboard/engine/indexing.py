@@ -8,7 +8,8 @@ just go. Chunks whose text is the same as before keep their vectors.
 
 Sources are named relative to the collection's root: the folder of a store that is a file, so that both can
 move together, else the folder from which the collection was made. What lies elsewhere is named by its
-absolute path.
+absolute path. Files that were handed in rather than found (an upload) are named relative to where they were
+put for the moment, and their chunks say so: no later run takes them for files that are gone.
 """
 
 import json
@@ -67,6 +68,7 @@ class IndexReport:
     """What a run did, in files and chunks. ``encoded`` are chunks that the model had to see.
 
     ``gone`` are files of the index that are no longer there, ``emptied`` those that lost all their text.
+    ``files`` are those that were read, with the chunks of each.
     """
 
     new: int = 0
@@ -80,6 +82,7 @@ class IndexReport:
     seconds: float = 0.0
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
 
 
 def index_paths(
@@ -91,6 +94,7 @@ def index_paths(
     excludes: Sequence[str] = (),
     includes: Sequence[str] = (),
     prune: bool = False,
+    uploaded_to: Path | None = None,
     batch_size: int = BATCH,
     listen: Listener = lambda progress: None,
 ) -> IndexReport:
@@ -98,11 +102,14 @@ def index_paths(
 
     ``prune`` removes chunks of files below ``paths`` that are no longer there or left out by ``excludes``;
     without it they are counted as ``gone``. With ``includes``, a file that is there is never pruned.
+    ``uploaded_to`` is the folder above ``paths`` that files were put in for this run only: they are named
+    relative to it.
     """
     listed = check_paths(paths)
     started = time.perf_counter()
     collection, chunking = _collection(engine, chunking)
-    run = _Run(engine, collection, chunking, reading or ReadOptions(), batch_size, listen)
+    names = Names(engine, uploaded_to)
+    run = _Run(engine, collection, chunking, reading or ReadOptions(), names, batch_size, listen)
     run.take([absolute(path) for path in listed], excludes, includes, prune)
     collection.prepare()
     run.report.seconds = time.perf_counter() - started
@@ -150,11 +157,16 @@ def absolute(path: Path) -> Path:
 class Names:
     """What files are called in a collection."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, uploaded_to: Path | None = None) -> None:
         url = engine.store.url
         file = None if "://" in url and not url.startswith("file:") else absolute(Path(url))
         self.store = file
-        self.root = file.parent if file else Path(engine.collection.manifest.settings.get("root", Path.cwd()))
+        self.uploaded = uploaded_to is not None
+        if uploaded_to is not None:
+            self.root = absolute(uploaded_to)
+        else:
+            stored = engine.collection.manifest.settings.get("root", Path.cwd())
+            self.root = file.parent if file else Path(stored)
 
     def of(self, place: Path) -> str:
         """The source of a file or folder."""
@@ -186,6 +198,7 @@ class _Run:
         collection: Collection,
         chunking: ChunkingConfig,
         reading: ReadOptions,
+        names: Names,
         batch_size: int,
         listen: Listener,
     ) -> None:
@@ -196,7 +209,7 @@ class _Run:
         self._reading = reading
         self._batch_size = batch_size
         self._listen = listen
-        self._names = Names(engine)
+        self._names = names
         self._read_as = _spelt_fields(reading)
         self._pending: list[tuple[Piece, float]] = []
         self._finished: list[tuple[str, Filter]] = []
@@ -207,10 +220,10 @@ class _Run:
         self, places: Sequence[Path], excludes: Sequence[str], includes: Sequence[str], prune: bool
     ) -> None:
         """Index all that is new or changed below the places."""
-        all_known = known_documents(self._collection, self._read_as)
+        all_known, uploaded = known_documents(self._collection, self._read_as)
         plans = []
         for place in places:
-            known = {name: hashed for name, hashed in all_known.items() if self._names.below(name, place)}
+            known = self._known_below(place, all_known)
             changes = compare(known, self._found(place, excludes, includes))
             self.report.unchanged += len(changes.unchanged)
             self.report.problems += changes.problems
@@ -226,8 +239,15 @@ class _Run:
                     done.add(entry.source)
                     self._file(entry, replaced=entry.source in replaced)
         self._flush()
-        gone = sorted({source for changes in plans for source in changes.deleted})
+        gone = sorted({source for changes in plans for source in changes.deleted} - uploaded)
         self._remove([source for source in gone if not (includes and self._there(source))], prune)
+
+    def _known_below(self, place: Path, all_known: dict[str, str]) -> dict[str, str]:
+        """What is known of a place; an upload may be thousands of files, which are looked up by name."""
+        if self._names.uploaded and place.is_file():
+            source = self._names.of(place)
+            return {source: all_known[source]} if source in all_known else {}
+        return {name: hashed for name, hashed in all_known.items() if self._names.below(name, place)}
 
     def _found(
         self, place: Path, excludes: Sequence[str], includes: Sequence[str]
@@ -265,6 +285,9 @@ class _Run:
             piece.metadata["pieces"] = len(pieces)
             if self._read_as and piece.metadata["kind"] == "rows":
                 piece.metadata["read_as"] = self._read_as
+            if self._names.uploaded:
+                piece.metadata["uploaded"] = True
+        self.report.files[entry.source] = len(pieces)
         self.report.new += bool(pieces and not replaced)
         self.report.changed += bool(pieces and replaced)
         if replaced and pieces:
@@ -333,18 +356,24 @@ class _Run:
         )
 
 
-def known_documents(collection: Collection, read_as: str = "") -> dict[str, str]:
-    """The hash of every source that is there whole, and read as it should be; an empty one for others."""
+def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str, str], set[str]]:
+    """The hash of every source that is there whole, and read as it should be; an empty one for others.
+
+    Beside it the sources that were uploaded: nobody can say whether they are gone.
+    """
     seen: dict[str, dict[str, tuple[int, int]]] = {}
+    uploaded: set[str] = set()
     for metadata in _metadata(collection):
         source, hashed = metadata.get("source"), metadata.get("document_hash")
         if not isinstance(source, str) or not isinstance(hashed, str):
             continue
+        if metadata.get("uploaded") is True:
+            uploaded.add(source)
         if read_as and metadata.get("kind") == "rows" and metadata.get("read_as") != read_as:
             hashed = ""
         count, _ = seen.setdefault(source, {}).get(hashed, (0, 0))
         seen[source][hashed] = (count + 1, int(metadata.get("pieces", 0)))
-    return {source: _whole(by_hash) for source, by_hash in seen.items()}
+    return {source: _whole(by_hash) for source, by_hash in seen.items()}, uploaded
 
 
 def _spelt_fields(reading: ReadOptions) -> str:

@@ -16,7 +16,7 @@ from dartboard.ingest.documents import Document, Piece, Section, digest
 
 _RESERVED = {
     *("source", "position", "start", "end", "start_line", "end_line", "page", "end_page", "section", "title"),
-    *("kind", "content_hash", "document_hash", "pieces", "read_as"),
+    *("kind", "content_hash", "document_hash", "pieces", "read_as", "uploaded"),
 }
 
 

@@ -218,3 +218,22 @@ def test_nothing_to_index(engine):
 def test_excludes_and_includes(engine, folder):
     index_paths(engine, [folder], excludes=["deep/"], includes=["*.md", "*.py"])
     assert sources(engine) == ["docs/tea.md"]
+
+
+def test_uploaded_files_are_named_by_where_they_were_put_and_never_count_as_gone(engine, folder, tmp_path):
+    index_paths(engine, [folder])
+    put = tmp_path / "elsewhere" / "x"
+    (put / "docs").mkdir(parents=True)
+    (put / "docs" / "tea.md").write_text("# Tea\n\nTea was sent in.\n")
+    (put / "notes.txt").write_text("Somebody handed this in.")
+    report = index_paths(engine, [put / "docs", put / "notes.txt"], uploaded_to=put)
+    assert report.files == {"docs/tea.md": 1, "notes.txt": 1}
+    assert (report.new, report.changed) == (1, 1)  # the same name is the same document
+    assert sources(engine) == ["docs/coffee.txt", "docs/deep/brew.py", "docs/tea.md", "notes.txt"]
+    (folder / "tea.md").unlink()
+    (folder / "coffee.txt").unlink()
+    pruned = index_paths(engine, [tmp_path / "docs"], prune=True)
+    assert pruned.deleted == 1
+    assert sources(engine) == ["docs/deep/brew.py", "docs/tea.md", "notes.txt"]
+    again = index_paths(engine, [put / "docs", put / "notes.txt"], uploaded_to=put)
+    assert (again.unchanged, again.files) == (2, {})
