@@ -1,0 +1,28 @@
+"""Why a set was chosen: the steps of a selection, a map of its candidates, what stays when σ changes.
+
+:func:`explore` looks at one question of an engine; its parts work on pools and arrays of any origin.
+"""
+
+from dartboard.inspection.exploring import Exploration, explore
+from dartboard.inspection.layout import Layout, kruskal_stress, radial_layout
+from dartboard.inspection.sets import PickedSet, overlap, picked_set, redundancy
+from dartboard.inspection.survival import Survival, survival
+from dartboard.inspection.trace import RunnerUp, Step, Trace, trace
+
+__all__ = [
+    "Exploration",
+    "Layout",
+    "PickedSet",
+    "RunnerUp",
+    "Step",
+    "Survival",
+    "Trace",
+    "explore",
+    "kruskal_stress",
+    "overlap",
+    "picked_set",
+    "radial_layout",
+    "redundancy",
+    "survival",
+    "trace",
+]

@@ -1,0 +1,288 @@
+"""One question looked at from all sides: who was there, who was chosen by whom, and why.
+
+:func:`explore` finds candidates and selects from them exactly as :meth:`~dartboard.engine.Engine.search`
+does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to show the choice.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dartboard.config import RerankerType
+from dartboard.deadline import check
+from dartboard.engine import Engine
+from dartboard.errors import InvalidInputError
+from dartboard.inspection.gathering import Gathered, exactly
+from dartboard.inspection.layout import KIND, Layout, radial_layout
+from dartboard.inspection.plain import finite, plain
+from dartboard.inspection.sets import PickedSet, overlap, picked_set
+from dartboard.inspection.survival import Survival, sigma_range, survival
+from dartboard.inspection.trace import Step, Trace, trace
+from dartboard.retrievers.base import Candidate
+from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
+from dartboard.selection.bandwidth import from_candidates
+from dartboard.selection.building import Auto, log_softmax
+from dartboard.stores import Filter
+from dartboard.types import FloatArray
+
+DEFAULT_K = 5
+TRIAGE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigmaUsed:
+    """The σ that was used and where it came from; what ``"auto"`` would be; the range worth trying."""
+
+    value: float
+    source: str
+    auto: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exploration:
+    """Everything about one question. Arrays run along the candidates, in the retriever's order."""
+
+    query: str
+    collection: str
+    retriever: str
+    model: str
+    sigma: SigmaUsed
+    k: int | None
+    token_budget: int | None
+    seconds: dict[str, float]
+    candidates: list[Candidate]
+    tokens: list[int]
+    distance: FloatArray
+    probability: FloatArray
+    layout: Layout | None
+    sets: dict[str, PickedSet]
+    trace: Trace
+    sweep: Survival | None
+    bound: float
+    variant: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; every number finite."""
+        chosen = self.sets["dartboard"]
+        return {
+            "query": self.query,
+            "collection": self.collection,
+            "retriever": self.retriever,
+            "model": self.model,
+            "reranker_type": self.variant,
+            "sigma": {
+                "value": self.sigma.value,
+                "source": self.sigma.source,
+                "auto": self.sigma.auto,
+                "low": self.sigma.low,
+                "high": self.sigma.high,
+            },
+            "k": self.k,
+            "token_budget": self.token_budget,
+            "execution_time_ms": 1000.0 * self.seconds["total"],
+            "seconds": dict(self.seconds),
+            "candidates": [self._candidate(place) for place in range(len(self.candidates))],
+            "layout": self.layout
+            and {
+                "stress": self.layout.stress,
+                "kind": KIND,
+                "radius_of_one": self.layout.radius_of_one,
+            },
+            "methods": {name: _set(each) for name, each in self.sets.items()},
+            "overlap": overlap(self.sets),
+            "steps": [_step(step) for step in self.trace.steps],
+            "covered_by": [None if pick < 0 else pick for pick in self.trace.covered_by.tolist()],
+            "cover": self.trace.cover.tolist(),
+            "pick_distances": chosen.matrix.tolist(),
+            "sweep": self.sweep and {"sigmas": self.sweep.sigmas, "picks": self.sweep.picks},
+            "bound": self.bound,
+        }
+
+    def _candidate(self, place: int) -> dict[str, Any]:
+        chunk, score, shares = self.candidates[place]
+        x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
+        named = {key: chunk.metadata[key] for key in ("title", "source") if _is_text(chunk.metadata.get(key))}
+        return {
+            "id": chunk.id,
+            "text": chunk.text,
+            **named,
+            "metadata": plain(chunk.metadata),
+            "similarity": 1.0 - 2.0 * float(self.distance[place]),
+            "distance": float(self.distance[place]),
+            "retriever_score": finite(score),
+            "retriever_rank": place + 1,
+            "shares": {
+                name: {"rank": share.rank, "score": finite(share.score)} for name, share in shares.items()
+            },
+            "probability": float(self.probability[place]),
+            "tokens": self.tokens[place],
+            "x": x,
+            "y": y,
+        }
+
+
+def explore(
+    engine: Engine,
+    query: str,
+    *,
+    k: int | None = None,
+    token_budget: int | None = None,
+    sigma: float | Auto = "auto",
+    triage_k: int = TRIAGE,
+    mmr_relevance: float = MMR().relevance_weight,
+    where: Filter | str | None = None,
+    reranker: RerankerType = "cosine",
+    layout: bool = True,
+    sweep: bool = True,
+) -> Exploration:
+    """Look at one question; arguments as in :meth:`~dartboard.engine.Engine.search`.
+
+    ``layout`` asks for the map, which does not depend on σ or k, ``sweep`` for the picks along σ.
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInputError("query is empty: ask something")
+    if k is None and token_budget is None:
+        k = DEFAULT_K
+    methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
+    watch = _Watch()
+    board = Gathered(engine, query, triage_k=triage_k, where=where, reranker=reranker)
+    watch.lap("gather")
+    facts: dict[str, Any] = {
+        "query": query,
+        "collection": engine.name,
+        "retriever": engine.retriever.name,
+        "model": engine.model.name,
+        "k": k,
+        "token_budget": token_budget,
+        "candidates": board.found.found,
+    }
+    if not len(board):
+        return _nothing(facts, board, sigma, methods, watch)
+    limits = board.limits(k, token_budget)
+    automatic = board.pool_at("auto")
+    pool = exactly(automatic if sigma == "auto" else board.pool_at(sigma))
+    watch.lap("pool")
+    selections = {method.name: method.select(pool, limits) for method in methods}
+    watch.lap("select")
+    check()
+    found = trace(pool, limits, selections["dartboard"])
+    watch.lap("trace")
+    similarity = 1.0 - 2.0 * board.to_query
+    cosines = 1.0 - 2.0 * board.distances
+    sets = {
+        name: picked_set(each, board.chunks, cosines, similarity, board.tokens)
+        for name, each in selections.items()
+    }
+    watch.lap("describe")
+    placed = radial_layout(board.to_query, board.distances) if layout else None
+    watch.lap("layout", layout)
+    survived = survival(board.pool_at, limits, automatic.sigma.value) if sweep else None
+    watch.lap("sweep", sweep)
+    return Exploration(
+        **facts,
+        variant=board.chooser.variant,
+        sigma=_sigma(pool, automatic, board.choosing_at(sigma)._source_of(pool.sigma)),
+        tokens=board.tokens,
+        distance=board.to_query,
+        probability=np.exp(log_softmax(pool.relevance, 1.0)),
+        layout=placed,
+        sets=sets,
+        trace=found,
+        sweep=survived,
+        bound=selections["dartboard"].bound,
+        seconds=watch.seconds(board.found.seconds),
+    )
+
+
+def _sigma(pool: Pool, automatic: Pool, source: str) -> SigmaUsed:
+    value, auto = pool.sigma.value, automatic.sigma.value
+    low, high = sigma_range(auto)
+    return SigmaUsed(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
+
+
+def _nothing(
+    facts: dict[str, Any], board: Gathered, sigma: float | Auto, methods: tuple[Method, ...], watch: "_Watch"
+) -> Exploration:
+    """What there is to say where no candidate was found."""
+    stand_in = from_candidates(np.zeros((0, 1)), "scaled_cosine", board.engine.model.sigma)
+    value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
+    low, high = sigma_range(stand_in.value)
+    none = np.zeros(0)
+    empty = PickedSet(
+        picks=[],
+        pairwise_diversity=0.0,
+        redundancy=0.0,
+        mean_similarity=0.0,
+        coverage=0.0,
+        tokens=0,
+        parameters={},
+        matrix=np.zeros((0, 0)),
+    )
+    return Exploration(
+        **facts,
+        variant=board.chooser.variant,
+        sigma=SigmaUsed(
+            value=value, source=source, auto=stand_in.value, low=min(low, value), high=max(high, value)
+        ),
+        tokens=[],
+        distance=none,
+        probability=none,
+        layout=None,
+        sets={method.name: empty for method in methods},
+        trace=Trace(steps=[], covered_by=np.zeros(0, dtype=np.intp), cover=none),
+        sweep=None,
+        bound=0.0,
+        seconds=watch.seconds(board.found.seconds),
+    )
+
+
+def _set(found: PickedSet) -> dict[str, Any]:
+    return {
+        "picks": found.picks,
+        "pairwise_diversity": found.pairwise_diversity,
+        "redundancy": found.redundancy,
+        "mean_similarity": found.mean_similarity,
+        "coverage": found.coverage,
+        "tokens": found.tokens,
+        "parameters": plain(found.parameters),
+        "matrix": found.matrix.tolist(),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    rival = step.runner_up
+    return {
+        "pick": step.pick,
+        "gain": step.gain,
+        "coverage": step.coverage,
+        "uncovered": 1.0 - step.coverage,
+        "criterion": step.criterion,
+        "runner_up": rival and {"index": rival.index, "gain": rival.gain, "behind": rival.behind},
+        "stands_for": step.stands_for.tolist(),
+        "gains": [None if gain != gain else gain for gain in step.gains.tolist()],
+    }
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+class _Watch:
+    """Where the time goes."""
+
+    def __init__(self) -> None:
+        self._started = self._last = time.perf_counter()
+        self._laps: dict[str, float] = {}
+
+    def lap(self, name: str, worth_telling: bool = True) -> None:
+        now = time.perf_counter()
+        if worth_telling:
+            self._laps[name] = now - self._last
+        self._last = now
+
+    def seconds(self, inner: Any) -> dict[str, float]:
+        return {**inner, **self._laps, "total": time.perf_counter() - self._started}

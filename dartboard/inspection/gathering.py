@@ -1,0 +1,94 @@
+"""What a search selects from, kept, so that it can be selected from again at another σ.
+
+Candidates, choosers and pools are made by the engine's own steps, in the order in which
+:meth:`~dartboard.engine.Engine.search` takes them: what is looked at here is what a search does.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from dartboard.config import RerankerType
+from dartboard.core import DartboardRetriever
+from dartboard.engine import Engine
+from dartboard.inspection.remembering import Remembering
+from dartboard.retrievers.base import Candidates
+from dartboard.retrievers.passages import Passages
+from dartboard.selection import Limits, Pool, in_order_of
+from dartboard.selection.building import Auto
+from dartboard.selection.kernels import distances, unit_rows, unit_vector
+from dartboard.stores import Filter
+from dartboard.types import Chunk, FloatArray
+
+
+class Gathered:
+    """The candidates of one query, found once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        query: str,
+        *,
+        triage_k: int,
+        where: Filter | str | None = None,
+        reranker: RerankerType = "cosine",
+    ) -> None:
+        self.engine, self.query = engine, query
+        self._triage_k, self._reranker = triage_k, reranker
+        self.chooser = engine._chooser("auto", triage_k, reranker)
+        if self.chooser.cross_encoder is not None:
+            self.chooser.cross_encoder = Remembering(self.chooser.cross_encoder)
+        self.found: Candidates = engine.candidates(query, triage_k, where=where)
+        self.chunks: list[Chunk] = [candidate.chunk for candidate in self.found.found]
+        vector = self.found.query_vector
+        self.query_vector: FloatArray = engine.model.encode_query(query) if vector is None else vector
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def choosing_at(self, sigma: float | Auto) -> DartboardRetriever:
+        """Who selects at a σ; pair scores that are known stay known."""
+        if sigma == "auto":
+            return self.chooser
+        chooser = self.engine._chooser(sigma, self._triage_k, self._reranker)
+        chooser.cross_encoder = self.chooser.cross_encoder
+        return chooser
+
+    def pool_at(self, sigma: float | Auto) -> Pool:
+        """The pool that a search with this σ selects from."""
+        pool = self.choosing_at(sigma)._pool(self.query, self.query_vector, Passages.of(self.chunks))
+        if self.engine.retriever.name == "dense":
+            return pool
+        return pool.reweighted(in_order_of([each.score for each in self.found.found], pool.relevance))
+
+    def limits(self, k: int | None, token_budget: int | None) -> Limits:
+        """So many, or so long."""
+        return Limits(k=k, token_budget=token_budget, costs=None if token_budget is None else self.tokens)
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        """The length of each candidate, as a budget counts it."""
+        return self.chooser._count_tokens(self.chunks)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """``(n, d)`` the candidates' vectors, float64 of length 1."""
+        return unit_rows(np.stack([chunk.embedding for chunk in self.chunks]), np.float64)
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        """``(n, n)`` scaled cosine distances between candidates."""
+        return distances(self.unit, self.unit, "scaled_cosine")
+
+    @cached_property
+    def to_query(self) -> FloatArray:
+        """``(n,)`` scaled cosine distances to the query."""
+        # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
+        cosine = np.einsum("ij,j->i", self.unit, unit_vector(self.query_vector, np.float64))
+        away: FloatArray = np.maximum(0.5 - 0.5 * cosine, 0.0)
+        return away
+
+
+def exactly(pool: Pool) -> Pool:
+    """The pool in double precision."""
+    return pool if pool.refine is None else pool.refine()

@@ -1,0 +1,68 @@
+"""What a set of picks is like, whoever chose it: how alike its members are, and whom sets have in common."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dartboard.evaluation.metrics import pairwise_diversity
+from dartboard.selection import Selection
+from dartboard.types import Chunk, FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PickedSet:
+    """One method's picks, by position among the candidates, in order.
+
+    ``redundancy`` is the mean over picks of the cosine to the nearest other pick, 0 for fewer than two;
+    ``coverage`` is Dartboard's objective of the set; ``matrix``, ``(k, k)``, has the cosines of the picks.
+    """
+
+    picks: list[int]
+    pairwise_diversity: float
+    redundancy: float
+    mean_similarity: float
+    coverage: float
+    tokens: int
+    parameters: dict[str, Any]
+    matrix: FloatArray
+
+
+def picked_set(
+    selection: Selection,
+    chunks: Sequence[Chunk],
+    cosines: FloatArray,
+    similarity: FloatArray,
+    tokens: Sequence[int],
+) -> PickedSet:
+    """The set of a selection, given the candidates' cosines to one another and to the query."""
+    picks = [int(pick) for pick in selection.indices]
+    matrix = cosines[np.ix_(picks, picks)]
+    return PickedSet(
+        picks=picks,
+        pairwise_diversity=pairwise_diversity([chunks[pick] for pick in picks]),
+        redundancy=redundancy(matrix),
+        mean_similarity=float(similarity[picks].mean()) if picks else 0.0,
+        coverage=float(selection.coverage[-1]) if picks else 0.0,
+        tokens=sum(tokens[pick] for pick in picks),
+        parameters=dict(selection.parameters),
+        matrix=matrix,
+    )
+
+
+def redundancy(cosines: FloatArray) -> float:
+    """The mean over rows of the largest cosine, ``(k, k)``, to another; 0 for fewer than two."""
+    if len(cosines) < 2:
+        return 0.0
+    others = np.where(np.eye(len(cosines), dtype=bool), -np.inf, cosines)
+    return float(others.max(axis=1).mean())
+
+
+def overlap(sets: Mapping[str, PickedSet]) -> dict[str, int]:
+    """How many picks each two methods have in common, as ``{"one|other": n}``."""
+    return {
+        f"{one}|{other}": len(set(sets[one].picks) & set(sets[other].picks))
+        for one, other in combinations(sets, 2)
+    }

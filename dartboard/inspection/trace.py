@@ -1,0 +1,188 @@
+"""One Dartboard selection, step by step: what every candidate would have added, and who came second.
+
+With target weights ``w`` that sum to 1, kernel ``K`` and ``m_t`` the best that the picks so far do for t,
+
+    gain_c = Σ_t w_t · max(0, K[c,t] - m_t).
+
+Picks, gains and coverage are those of the :class:`~dartboard.selection.Selection`; the gains of all others
+come from the states that made it. Plain numbers are used where they tell the same gains as the selection,
+logarithms where σ is too small for them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.deadline import check
+from dartboard.selection import Limits, Pool, Selection
+from dartboard.selection.greedy import State, Uncertain
+from dartboard.selection.limits import Gate
+from dartboard.types import FloatArray, IntArray
+
+Criterion = Literal["probability", "gain", "gain_per_token", "required"]
+
+AGREEMENT = 1e-9
+"""Gains of a pick that differ by less than this share are the same."""
+
+_BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The best candidate that lost, copies of the pick aside.
+
+    ``behind`` is by how much of the pick's value, in the step's criterion, it fell short: 0 for a tie, 1
+    where it had nothing to offer; None where the pick itself had nothing.
+    """
+
+    index: int
+    gain: float
+    behind: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """One pick. ``gains`` runs along the candidates; NaN for those picked before or left out by a limit."""
+
+    pick: int
+    gain: float
+    coverage: float
+    criterion: Criterion
+    runner_up: RunnerUp | None
+    stands_for: IntArray
+    gains: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace:
+    """The steps, and for each candidate the pick that stands in for it best (-1: none) and how well, 0 to 1."""
+
+    steps: list[Step]
+    covered_by: IntArray
+    cover: FloatArray
+
+
+def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
+    """How ``selection`` was made from ``pool``, whose targets are its candidates, within ``limits``.
+
+    The pool is one in double precision. Numbers are positions of candidates in the pool.
+    """
+    size = len(pool)
+    kept = limits.apply(pool)
+    picks = kept.find(selection.indices.tolist())
+    log_gains = _log_gains(kept, picks, selection.log_gains)
+    rules = _criteria(kept, limits, picks, log_gains)
+    gate = Gate(kept, limits)
+    steps = []
+    for number, (pick, rule) in enumerate(zip(picks, rules, strict=True)):
+        unpicked = np.ones(len(kept), dtype=bool)
+        unpicked[picks[:number]] = False
+        gains = np.full(size, np.nan)
+        with np.errstate(under="ignore"):
+            gains[kept.positions[unpicked]] = np.exp(log_gains[number][unpicked])
+        rival = _runner_up(kept, gate, pick, _values(kept, limits, rule, log_gains[number]))
+        steps.append(
+            Step(
+                pick=int(selection.indices[number]),
+                gain=float(selection.gains[number]),
+                coverage=float(selection.coverage[number]),
+                criterion=rule,
+                runner_up=rival and RunnerUp(rival[0], float(gains[rival[0]]), rival[1]),
+                stands_for=selection.stands_for[number],
+                gains=gains,
+            )
+        )
+        gate.admit(pick)
+    covered_by, cover = _cover(kept, picks, size)
+    return Trace(steps=steps, covered_by=covered_by, cover=cover)
+
+
+def _log_gains(pool: Pool, picks: list[int], told: FloatArray) -> FloatArray:
+    """``(picks, n)`` log gain of every candidate before each pick, as shares of what all cover together."""
+    ways = pool.states()
+    for way in ways:
+        try:
+            found = np.array(list(_walk(pool, picks, way()))).reshape(len(picks), len(pool))
+        except Uncertain:
+            continue
+        mine = found[np.arange(len(picks)), picks]
+        with np.errstate(invalid="ignore"):
+            same = (mine == told) | (np.abs(mine - told) <= AGREEMENT)
+        if same.all():
+            break
+    return found
+
+
+def _walk(pool: Pool, picks: list[int], state: State) -> Iterator[FloatArray]:
+    rows = np.arange(int(pool.row_of.max()) + 1)
+    for pick in picks:
+        check()
+        gains = [state.gains(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
+        yield state.log_shares(np.concatenate(gains))[pool.row_of]
+        state.absorb(int(pool.row_of[pick]))
+
+
+def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> list[Criterion]:
+    """By what each pick was the best."""
+    forced = len(limits.must_include)
+    rules: list[Criterion] = ["required"] * min(forced, len(picks))
+    if limits.token_budget is not None:
+        by_gain = _largest_gains(pool, limits, picks, log_gains)
+        return rules + ["gain" if by_gain else "gain_per_token"] * (len(picks) - len(rules))
+    for number in range(len(rules), len(picks)):
+        adds = number > 0 and log_gains[number][picks[number]] > -np.inf
+        rules.append("gain" if adds else "probability")
+    return rules
+
+
+def _largest_gains(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> bool:
+    """Whether every pick had the largest gain among what still fitted the budget."""
+    gate = Gate(pool, limits)
+    for number, pick in enumerate(picks):
+        if number >= len(limits.must_include):
+            best = float(log_gains[number][gate.open_candidates()].max())
+            if log_gains[number][pick] < best - AGREEMENT:
+                return False
+        gate.admit(pick)
+    return True
+
+
+def _values(pool: Pool, limits: Limits, rule: Criterion, log_gains: FloatArray) -> FloatArray:
+    """``(n,)`` what candidates were compared by, as logarithms."""
+    if rule == "probability":
+        return pool.relevance
+    if rule == "gain_per_token" and limits.costs is not None:
+        costs: npt.NDArray[np.float64] = np.asarray(limits.costs, dtype=np.float64)[pool.positions]
+        return log_gains - np.log(costs)
+    return log_gains
+
+
+def _runner_up(pool: Pool, gate: Gate, pick: int, values: FloatArray) -> tuple[int, float | None] | None:
+    """The best of the others that could have been picked, and by how much it lost."""
+    others = gate.open_candidates() & (pool.row_of != pool.row_of[pick])
+    if not others.any():
+        return None
+    rival = int(np.argmax(np.where(others, values, -np.inf)))
+    if values[rival] == -np.inf:
+        return None
+    behind = None if values[pick] == -np.inf else max(0.0, -float(np.expm1(values[rival] - values[pick])))
+    return int(pool.positions[rival]), behind
+
+
+def _cover(pool: Pool, picks: list[int], size: int) -> tuple[IntArray, FloatArray]:
+    covered_by, cover = np.full(size, -1, dtype=np.intp), np.zeros(size)
+    if not picks:
+        return covered_by, cover
+    logs = pool.kernel.rows(pool.row_of[picks])
+    if pool.targets_are == "rows":
+        logs = logs[:, pool.row_of]
+    best = logs.argmax(axis=0)
+    peak = logs.max(axis=0)
+    names = np.where(peak > -np.inf, pool.positions[np.array(picks)[best]], -1)
+    covered_by[pool.positions] = names
+    with np.errstate(under="ignore"):
+        cover[pool.positions] = np.minimum(np.exp(peak), 1.0)
+    return covered_by, cover
