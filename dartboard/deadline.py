@@ -14,7 +14,7 @@ from threading import Event
 
 from dartboard.errors import ConfigError, DeadlineError
 
-_limit: ContextVar[tuple[float, Event | None] | None] = ContextVar("dartboard_deadline", default=None)
+_limit: ContextVar[tuple[float, tuple[Event, ...]] | None] = ContextVar("dartboard_deadline", default=None)
 
 
 @contextmanager
@@ -24,9 +24,10 @@ def deadline(seconds: float, *, cancelled: Event | None = None) -> Iterator[None
         raise ConfigError(f"a deadline is a positive number of seconds, got {seconds}")
     outer = _limit.get()
     end = time.monotonic() + seconds
+    events = () if cancelled is None else (cancelled,)
     if outer is not None:
-        end, cancelled = min(end, outer[0]), cancelled or outer[1]
-    token = _limit.set((end, cancelled))
+        end, events = min(end, outer[0]), (*outer[1], *events)
+    token = _limit.set((end, events))
     try:
         yield
     finally:
@@ -38,9 +39,10 @@ def check() -> None:
     limit = _limit.get()
     if limit is None:
         return
-    end, cancelled = limit
-    if cancelled is not None and cancelled.is_set():
-        raise DeadlineError("cancelled: nobody waits for this result any more")
+    end, events = limit
+    for event in events:
+        if event.is_set():
+            raise DeadlineError("cancelled: nobody waits for this result any more")
     if time.monotonic() >= end:
         raise DeadlineError("out of time: ask for less (k, triage_k, a smaller batch), or allow more time")
 

@@ -1,0 +1,114 @@
+"""How large a request may be, and how slowly it may come.
+
+Bytes are counted as they arrive, so a body without a length, or with a wrong one, is stopped as well. The
+time that the service waits for the client adds up; a body may take ``timeout`` seconds, and one more for
+each 16 kB of it.
+"""
+
+import asyncio
+import re
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dartboard.api.clients import Client
+from dartboard.api.errors import ApiError, TooLarge, problem, request_id_of
+from dartboard.api.settings import ServiceSettings
+
+SLOWEST = 16 * 1024
+"""Bytes a second below which a long body is too slow."""
+_STREAMED = re.compile(r"/api/dartboard/collections/[^/]+/(documents|files)")
+
+
+class BodyRefused(Exception):
+    """Stops whoever reads the body; the client has its answer from :class:`BodyLimit`."""
+
+
+class BodyLimit:
+    """Refuses bodies that are too large (413) or too slow (408)."""
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+        self.app = app
+        self.settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a body that is counted."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        streamed = scope["method"] == "POST" and _STREAMED.fullmatch(scope["path"])
+        limit = self.settings.upload_bytes if streamed else self.settings.body_bytes
+        client = Client(scope, receive)
+        client.enter()
+        if _declared(scope) > limit:
+            await _answer(_too_large(limit), scope, client, send)
+            return
+        await _Passage(self.app, scope, client, send, limit, self.settings.timeout).run()
+
+
+class _Passage:
+    """One request on its way in, and its answer on the way out."""
+
+    def __init__(
+        self, app: ASGIApp, scope: Scope, client: Client, send: Send, limit: int, patience: float
+    ) -> None:
+        self.app, self.scope, self.client, self.send = app, scope, client, send
+        self.limit, self.patience = limit, patience
+        self.received, self.waited = 0, 0.0
+        self.complete = self.started = False
+        self.refused: ApiError | None = None
+
+    async def run(self) -> None:
+        """Let the application answer, unless its reading was stopped before it did."""
+        try:
+            await self.app(self.scope, self._receive, self._send)
+        except Exception:
+            if self.refused is None:
+                raise
+        if self.refused is not None and not self.started:
+            self.started = True
+            await _answer(self.refused, self.scope, self.client, self.send)
+
+    async def _receive(self) -> Message:
+        if self.complete:
+            return await self.client.receive()
+        if self.refused is not None:
+            raise BodyRefused
+        clock = asyncio.get_running_loop().time
+        began, allowed = clock(), self.patience + self.received / SLOWEST - self.waited
+        try:
+            message = await asyncio.wait_for(self.client.receive(), timeout=max(0.001, allowed))
+        except TimeoutError:
+            self.refused = ApiError(408, "too_slow", "the body came too slowly: send it at once")
+            raise BodyRefused from None
+        self.waited += clock() - began
+        if message["type"] == "http.request":
+            self.received += len(message.get("body", b""))
+            self.complete = not message.get("more_body", False)
+            if self.received > self.limit:
+                self.refused = _too_large(self.limit)
+                raise BodyRefused
+        return message
+
+    async def _send(self, message: Message) -> None:
+        """What the application says of a body that it could not read is replaced by what was wrong."""
+        if self.refused is not None and not self.started:
+            return
+        self.started = True
+        await self.send(message)
+
+
+def _declared(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value[:20])
+    return 0
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"the body is too large: at most {limit} bytes are taken here")
+
+
+async def _answer(error: ApiError, scope: Scope, client: Client, send: Send) -> None:
+    """Refuse, and close the connection, since the rest of the body is not read."""
+    error.headers["Connection"] = "close"
+    await problem(error, request_id_of(scope))(scope, client.receive, send)

@@ -1,0 +1,166 @@
+"""One line of JSON for each request, which never holds what was asked.
+
+A line has the time, a request id, the method, the route's template, the status, milliseconds, the id of the
+key and the bytes sent: enough to find a request again, and nothing of its query, text, path, headers or
+secrets. ``log_queries`` adds the query string, for debugging on one's own machine.
+
+An exception that nobody expected is answered with 500 here, and logged by its type and the lines of code that
+it passed through; its message is left out, since messages quote data.
+"""
+
+import json
+import logging
+import re
+import secrets
+import sys
+import time
+import traceback
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dartboard.api.errors import ApiError, problem
+from dartboard.api.metrics import METHODS, UNMATCHED, Metrics
+from dartboard.api.settings import ServiceSettings
+
+HEADER = "x-request-id"
+GONE = 499
+"""What is logged for a client that did not wait for its answer."""
+
+access = logging.getLogger("dartboard.access")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_FIELDS = "dartboard_fields"
+
+
+class _Service(Protocol):
+    @property
+    def settings(self) -> ServiceSettings: ...
+    @property
+    def metrics(self) -> Metrics: ...
+
+
+class RequestLog:
+    """Gives each request an id, counts it, and writes its line. The outermost layer."""
+
+    def __init__(self, app: ASGIApp, service: _Service) -> None:
+        self.app = app
+        self.service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and look at what comes back."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        state = scope.setdefault("state", {})
+        state["request_id"] = name = _request_id(scope)
+        status, sent = 0, 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != HEADER.encode()]
+                message = {**message, "headers": [*headers, (HEADER.encode(), name.encode())]}
+            elif message["type"] == "http.response.body":
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        broken: BaseException | None = None
+        try:
+            await self.app(scope, receive, answer)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets 500 and the log its type
+            broken = error
+            if not status:
+                failed = ApiError(500, "internal", "the service failed: its log has the request's id")
+                await problem(failed, name)(scope, receive, answer)
+        except BaseException as error:
+            broken, status = error, status or GONE
+            raise
+        finally:
+            seconds = time.perf_counter() - began
+            self._write(scope, status or GONE, seconds, sent, broken)
+
+    def _write(
+        self, scope: Scope, status: int, seconds: float, sent: int, broken: BaseException | None
+    ) -> None:
+        route = route_of(scope)
+        method = scope["method"] if scope["method"] in METHODS else "OTHER"
+        self.service.metrics.observe_request(route, method, status, seconds)
+        key = scope["state"].get("key")
+        fields: dict[str, Any] = {
+            "request_id": scope["state"]["request_id"],
+            "method": method,
+            "route": route,
+            "status": status,
+            "ms": round(1000 * seconds, 2),
+            "key": getattr(key, "id", None),
+            "bytes": sent,
+        }
+        if self.service.settings.log_queries:
+            fields["query_string"] = scope.get("query_string", b"").decode("latin-1")
+        if isinstance(broken, Exception):
+            fields |= {"error": type(broken).__name__, "trace": where(broken)}
+        level = logging.ERROR if status >= 500 else logging.INFO
+        access.log(level, "request", extra={_FIELDS: fields})
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON; exceptions by their type and place, without their message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+        }
+        fields = getattr(record, _FIELDS, None)
+        if fields is None:
+            line["message"] = record.getMessage()
+        else:
+            line |= fields
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= {"error": type(record.exc_info[1]).__name__, "trace": where(record.exc_info[1])}
+        return json.dumps(line, ensure_ascii=True)
+
+
+def configure(*, level: int = logging.INFO) -> None:
+    """Write the lines of the whole program to stderr as JSON; called once, by whoever runs the service."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    for other in list(root.handlers):
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("dartboard").setLevel(level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    logging.getLogger("uvicorn.error").setLevel(level)
+    logging.getLogger("uvicorn.access").disabled = True  # it writes whole paths, queries included
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that was matched, as ``/collections/{name}``; never the path itself."""
+    template = getattr(scope.get("route"), "path", None)
+    return str(template) if template else UNMATCHED
+
+
+def where(error: BaseException) -> list[str]:
+    """The lines of code that an exception passed through, the innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)[-12:]
+    return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id if it is short and plain, else a new one."""
+    for header, value in scope["headers"]:
+        if header == HEADER.encode():
+            given = value.decode("latin-1")
+            if _PLAIN.fullmatch(given):
+                return str(given)
+    return secrets.token_hex(8)
