@@ -12,7 +12,6 @@ from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.content import by_content
 from dartboard.selection.coverage import MatrixKernel, VectorKernel, rounding_32
-from dartboard.selection.greedy import log_sum_rows
 from dartboard.selection.kernels import (
     Distance,
     check_distance,
@@ -24,6 +23,7 @@ from dartboard.selection.kernels import (
     unit_vector,
 )
 from dartboard.selection.pool import Pool, check_log_probs, summed
+from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
 
 Auto = Literal["auto"]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dartboard.selection.greedy import LinearState, LogState, Settler, State
+from dartboard.selection.greedy import Settler, State
 from dartboard.selection.kernels import (
     Distance,
     distances,
@@ -19,6 +19,7 @@ from dartboard.selection.kernels import (
     log_similarity,
     unit_rows,
 )
+from dartboard.selection.states import LinearState, LogState
 from dartboard.types import FloatArray, IntArray
 
 _ROUNDING_64 = 1e-13

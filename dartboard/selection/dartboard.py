@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dartboard.selection.explain import explain, explain_answer
-from dartboard.selection.greedy import LinearState, State, Uncertain, Walk
+from dartboard.selection.greedy import State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.referee import Referee
 from dartboard.selection.result import Selection
+from dartboard.selection.states import LinearState
 from dartboard.types import FloatArray, IntArray
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from dartboard.selection.dense import HALF
-from dartboard.selection.greedy import Answer, LogState, State, Uncertain, Walk
+from dartboard.selection.greedy import State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
+from dartboard.selection.states import Answer, LogState
 from dartboard.types import FloatArray, IntArray
 
 

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.coverage import Kernel, VectorKernel
-from dartboard.selection.greedy import Settler, State, log_sum_rows
+from dartboard.selection.greedy import Settler, State
 from dartboard.selection.kernels import log_kernel
+from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, IntArray
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select, select_many
-from dartboard.selection.greedy import LinearState
 from dartboard.selection.referee import Referee
+from dartboard.selection.states import LinearState
 from tests.selection import oracle
 from tests.selection.pools import topical
 
