@@ -1,0 +1,171 @@
+"""The collections that are open, each behind one engine; the models that they share.
+
+A store that is a file is opened when it is there, and made with the first collection. What another process
+changes (new documents, a new calibration, a collection made anew) is seen by the next request: documents by
+the store itself, all else because an engine is replaced once its collection's settings have changed.
+"""
+
+import logging
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from dartboard.api.batching import BatchingModel
+from dartboard.api.demo import DEMO, demo_engine
+from dartboard.api.settings import ServiceSettings
+from dartboard.embeddings.by_name import model_by_name
+from dartboard.engine import Engine
+from dartboard.errors import CollectionError, StoreLockedError
+from dartboard.stores import Manifest, Store, open_store
+from dartboard.stores.checks import missing
+
+if TYPE_CHECKING:
+    from dartboard.api.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+
+class Engines:
+    """Engines by the name of their collection; usable from many threads."""
+
+    def __init__(self, settings: ServiceSettings, metrics: "Metrics") -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._models: dict[str, BatchingModel] = {}
+        self._open: dict[str, tuple[Engine, Manifest]] = {}
+        self._store: Store | None = None
+        self._demo: Engine | None = None
+        self._lock = RLock()
+        self.ready = False
+        """Whether the model is loaded and the default collection is open."""
+
+    def start(self) -> None:
+        """Open the store, load the model and warm both, so that the first request finds them ready."""
+        try:
+            engine = self.get(None)
+        except CollectionError:
+            self.model.encode_query("warm")
+        else:
+            engine.model.encode_query("warm")
+            if engine.stats().records:
+                engine.search("warm", k=1)
+        self.ready = True
+
+    @property
+    def model(self) -> BatchingModel:
+        """The model of the settings, or the default one: what new collections are made with."""
+        return self._model(self._settings.model or "default")
+
+    @property
+    def model_name(self) -> str:
+        """How that model is called in settings and manifests."""
+        return self._settings.model or "default"
+
+    @property
+    def default(self) -> str:
+        """The collection of requests that name none: that of the settings, or the demo until it exists."""
+        store = self.store()
+        there = store is not None and self._settings.collection in store.collections()
+        return self._settings.collection if there or not self._settings.demo else DEMO
+
+    def names(self) -> list[str]:
+        """The collections that can be asked, sorted."""
+        store = self.store()
+        there = set(store.collections()) if store is not None else set()
+        return sorted(there | {DEMO} if self._settings.demo else there)
+
+    def get(self, name: str | None = None) -> Engine:
+        """The engine of a collection, opened once; one that does not exist is a ``CollectionError``."""
+        name = self.default if name is None else name
+        if self.is_demo(name):
+            return self._demo_engine()
+        store = self.store()
+        if store is None:
+            raise missing(name, self.names())
+        try:
+            manifest = store.open(name).manifest
+        except CollectionError:
+            self.forget(name)
+            raise
+        known = self._open.get(name)
+        if known is not None and known[1] == manifest:
+            return known[0]
+        with self._lock:
+            engine = self._engine(store, name, manifest)
+            engine.retriever  # noqa: B018 - loaded by whoever asks first, not by all at once
+            self._open[name] = (engine, manifest)
+            return engine
+
+    def new(self, name: str) -> Engine:
+        """An engine for a collection that does not exist yet; the store is made where there is none."""
+        store = self.store(create=True)
+        assert store is not None  # noqa: S101 - asked for with create
+        return Engine(store, collection=name, model=self.model, retriever=self._settings.retriever)
+
+    def forget(self, name: str) -> None:
+        """Open the collection afresh next time: it was dropped, or made."""
+        with self._lock:
+            self._open.pop(name, None)
+
+    def is_demo(self, name: str) -> bool:
+        """Whether the name means the package's own corpus, which nobody writes to; a store's goes first."""
+        if name != DEMO or not self._settings.demo:
+            return False
+        store = self.store()
+        return store is None or DEMO not in store.collections()
+
+    def store(self, *, create: bool = False) -> Store | None:
+        """The store, opened when it is first there; None where it is a file that does not exist yet."""
+        if self._store is None:
+            with self._lock:
+                if self._store is None and (create or _is_there(self._settings.store)):
+                    self._store = _opened(self._settings.store)
+        return self._store
+
+    def close(self) -> None:
+        """Give back the store, and end the encoders' threads."""
+        self.ready = False
+        for model in self._models.values():
+            model.close()
+        if self._store is not None:
+            self._store.close()
+
+    def _engine(self, store: Store, name: str, manifest: Manifest) -> Engine:
+        made_with = str(manifest.settings.get("model", "default"))
+        model = self._model(self._settings.model or made_with)
+        return Engine(store, collection=name, model=model, retriever=self._settings.retriever)
+
+    def _model(self, name: str) -> BatchingModel:
+        with self._lock:
+            if name not in self._models:
+                self._models[name] = BatchingModel(
+                    model_by_name(name),
+                    window=self._settings.batch_window,
+                    cached=self._settings.cached_queries,
+                    metrics=self._metrics,
+                )
+            return self._models[name]
+
+    def _demo_engine(self) -> Engine:
+        if self._demo is None:
+            with self._lock:
+                if self._demo is None:
+                    self._demo = demo_engine(self.model, self._settings.retriever)
+        return self._demo
+
+
+def _is_there(url: str) -> bool:
+    """Whether opening a store makes nothing new."""
+    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
+    if scheme not in ("", "file"):
+        return True
+    return Path(unquote(urlsplit(url).path) if scheme else url).exists()
+
+
+def _opened(url: str) -> Store:
+    try:
+        return open_store(url)
+    except StoreLockedError:
+        logger.warning("another process writes to the store: it is open for reading only")
+        return open_store(url, read_only=True)

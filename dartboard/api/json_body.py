@@ -1,0 +1,70 @@
+"""JSON in and out, strictly and quickly.
+
+A body is read by orjson, which refuses NaN, Infinity, numbers beyond a double, half surrogates, bytes that
+are no UTF-8 and nesting beyond 1,024. What is wrong with a body is said only after the caller's key has been
+looked at: the route notes the problem, and the handler of validation errors answers with it.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from dartboard.api.errors import ApiError, Invalid, UnsupportedType
+
+_REASONS = (
+    ("zero-length", "the body is empty: send a JSON object"),
+    ("depth", "JSON is nested too deep"),
+    ("UTF-8", "the body is not valid UTF-8"),
+    ("surrogate", "a string holds half a surrogate pair, which is no character"),
+    ("infinity", "a number is too large for a double"),
+)
+
+
+class JsonRoute(APIRoute):
+    """An operation whose body, where it has one, is ``application/json``."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The usual handler, after the body has been read here."""
+        handler = super().get_route_handler()
+        if self.body_field is None:
+            return handler
+
+        async def read_first(request: Request) -> Response:
+            body = await request.body()
+            try:
+                request._json = parse(body, request.headers.get("content-type", ""))
+            except ApiError as error:
+                request._json = None
+                request.state.unread_body = error
+            return await handler(request)
+
+        return read_first
+
+
+def parse(body: bytes, content_type: str) -> Any:
+    """The value of a body of the right type, or what is wrong with it."""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedType("send JSON: Content-Type: application/json")
+    return loads(body)
+
+
+def loads(data: bytes) -> Any:
+    """JSON that is safe to pass on; the error says where it breaks, not what stands there."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        reason = next((said for word, said in _REASONS if word in error.msg), None)
+        if reason is None:
+            reason = f"not JSON at line {error.lineno}, column {error.colno} (NaN and Infinity are not JSON)"
+        raise Invalid(reason, field="body") from None
+
+
+def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Plain data as JSON; NumPy numbers and arrays too. NaN would become null: results hold none."""
+    return Response(
+        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status, headers, "application/json"
+    )

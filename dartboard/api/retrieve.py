@@ -1,0 +1,150 @@
+"""``POST /retrieve``: the passages that together say most about a question; ``/retrieve/batch``: many."""
+
+import math
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from dartboard.api.auth import reader
+from dartboard.api.errors import ApiError, in_our_terms
+from dartboard.api.json_body import JsonRoute, answer
+from dartboard.api.limits import check_query, check_sizes
+from dartboard.api.narrowing import condition_of
+from dartboard.api.schemas.retrieve import (
+    BatchRequest,
+    BatchResponse,
+    RetrieveRequest,
+    RetrieveResponse,
+    SearchOptions,
+)
+from dartboard.api.service import Service, service_of
+from dartboard.deadline import check
+from dartboard.engine import Engine
+from dartboard.errors import DartboardError, DeadlineError
+from dartboard.types import RetrievalResult
+
+router = APIRouter(
+    prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=[Depends(reader)]
+)
+
+TRIAGE, TOP_K = 100, 5
+_EXPLAINED = ("gain", "coverage", "similarity", "stands_for", "shares", "retriever_score")
+
+
+@router.post("/retrieve", operation_id="retrieve", response_model=RetrieveResponse)
+async def retrieve(body: RetrieveRequest, service: Annotated[Service, Depends(service_of)]) -> Response:
+    """Retrieve the passages that together say most about a question.
+
+    Candidates come from the collection's retriever; Dartboard picks from them, each passage for what it adds
+    to those before it.
+    """
+    return await service.run(_retrieve, service, body)
+
+
+@router.post("/retrieve/batch", operation_id="retrieve_batch", response_model=BatchResponse)
+async def retrieve_batch(body: BatchRequest, service: Annotated[Service, Depends(service_of)]) -> Response:
+    """Ask many questions at once, with the same options. One that fails does not spoil the others."""
+    return await service.run(_retrieve_batch, service, body)
+
+
+def _retrieve(service: Service, body: RetrieveRequest) -> Response:
+    started = time.perf_counter()
+    engine = _engine(service, body)
+    check_query(engine.model, body.query, service.settings)
+    return answer(_found(service, engine, body.query, body, started))
+
+
+def _retrieve_batch(service: Service, body: BatchRequest) -> Response:
+    started = time.perf_counter()
+    check_sizes(service.settings, batch=body.queries)
+    engine = _engine(service, body)
+    for at, query in enumerate(body.queries):
+        check_query(engine.model, query, service.settings, f"queries.{at}")
+    engine.model.encode_queries(body.queries)  # in one go; each search finds its vector remembered
+    results = [_one_of_many(service, engine, query, body) for query in body.queries]
+    return answer({"results": results, "execution_time_ms": _milliseconds(started)})
+
+
+def _one_of_many(service: Service, engine: Engine, query: str, body: BatchRequest) -> dict[str, Any]:
+    check()
+    try:
+        return _found(service, engine, query, body, time.perf_counter())
+    except DeadlineError:
+        raise
+    except ApiError as error:
+        return {"error": error.message}
+    except DartboardError as error:
+        return {"error": in_our_terms(error).message}
+
+
+def _engine(service: Service, body: SearchOptions) -> Engine:
+    settings = service.settings
+    check_sizes(settings, k=body.top_k, triage_k=body.triage_k, token_budget=body.token_budget)
+    return service.engines.get(body.collection)
+
+
+def _found(
+    service: Service, engine: Engine, query: str, body: SearchOptions, started: float
+) -> dict[str, Any]:
+    top_k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
+    triage_k = body.triage_k or min(service.settings.triage_k, max(TRIAGE, top_k or 0))
+    result = engine.search(
+        query,
+        k=top_k,
+        token_budget=body.token_budget,
+        method=body.method,
+        where=condition_of(body.filter, body.corpus_ids),
+        triage_k=triage_k,
+        sigma=body.sigma,
+        reranker=body.reranker_type,
+        must_include=body.must_include,
+        exclude=body.exclude,
+        max_per_source=body.max_per_source,
+        min_gain_share=body.min_gain_share,
+        min_similarity=body.min_similarity,
+    )
+    service.metrics.observe_search(result.metadata)
+    facts = result.metadata
+    found: dict[str, Any] = {
+        "query": query,
+        "results": _results(result, body),
+        "execution_time_ms": _milliseconds(started),
+        "config": {
+            "sigma": _finite(facts.get("sigma")),
+            "top_k": top_k,
+            "reranker_type": body.reranker_type,
+            "method": body.method,
+            "sigma_source": facts.get("sigma_source"),
+            "triage_k": triage_k,
+            "token_budget": body.token_budget,
+            "collection": engine.name,
+            "retriever": facts["retriever"],
+        },
+    }
+    if body.explain:
+        found["bound"] = _finite(facts.get("bound"))
+        found["candidates"] = facts["candidates"]
+        found["seconds"] = facts["seconds"]
+    return found
+
+
+def _results(result: RetrievalResult, body: SearchOptions) -> list[dict[str, Any]]:
+    results = []
+    for at, (chunk, score) in enumerate(zip(result.chunks, result.scores, strict=True)):
+        entry = {"chunk_id": chunk.id, "text": chunk.text, "rank": at + 1, "metadata": chunk.metadata}
+        if body.return_scores:
+            entry["score"] = score
+        if body.explain:
+            entry |= {name: result.metadata[name][at] for name in _EXPLAINED}
+        results.append(entry)
+    return results
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _milliseconds(started: float) -> float:
+    return round(1000 * (time.perf_counter() - started), 3)

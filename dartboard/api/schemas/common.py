@@ -1,0 +1,87 @@
+"""What all schemas share: strict models, texts and ids that every store can keep, the error's shape."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+LONGEST_ID = 1000
+NO_NUL = r"^[^\u0000]*$"
+
+
+class Model(BaseModel):
+    """A request: no unknown fields, no "5" for 5, no true for 1, no NaN."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Answer(BaseModel):
+    """A response; made as plain data, described by its model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("text must not contain the character U+0000")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty: say something")
+    return _without_nul(text)
+
+
+def _printable(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("a name is 1 to 200 printable characters")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
+"""Text that says something."""
+
+Id = Annotated[
+    str,
+    AfterValidator(_without_nul),
+    Field(min_length=1, max_length=LONGEST_ID, json_schema_extra={"pattern": NO_NUL}),
+]
+"""The id of a chunk or of a document."""
+
+CollectionName = Annotated[str, AfterValidator(_printable), Field(min_length=1, max_length=200)]
+
+Sigma = Annotated[float, Field(ge=1e-5, le=10)] | Literal["auto"]
+Metadata = dict[str, Any]
+
+
+class FieldError(Answer):
+    """One field that was wrong."""
+
+    field: str = Field(description="The field, as a path with dots.", examples=["top_k"])
+    message: str = Field(
+        description="What is wrong with it, and what is allowed.",
+        examples=["should be greater than or equal to 1"],
+    )
+
+
+class Problem(Answer):
+    """An error (RFC 9457, `application/problem+json`). Nothing of the request is repeated in it."""
+
+    title: str = Field(description="The name of the status.", examples=["Unprocessable Content"])
+    status: int = Field(description="The HTTP status.", examples=[422])
+    code: str = Field(description="One word, for programs.", examples=["invalid_input"])
+    detail: str = Field(
+        description="What was wrong and what to do.",
+        examples=["top_k: should be greater than or equal to 1"],
+    )
+    message: str = Field(
+        description="The same as `detail`.", examples=["top_k: should be greater than or equal to 1"]
+    )
+    errors: list[FieldError] = Field(
+        description="The fields that were wrong, where it is about fields.",
+        examples=[[{"field": "top_k", "message": "should be greater than or equal to 1"}]],
+    )
+    request_id: str | None = Field(
+        description="The id of the request, also in the header X-Request-Id and in the log.",
+        examples=["5f3a9c0e1b2d4f68"],
+    )

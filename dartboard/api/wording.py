@@ -1,0 +1,77 @@
+"""Messages that hold nothing of the request: what a value was is the caller's own knowledge.
+
+Library errors quote what they were given, which helps at a prompt and harms in a response (a page that
+shows it, a log that keeps it). Quoted parts go, unless they are our own words; so do values after "got".
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_QUOTED = re.compile(r"""(?<![\w])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+_UNCLOSED = re.compile(r"""(?<![\w'"…])['"](?![^'"]*['"]).*$""", re.DOTALL)
+_GOT = re.compile(r"[,;]? \bgot\b [^:;]*")
+_OWN = frozenset(
+    {
+        *(
+            "auto",
+            "cosine",
+            "crossencoder",
+            "hybrid",
+            "scaled_cosine",
+            "euclidean",
+            "dartboard",
+            "mmr",
+            "top_k",
+        ),
+        *("text", "en", "and", "or", "not", "exists", "field", "op", "value", "year", ">="),
+    }
+)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}\Z")
+_BRANCHES = frozenset(
+    {"float", "int", "str", "bool", "list", "dict", "body", "constrained-int", "constrained-float"}
+)
+
+
+def plain(message: str) -> str:
+    """The message without what it quotes."""
+    kept = _QUOTED.sub(lambda found: found.group() if found.group()[1:-1] in _OWN else "…", message)
+    kept = _UNCLOSED.sub("…", kept)
+    return " ".join(_GOT.sub("", kept).split())
+
+
+def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Fields and what is wrong with each; several ways to be right are joined by "or"."""
+    found: dict[str, list[str]] = {}
+    for error in errors:
+        message = _message(error)
+        said = found.setdefault(_field(error), [])
+        if message not in said:
+            said.append(message)
+    return [{"field": field, "message": " or ".join(said)} for field, said in found.items()]
+
+
+def _field(error: Mapping[str, Any]) -> str:
+    parts = [part for part in error["loc"] if part not in _BRANCHES and not _is_branch(part)]
+    unknown = error["type"] == "extra_forbidden" and parts
+    shown = [str(part) if isinstance(part, int) or _NAME.match(str(part)) else "…" for part in parts]
+    if unknown and shown[-1] == "…":
+        shown[-1] = "(a field)"
+    return ".".join(shown) or "body"
+
+
+def _is_branch(part: Any) -> bool:
+    """Whether a place names a member of a union, not a field."""
+    return isinstance(part, str) and ("[" in part or "(" in part)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return "there is no such field: see /openapi.json"
+    if kind == "missing":
+        return "is required"
+    if kind in ("value_error", "assertion_error"):
+        return plain(str(error["msg"]).removeprefix("Value error, "))
+    message = str(error["msg"])
+    return message.replace("Input should", "should")
