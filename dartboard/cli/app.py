@@ -17,6 +17,7 @@ from dartboard.cli.demo import demo
 from dartboard.cli.doctor import doctor
 from dartboard.cli.eval import evaluate
 from dartboard.cli.index import index
+from dartboard.cli.keys import keys
 from dartboard.cli.manage import config, delete, restore, snapshot, stats
 from dartboard.cli.search import search
 from dartboard.cli.terminal import forward_warnings
@@ -43,6 +44,7 @@ app.command(short_help="Show every setting and where it comes from.")(config)
 app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
 app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
 app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)
+app.add_typer(keys, short_help="Make, list and revoke the keys of the service.")
 
 
 def _show_version(wanted: bool) -> None:
