@@ -26,7 +26,7 @@ def write_records(connection: sqlite3.Connection, collection: int, records: Iter
     last = {record.id: record for record in records}
     if not last:
         return
-    replaced = rows_of_ids(connection, collection, list(last))
+    replaced = list(rows_of_ids(connection, collection, list(last)).values())
     revision = raise_revision(connection, collection, len(last) - len(replaced))
     if replaced:
         remove_rows(connection, collection, revision, replaced)
@@ -82,13 +82,14 @@ def remove_rows(connection: sqlite3.Connection, collection: int, revision: int, 
         connection.execute("UPDATE collections SET floor = revision WHERE key = ?", (collection,))
 
 
-def rows_of_ids(connection: sqlite3.Connection, collection: int, ids: Sequence[str]) -> list[int]:
-    """The rows of the ids that exist, in no order."""
-    found = connection.execute(
-        f"SELECT row FROM records WHERE collection = :collection AND id IN {_LISTED}",  # noqa: S608
-        {"collection": collection, "listed": json.dumps(ids)},
+def rows_of_ids(connection: sqlite3.Connection, collection: int, ids: Sequence[str]) -> dict[str, int]:
+    """The row of each id that exists."""
+    return dict(
+        connection.execute(
+            f"SELECT id, row FROM records WHERE collection = :collection AND id IN {_LISTED}",  # noqa: S608
+            {"collection": collection, "listed": json.dumps(ids)},
+        )
     )
-    return [row for (row,) in found]
 
 
 def rows_that_match(connection: sqlite3.Connection, collection: int, where: Filter) -> Rows:

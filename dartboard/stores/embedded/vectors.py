@@ -109,6 +109,16 @@ class VectorState:
         best = near_the_best(vectors @ query, k, rounding_slack(query.size, query, self.longest))
         return rows[best], precise_scores(vectors[best], query)
 
+    def take(self, rows: Rows) -> Floats:
+        """The vectors of rows that are there, in the order asked."""
+        if not self.tail_rows.size:
+            return self.vectors.take(np.searchsorted(self.rows, rows))
+        newer = rows > (self.rows[-1] if self.rows.size else -1)
+        vectors = np.empty((rows.size, self.tail.shape[1]), np.float32)
+        vectors[~newer] = self.vectors.take(np.searchsorted(self.rows, rows[~newer]))
+        vectors[newer] = self.tail[np.searchsorted(self.tail_rows, rows[newer])]
+        return vectors
+
     def names(self, rows: Rows) -> dict[int, str]:
         """The ids of rows, of those that are at hand."""
         if self.ids is None:

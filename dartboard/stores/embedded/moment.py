@@ -1,0 +1,202 @@
+"""A collection as one transaction sees it: all that it answers belongs together, whoever writes meanwhile."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import InvalidInputError, StoreError
+from dartboard.stores.base import CollectionStats
+from dartboard.stores.checks import check_k, check_query_vector
+from dartboard.stores.embedded.derived import Damaged
+from dartboard.stores.embedded.indexes import Indexes
+from dartboard.stores.embedded.remembered import Remembered
+from dartboard.stores.embedded.revisions import Revision, fresh_manifest
+from dartboard.stores.embedded.rows import (
+    Rows,
+    ids_of_rows,
+    read_batches,
+    read_records,
+    rows_of_ids,
+)
+from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.embedded.vectors import VectorState
+from dartboard.stores.filters import Filter
+from dartboard.stores.records import Manifest, Record, SparseVector
+from dartboard.stores.snapshots import write_snapshot
+from dartboard.types import FloatArray, Hit
+
+
+class Moment:
+    """What :meth:`EmbeddedCollection.on_one_state` hands out: a collection that can only be read.
+
+    It belongs to one thread and ends with the transaction.
+    """
+
+    def __init__(
+        self,
+        key: int,
+        name: str,
+        connection: sqlite3.Connection,
+        revision: Revision,
+        *,
+        indexes: Indexes,
+        remembered: Remembered,
+        tuning: Tuning,
+    ) -> None:
+        self.name = name
+        self.revision = revision
+        self.connection = connection
+        self._key = key
+        self._indexes = indexes
+        self._remembered = remembered
+        self._tuning = tuning
+        self._rows: dict[str, int] = {}
+        self._manifest: Manifest | None = None
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the collection was made with."""
+        if self._manifest is None:
+            self._manifest = fresh_manifest(self.revision.manifest_text)
+        return self._manifest
+
+    def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
+        """The records that exist, in the order asked."""
+        found = read_records(self.connection, self._key, list(ids), list(blobs))
+        return [found[id] for id in ids if id in found]
+
+    def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+        """The ids that exist, in the order asked, and their embeddings scaled to length 1, ``(n, d)``.
+
+        These are the vectors that a search compares: no passage is read for them.
+        """
+        known = self._rows
+        if unknown := [id for id in ids if id not in known]:
+            known |= rows_of_ids(self.connection, self._key, unknown)
+        there = [id for id in ids if id in known] if unknown else list(ids)
+        rows = np.fromiter((known[id] for id in there), np.int64, len(there))
+        upkeep = self._indexes.vectors(self.revision.manifest, None)
+        try:
+            return there, upkeep.current(self.connection, self.revision).take(rows)
+        except Damaged as damage:
+            upkeep.distrust(damage)
+            raise
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many records there are, or match."""
+        return self.revision.records if where is None else int(self._matching(where).size)
+
+    def search_vector(
+        self,
+        query: FloatArray,
+        k: int,
+        *,
+        where: Filter | None = None,
+        field: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """Nearest by cosine or dot product."""
+        check_k(k)
+        manifest = self.revision.manifest
+        asked, metric = check_query_vector(manifest, query, field)
+        upkeep = self._indexes.vectors(manifest, field)
+        allowed = None if where is None else self._matching(where)
+        try:
+            state = upkeep.current(self.connection, self.revision)
+            rows, scores = state.search(asked, k, allowed, exact=exact, tuning=self._tuning)
+        except Damaged as damage:
+            upkeep.distrust(damage)
+            raise
+        if metric == "cosine":
+            scores = np.clip(scores, -1.0, 1.0)
+        return self._hits(rows, scores, k, state)
+
+    def search_sparse(
+        self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
+    ) -> list[Hit]:
+        """Best by dot product, through an inverted index."""
+        check_k(k)
+        known = self.revision.manifest.sparse
+        if field not in known:
+            raise InvalidInputError(
+                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(known)}"
+            )
+        state = self._indexes.sparse(field).current(self.connection, self.revision)
+        allowed = None if where is None else self._matching(where)
+        found, scores = state.index.top(query.terms, query.weights, k, state.mask(allowed))
+        return self._hits(state.rows[found], scores, k)
+
+    def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
+        """Best by BM25."""
+        check_k(k)
+        state = self._indexes.text(self.revision.manifest).current(self.connection, self.revision)
+        allowed = None if where is None else self._matching(where)
+        found, scores = state.index.top(query, k, state.mask(allowed))
+        return self._hits(state.rows[found], scores, k)
+
+    def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
+        """What each term of the query adds to a record's BM25 score; empty for a record that is not there."""
+        rows = rows_of_ids(self.connection, self._key, [chunk_id])
+        if not rows:
+            return []
+        state = self._indexes.text(self.revision.manifest).current(self.connection, self.revision)
+        (position,) = np.flatnonzero(state.rows == rows[chunk_id])
+        return [dict(term) for term in state.index.explain(query, int(position))]
+
+    def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
+        """All records that match, whole, by rising id."""
+        check_k(batch_size, "batch_size")
+        return read_batches(self.connection, self._key, where, batch_size)
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write the collection to one file."""
+        write_snapshot(path, self.name, self.manifest, self.iterate())
+
+    def prepare(self) -> None:
+        """Bring the indexes up to date and leave files of them."""
+        self._indexes.save(self.connection, self.revision, self.revision.manifest)
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Refused."""
+        self._refuse()
+
+    def upsert(self, records: Sequence[Record]) -> None:
+        """Refused."""
+        self._refuse()
+
+    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
+        """Refused."""
+        self._refuse()
+
+    def stats(self) -> CollectionStats:
+        """Refused."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StoreError(
+            f"collection {self.name!r} is being held still for a search: change it, and ask for its "
+            "statistics, outside"
+        )
+
+    def _matching(self, where: Filter) -> Rows:
+        return self._remembered.matching(self.connection, self._key, self.revision.number, where)
+
+    def _hits(
+        self, rows: Rows, scores: npt.NDArray[Any], k: int, state: VectorState | None = None
+    ) -> list[Hit]:
+        """The ``k`` best with their ids, equal scores by id."""
+        numbers = rows.tolist()
+        ids = self._remembered.ids(numbers, lambda unknown: self._names(unknown, state))
+        self._rows.update(zip(ids, numbers, strict=True))
+        pairs = sorted(zip((-scores).tolist(), ids, strict=True))
+        return [Hit(id, -score) for score, id in pairs[:k]]
+
+    def _names(self, rows: list[int], state: VectorState | None) -> dict[int, str]:
+        found = {} if state is None else state.names(np.array(rows, dtype=np.int64))
+        if len(found) < len(rows):
+            found |= ids_of_rows(self.connection, [row for row in rows if row not in found])
+        return found
