@@ -277,7 +277,7 @@ def rules(data: Data) -> dict[str, Any]:
 def by_rule(
     table: Table, known: dict[str, float], how: str, missing: str, over: str, alpha: float
 ) -> list[str]:
-    ids = [chunk.id for chunk in table.chunks]
+    ids = table.passages.ids
     found = [{hit.id for hit in ranking.hits} for ranking in table.rankings]
     stand_in = {
         "the last hit's": lambda at, id: table.scores[1][at],

@@ -17,6 +17,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import crossencoder_pool, hybrid_pool
+from dartboard.retrievers.passages import Passages
 from dartboard.selection import (
     Dartboard,
     Limits,
@@ -180,7 +181,7 @@ class DartboardRetriever:
         self,
         query: str,
         query_embedding: FloatArray,
-        candidates: Sequence[Chunk],
+        candidates: Sequence[Chunk] | Passages,
         *,
         scores: Sequence[float] | None = None,
         k: int | None = None,
@@ -197,27 +198,39 @@ class DartboardRetriever:
         ``scores``, one a candidate, are those of a retriever whose order should count instead of the
         distances of the vectors. Their scale is the retriever's own, so only their order is taken: the
         best candidate gets the largest query probability of the pool, the next one the second largest …
+        Equal scores share their mean; under ``top_k``, where the order is all, they go by id.
+        Of :class:`Passages`, texts are read from their store only where they have a say, and for the picks.
         """
         started = time.perf_counter()
-        place = {chunk.id: i for i, chunk in enumerate(candidates)}
+        passages = candidates if isinstance(candidates, Passages) else Passages.of(candidates)
+        place = {name: i for i, name in enumerate(passages.ids)} if must_include else {}
         limits = Limits(
             k=self.config.top_k if k is None and token_budget is None else k,
             token_budget=token_budget,
-            costs=None if token_budget is None else self._count_tokens(candidates),
+            costs=None if token_budget is None else self._count_tokens(passages.chunks()),
             must_include=[place[name] for name in must_include],
             max_per_source=max_per_source,
-            sources=None if max_per_source is None else [_source(c, source_field) for c in candidates],
+            sources=None
+            if max_per_source is None
+            else [_source(chunk, source_field) for chunk in passages.chunks()],
             min_gain_share=min_gain_share,
             min_similarity=min_similarity,
         )
-        pool = self._pool(query, query_embedding, list(candidates))
+        pool = self._pool(query, query_embedding, passages)
+        chosen = method_of(method)
         if scores is not None:
-            pool = pool.reweighted(in_order_of(scores, pool.relevance))
-        selection = method_of(method).select(pool, limits)
+            dealt = in_order_of(scores, pool.relevance)
+            if chosen.name == "top_k":
+                dealt = _strictly(scores, passages.ids, pool.relevance)
+            pool = pool.reweighted(dealt)
+        selection = chosen.select(pool, limits)
         on_tokens = pool.targets_are == "vocabulary"
+        selected = time.perf_counter()
+        chunks = passages.chunks(selection.indices.tolist())
+        reading = time.perf_counter() - selected
         return RetrievalResult(
             query=query,
-            chunks=[candidates[i] for i in selection.indices],
+            chunks=chunks,
             scores=selection.gains.tolist(),
             metadata={
                 "method": selection.method,
@@ -229,13 +242,13 @@ class DartboardRetriever:
                 "coverage": selection.coverage.tolist(),
                 "similarity": selection.similarity.tolist(),
                 "stands_for": [
-                    stands.tolist() if on_tokens else [candidates[i].id for i in stands]
+                    stands.tolist() if on_tokens else [passages.ids[i] for i in stands]
                     for stands in selection.stands_for
                 ],
                 "bound": selection.bound,
-                "candidates": len(candidates),
+                "candidates": len(passages),
                 "config": asdict(self.config) | {"top_k": limits.k} | selection.parameters,
-                "seconds": {"select": time.perf_counter() - started},
+                "seconds": {"select": time.perf_counter() - started - reading, "read": reading},
             },
         )
 
@@ -301,7 +314,7 @@ class DartboardRetriever:
         covered = np.asarray(pairwise_log_probs)[[*selected_indices, candidate_idx]].max(axis=0)
         return logsumexp_stable(np.asarray(query_log_probs) + covered)
 
-    def _pool(self, query: str, query_embedding: FloatArray, candidates: list[Chunk]) -> Pool:
+    def _pool(self, query: str, query_embedding: FloatArray, candidates: Passages) -> Pool:
         config = self.config
         sigma, divisor = config.sigma, DIVISOR
         if sigma == "auto" and self.calibration is not None:
@@ -309,10 +322,11 @@ class DartboardRetriever:
         temperature = self._temperature()
         if self.variant == "hybrid" and self._tokens is None:
             sigma = temperature
-        texts = [chunk.text for chunk in candidates]
+        scored = self.variant != "cosine"
+        texts = [chunk.text for chunk in candidates.chunks()] if scored else []
         if self.variant == "crossencoder" and self.cross_encoder is not None:
             return crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
-        vectors = _vectors(candidates)
+        vectors = candidates.vectors
         known = self.embedding_model.sigma if config.distance == "scaled_cosine" else None
         if self._tokens is not None:
             pool = self._tokens.pool(
@@ -342,6 +356,17 @@ class DartboardRetriever:
         counts = count(texts) if count else [len(text.split()) for text in texts]
         # A tokenizer may take a word of any length for one unknown token.
         return [max(1, tokens, len(text) // 16) for tokens, text in zip(counts, texts, strict=True)]
+
+
+def _strictly(scores: Sequence[float], ids: Sequence[str], values: FloatArray) -> FloatArray:
+    """The values dealt out by falling score, equal scores by id, no two of them equal."""
+    order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
+    falling = np.sort(values.astype(np.float64))[::-1].copy()
+    for place in range(1, len(falling)):
+        falling[place] = min(falling[place], np.nextafter(falling[place - 1], -np.inf))
+    dealt = np.empty_like(falling)
+    dealt[order] = falling
+    return dealt
 
 
 def _vectors(chunks: Sequence[Chunk]) -> FloatArray:

@@ -21,10 +21,14 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
-from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.base import Candidates, Fields, Retriever
 from dartboard.retrievers.catalogue import retriever_by_name
+from dartboard.retrievers.passages import Passages
+from dartboard.retrievers.ranking import Found, RankingRetriever, cosines
 from dartboard.selection import Method
 from dartboard.selection.building import Auto
+from dartboard.selection.door import method_of
 from dartboard.stores import (
     DEFAULT_COLLECTION,
     Collection,
@@ -35,6 +39,7 @@ from dartboard.stores import (
     open_store,
     parse_filter,
 )
+from dartboard.stores.states import on_one_state
 from dartboard.types import FloatArray, RetrievalResult
 
 DEFAULT_RETRIEVER = "hybrid"
@@ -158,37 +163,48 @@ class Engine:
 
         ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result.
         """
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidInputError("query is empty: ask something")
+        question = Question(query)
         condition = _condition(where)
+        for name, given in (("must_include", must_include), ("exclude", exclude)):
+            if isinstance(given, str):
+                raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
+        if both := set(must_include) & set(exclude):
+            raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
         if k is None and token_budget is None:
             k = DEFAULT_K
         chooser = self._chooser(sigma, triage_k, reranker)
+        chosen = method_of(method)
+        # A dense retriever's order is that of the distances, but for the rounding that top_k would show.
+        by_distance = self.retriever.name == "dense" and chosen.name != "top_k"
         started = time.perf_counter()
-        found = self._candidates(query, triage_k, condition, must_include, exclude)
-        query_vector = found.query_vector
-        if query_vector is None:
-            query_vector = self.model.encode_query(query)
-        if min_similarity is not None and not must_include:
-            found = _above(found, query_vector, min_similarity)
-        if found.found:
-            result = chooser.choose(
-                query,
-                query_vector,
-                [candidate.chunk for candidate in found.found],
-                scores=None if self.retriever.name == "dense" else [each.score for each in found.found],
-                k=k,
-                token_budget=token_budget,
-                method=method,
-                must_include=must_include,
-                max_per_source=max_per_source,
-                min_gain_share=min_gain_share,
-                min_similarity=min_similarity,
-            )
-        else:
-            result = RetrievalResult(query, [], [], {"candidates": 0, "seconds": {}})
-        self._describe(result, found, started)
-        return result
+
+        def answer(collection: Collection) -> RetrievalResult:
+            found = self._found(collection, question, triage_k, condition, must_include, set(exclude))
+            query_vector = found.query_vector
+            if query_vector is None:
+                query_vector = question.vector(self.model)
+            if min_similarity is not None and not must_include:
+                found = _above(found, query_vector, min_similarity)
+            if len(found.passages):
+                result = chooser.choose(
+                    query,
+                    query_vector,
+                    found.passages,
+                    scores=None if by_distance else found.scores,
+                    k=k,
+                    token_budget=token_budget,
+                    method=chosen,
+                    must_include=must_include,
+                    max_per_source=max_per_source,
+                    min_gain_share=min_gain_share,
+                    min_similarity=min_similarity,
+                )
+            else:
+                result = RetrievalResult(query, [], [], {"candidates": 0, "seconds": {}})
+            self._describe(result, found, started)
+            return result
+
+        return on_one_state(self.collection, answer)
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
@@ -233,32 +249,33 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _candidates(
+    def _found(
         self,
-        query: str,
+        collection: Collection,
+        question: Question,
         count: int,
         where: Filter | None,
         must_include: Sequence[str],
-        exclude: Sequence[str],
-    ) -> Candidates:
+        exclude: set[str],
+    ) -> Found:
         """The retriever's candidates without the excluded, with the required."""
-        for name, given in (("must_include", must_include), ("exclude", exclude)):
-            if isinstance(given, str):
-                raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
-        if both := set(must_include) & set(exclude):
-            raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
-        collection = self.collection
-        found = self.retriever.retrieve(collection, query, count + len(set(exclude)), where=where)
-        kept = [each for each in found.found if each.chunk.id not in set(exclude)][:count]
-        there = {each.chunk.id for each in kept}
-        missing = [id for id in dict.fromkeys(must_include) if id not in there]
-        fetched = collection.get(missing) if missing else []
-        if unknown := set(missing) - {record.id for record in fetched}:
+        retriever, asked = self.retriever, count + len(exclude)
+        if isinstance(retriever, RankingRetriever):
+            found = retriever.find(collection, question, asked, where=where)
+        else:
+            found = Found.of(retriever.retrieve(collection, question.text, asked, where=where))
+        if not exclude and not must_include:
+            return found
+        kept = [at for at, id in enumerate(found.passages.ids) if id not in exclude][:count]
+        passages, scores = found.passages.at(kept), [found.scores[at] for at in kept]
+        missing = [id for id in dict.fromkeys(must_include) if id not in set(passages.ids)]
+        required = Passages.find(collection, missing)
+        if unknown := set(missing) - set(required.ids):
             raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
-        lowest = kept[-1].score if kept else 0.0
-        kept += [Candidate(chunk=record.chunk, score=lowest) for record in fetched]
-        return Candidates(
-            query=query, found=kept, query_vector=found.query_vector, seconds=dict(found.seconds)
+        return replace(
+            found,
+            passages=passages.followed_by(required),
+            scores=[*scores, *[scores[-1] if scores else 0.0] * len(required)],
         )
 
     def _chooser(self, sigma: float | Auto, triage_k: int, reranker: RerankerType) -> DartboardRetriever:
@@ -280,16 +297,21 @@ class Engine:
             self._pair_scorer = LateInteraction(tokens)
         return self._pair_scorer
 
-    def _describe(self, result: RetrievalResult, found: Candidates, started: float) -> None:
-        shares = {each.chunk.id: each for each in found.found}
+    def _describe(self, result: RetrievalResult, found: Found, started: float) -> None:
+        place = {id: at for at, id in enumerate(found.passages.ids)}
+        picked = [chunk.id for chunk in result.chunks]
         result.metadata["retriever"] = self.retriever.name
         result.metadata["collection"] = self.name
         result.metadata["shares"] = [
-            {name: share._asdict() for name, share in shares[chunk.id].shares.items()}
-            for chunk in result.chunks
+            {name: share._asdict() for name, share in found.shares.get(id, {}).items()} for id in picked
         ]
-        result.metadata["retriever_score"] = [shares[chunk.id].score for chunk in result.chunks]
-        seconds = {**found.seconds, **result.metadata["seconds"]}
+        result.metadata["retriever_score"] = [found.scores[place[id]] for id in picked]
+        spent = dict(result.metadata["seconds"])
+        seconds = {
+            **found.seconds,
+            "fetch": found.seconds.get("fetch", 0.0) + spent.pop("read", 0.0),
+            **spent,
+        }
         result.metadata["seconds"] = {**seconds, "total": time.perf_counter() - started}
 
 
@@ -312,12 +334,9 @@ def _condition(where: Filter | str | None) -> Filter | None:
     )
 
 
-def _above(found: Candidates, query_vector: FloatArray, floor: float) -> Candidates:
+def _above(found: Found, query_vector: FloatArray, floor: float) -> Found:
     """The candidates at least as similar to the query as ``floor``."""
-    if not found.found:
+    if not len(found.passages):
         return found
-    vectors = np.stack([each.chunk.embedding for each in found.found]).astype(np.float64)
-    cosines = vectors @ query_vector / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query_vector))
-    return replace(
-        found, found=[each for each, cosine in zip(found.found, cosines, strict=True) if cosine >= floor]
-    )
+    kept = np.flatnonzero(cosines(query_vector, found.passages.vectors) >= floor).tolist()
+    return replace(found, passages=found.passages.at(kept), scores=[found.scores[at] for at in kept])

@@ -22,10 +22,11 @@ from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields
 from dartboard.retrievers.fixed_dimensional import FixedDimensional
+from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record
 from dartboard.retrievers.token_codes import Bits, Floats, TokenCodec
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.types import Chunk, FloatArray, Hit
+from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
@@ -112,7 +113,7 @@ class ColbertRetriever(RankingRetriever):
         records = collection.get([hit.id for hit in near], blobs=(self.name,))
         scores = self._max_sims(self._asked(question), records)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, scores, strict=True)]
-        return Ranking(hits=best(hits, k), chunks={record.id: record.chunk for record in records})
+        return Ranking(hits=best(hits, k), passages=Passages.of([record.chunk for record in records]))
 
     def near(
         self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
@@ -121,12 +122,12 @@ class ColbertRetriever(RankingRetriever):
         field = None if self.triage == "embedding" else self._field
         return collection.search_vector(self._triage_vector(question), k, where=where, field=field)
 
-    def scores(self, collection: Collection, question: Question, chunks: Sequence[Chunk]) -> FloatArray:
-        """MaxSim of any chunks, from their codes; one that is gone by now scores 0."""
-        records = collection.get([chunk.id for chunk in chunks], blobs=(self.name,))
+    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray:
+        """MaxSim of any passages, from their codes; one that is gone by now scores 0."""
+        records = collection.get(passages.ids, blobs=(self.name,))
         made = self._max_sims(self._asked(question), records)
         found = dict(zip([record.id for record in records], made.tolist(), strict=True))
-        return np.array([found.get(chunk.id, 0.0) for chunk in chunks], dtype=np.float64)
+        return np.array([found.get(id, 0.0) for id in passages.ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Which passage token each query token matched, with the similarity."""

@@ -6,16 +6,17 @@ E_q and E_p may be one model or two of the same dimension, as in DPR. The passag
 collection's embeddings, so there is nothing to index beside them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dartboard.errors import ConfigError
 from dartboard.retrievers.asking import Question
+from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, cosines, one_record
 from dartboard.stores import Collection, Filter
-from dartboard.types import Chunk, FloatArray
+from dartboard.types import FloatArray
 
 if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
@@ -50,14 +51,12 @@ class DenseRetriever(RankingRetriever):
         vector = question.vector(self._model)
         return Ranking(hits=collection.search_vector(vector, k, where=where, exact=self._exact))
 
-    def scores(self, collection: Collection, question: Question, chunks: Sequence[Chunk]) -> FloatArray:
-        """Cosines with the chunks' own embeddings."""
-        if not chunks:
-            return np.empty(0)
-        return cosines(question.vector(self._model), np.stack([chunk.embedding for chunk in chunks]))
+    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray:
+        """Cosines with the passages' own embeddings."""
+        return cosines(question.vector(self._model), passages.vectors) if len(passages) else np.empty(0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The cosine, and whose vectors it compares."""
-        chunk = one_record(collection, chunk_id).chunk
-        (cosine,) = self.scores(collection, Question(query), [chunk])
+        passages = Passages.of([one_record(collection, chunk_id).chunk])
+        (cosine,) = self.scores(collection, Question(query), passages)
         return {"score": float(cosine), "similarity": "cosine", "query_model": self._model.name}

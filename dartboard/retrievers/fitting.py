@@ -102,7 +102,7 @@ def _by_alpha(
     """The measure of one query at every α."""
     found = hybrid.table(collection, Question(query), hybrid.depth)
     first, second = (normalised(row, hybrid.normalise) for row in found.scores)
-    ids = np.array([chunk.id for chunk in found.chunks])  # rising, so that a stable sort breaks ties by id
+    ids = np.array(found.passages.ids)  # rising, so that a stable sort breaks ties by id
     scores = (alpha * first + (1.0 - alpha) * second for alpha in alphas)
     return [measure(ids[np.argsort(-score, kind="stable")].tolist(), grades) for score in scores]
 

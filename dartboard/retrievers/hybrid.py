@@ -18,9 +18,11 @@ import numpy as np
 
 from dartboard.errors import ConfigError
 from dartboard.retrievers.asking import Question
-from dartboard.retrievers.base import Fields, Retriever, Share
+from dartboard.retrievers.base import Fields, Retriever
 from dartboard.retrievers.normalising import check_normalisation, normalised
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, fetch, one_record, ranking_of
+from dartboard.retrievers.passages import Passages
+from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record, ranking_of
+from dartboard.retrievers.shares import MemberShares, OwnShares, Shares
 from dartboard.stores import Collection, Filter, Record
 from dartboard.types import Chunk, FloatArray, Hit
 
@@ -34,9 +36,9 @@ FUSIONS: tuple[Fusion, ...] = ("scores", "rrf")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """What every member says of every candidate: ``scores``, ``(members, n)``; ``chunks``, n, by id."""
+    """What every member says of every candidate: ``scores``, ``(members, n)``; ``passages``, n, by id."""
 
-    chunks: list[Chunk]
+    passages: Passages
     scores: FloatArray
     rankings: list[Ranking]
 
@@ -109,15 +111,16 @@ class HybridRetriever(RankingRetriever):
         if self.method == "rrf":
             rankings = self._ask(collection, question, k, where)
             earned = best([Hit(id, score) for id, score in self._by_rank(rankings).items()], k)
-            chunks = {id: chunk for ranking in rankings for id, chunk in ranking.chunks.items()}
-            return Ranking(hits=earned, chunks=chunks, shares=self._shares(rankings))
+            passages = Passages.find(collection, [hit.id for hit in earned], _known(rankings))
+            return Ranking(hits=earned, passages=passages, shares=self._shares(rankings))
         table = self.table(collection, question, k, where=where)
-        ids = [chunk.id for chunk in table.chunks]
-        hits = [Hit(id, float(score)) for id, score in zip(ids, self.combined(table.scores), strict=True)]
+        total = self.combined(table.scores)
+        order = np.argsort(-total, kind="stable")[:k].tolist()  # by rising id, so equal scores stay so
+        passages = table.passages.at(order)
         return Ranking(
-            hits=best(hits, k),
-            chunks=dict(zip(ids, table.chunks, strict=True)),
-            floor=min((hit.score for hit in hits), default=0.0),
+            hits=[Hit(id, score) for id, score in zip(passages.ids, total[order].tolist(), strict=True)],
+            passages=passages,
+            floor=float(total.min()) if total.size else 0.0,
             shares=self._shares(table.rankings),
         )
 
@@ -127,14 +130,12 @@ class HybridRetriever(RankingRetriever):
         """Every candidate with every member's score."""
         rankings = self._ask(collection, question, k, where)
         ids = sorted({hit.id for ranking in rankings for hit in ranking.hits})
-        known = {id: chunk for ranking in rankings for id, chunk in ranking.chunks.items()}
-        fetched = fetch(collection, ids, known)
-        chunks = [fetched[id] for id in ids if id in fetched]
+        passages = Passages.find(collection, ids, _known(rankings))
         rows = [
-            _filled(member, ranking, collection, question, chunks)
+            _filled(member, ranking, collection, question, passages)
             for member, ranking in zip(self.members, rankings, strict=True)
         ]
-        return Table(chunks=chunks, scores=np.array(rows).reshape(len(rows), -1), rankings=rankings)
+        return Table(passages=passages, scores=np.array(rows).reshape(len(rows), -1), rankings=rankings)
 
     def combined(self, scores: FloatArray) -> FloatArray:
         """``(n,)`` from ``(members, n)``: normalised per member, then weighed."""
@@ -142,16 +143,14 @@ class HybridRetriever(RankingRetriever):
         total: FloatArray = np.array(self.weights) @ rows
         return total
 
-    def scores(
-        self, collection: Collection, question: Question, chunks: Sequence[Chunk]
-    ) -> FloatArray | None:
+    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
         """None: a fused score has a meaning among the query's candidates only."""
         return None
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Each member's rank, score, share of the sum, and its own explanation."""
         question = Question(query)
-        chunk = one_record(collection, chunk_id).chunk
+        one_record(collection, chunk_id)
         members = {member.name: dict(member.explain(collection, query, chunk_id)) for member in self.members}
         found: dict[str, Any] = {"method": self.method, "members": members}
         if self.method == "rrf":
@@ -161,7 +160,7 @@ class HybridRetriever(RankingRetriever):
             table = self.table(collection, question, self.depth)
             rankings = table.rankings
             found["normalise"] = self.normalise
-            place = {known.id: at for at, known in enumerate(table.chunks)}.get(chunk.id)
+            place = {id: at for at, id in enumerate(table.passages.ids)}.get(chunk_id)
             found["score"] = None if place is None else float(self.combined(table.scores)[place])
             for row, member in zip(table.scores, self.members, strict=True):
                 share = None if place is None else float(normalised(row, self.normalise)[place])
@@ -182,17 +181,22 @@ class HybridRetriever(RankingRetriever):
                 earned[hit.id] = earned.get(hit.id, 0.0) + weight / (self.damping + rank)
         return earned
 
-    def _shares(self, rankings: Sequence[Ranking]) -> dict[str, dict[str, Share]]:
+    def _shares(self, rankings: Sequence[Ranking]) -> Shares:
         """By id: each member's own share, and those of its members under ``member/inner``."""
-        shares: dict[str, dict[str, Share]] = {}
-        for member, ranking in zip(self.members, rankings, strict=True):
-            name, nested = member.name, ranking.shares
-            for rank, (id, score) in enumerate(ranking.hits, start=1):
-                mine = shares.setdefault(id, {})
-                mine[name] = Share(rank, score)
-                if id in nested:
-                    mine.update({f"{name}/{inner}": share for inner, share in nested[id].items()})
-        return shares
+        members = zip(self.members, rankings, strict=True)
+        return MemberShares(
+            {member.name: OwnShares(member.name, ranking.hits, ranking.shares) for member, ranking in members}
+        )
+
+
+def _known(rankings: Sequence[Ranking]) -> dict[str, Chunk]:
+    """The chunks that members have read already."""
+    return {
+        id: chunk
+        for ranking in rankings
+        if ranking.passages is not None
+        for id, chunk in ranking.passages.known.items()
+    }
 
 
 def _filled(
@@ -200,16 +204,17 @@ def _filled(
     ranking: Ranking,
     collection: Collection,
     question: Question,
-    chunks: Sequence[Chunk],
+    passages: Passages,
 ) -> FloatArray:
     """``(n,)``: the member's score of every candidate, by the rule that the module states."""
-    found = {hit.id: hit.score for hit in ranking.hits}
-    beyond = [chunk for chunk in chunks if chunk.id not in found]
+    found: dict[str, float] = dict(ranking.hits)
+    beyond = [at for at, id in enumerate(passages.ids) if id not in found]
+    scores = np.array([found.get(id, ranking.floor) for id in passages.ids], dtype=np.float64)
     if beyond:
-        exact = member.scores(collection, question, beyond)
-        scores = [ranking.floor] * len(beyond) if exact is None else exact.tolist()
-        found |= {chunk.id: score for chunk, score in zip(beyond, scores, strict=True)}
-    return np.array([found[chunk.id] for chunk in chunks], dtype=np.float64)
+        exact = member.scores(collection, question, passages.at(beyond))
+        if exact is not None:
+            scores[beyond] = exact
+    return scores
 
 
 def _checked_members(members: Sequence[Retriever]) -> list[RankingRetriever]:

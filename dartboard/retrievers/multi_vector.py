@@ -19,9 +19,10 @@ from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields, Share
 from dartboard.retrievers.normalising import check_normalisation, normalised
+from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.types import Chunk, FloatArray, Hit
+from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
@@ -114,21 +115,19 @@ class MultiVectorRetriever(RankingRetriever):
                 shares.setdefault(hit.id, {})[label] = Share(rank=rank, score=hit.score)
         return Ranking(
             hits=best(hits, k),
-            chunks={record.id: record.chunk for record in records},
+            passages=Passages.of([record.chunk for record in records]),
             floor=min((hit.score for hit in hits), default=0.0),
             shares=shares,
         )
 
-    def scores(
-        self, collection: Collection, question: Question, chunks: Sequence[Chunk]
-    ) -> FloatArray | None:
+    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
         """The weighted sum of cosines; None where they are normalised among the candidates of a query."""
         if self.normalise != "none":
             return None
-        records = collection.get([chunk.id for chunk in chunks], blobs=(self.name,))
+        records = collection.get(passages.ids, blobs=(self.name,))
         made = self._combined(self._cosines(question, records)).tolist()
         found = dict(zip([record.id for record in records], made, strict=True))
-        return np.array([found.get(chunk.id, 0.0) for chunk in chunks], dtype=np.float64)
+        return np.array([found.get(id, 0.0) for id in passages.ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Each part's cosine and weight; a part that the passage lacks says so."""

@@ -1,7 +1,8 @@
 """What dartboard's own retrievers share: rank ids first, fetch the passages once, explain by name.
 
-A ranking is ids with scores. Only :meth:`RankingRetriever.retrieve` makes candidates of it, so a fusion of
-several retrievers encodes the query once and fetches each passage once.
+A ranking is ids with scores. :meth:`RankingRetriever.retrieve` makes candidates of it, so a fusion of
+several retrievers encodes the query once and fetches each passage once. :meth:`RankingRetriever.find` leaves
+even that to whoever needs the texts. Either way everything comes from one state of the collection.
 """
 
 import time
@@ -14,8 +15,11 @@ import numpy as np
 
 from dartboard.errors import InvalidInputError, StoreFormatError
 from dartboard.retrievers.asking import Question
-from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever, Share
+from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever
+from dartboard.retrievers.passages import Passages
+from dartboard.retrievers.shares import OwnShares, Shares
 from dartboard.stores import Collection, Filter, Record
+from dartboard.stores.states import on_one_state
 from dartboard.types import Chunk, FloatArray, Hit
 
 
@@ -23,14 +27,40 @@ from dartboard.types import Chunk, FloatArray, Hit
 class Ranking:
     """Hits, best first, equal scores by id.
 
-    ``chunks`` are those that were fetched on the way. ``floor`` is what a passage that is not among the hits
-    scores at most. ``shares`` are those of the members, by id, where a retriever has members.
+    ``passages`` are those that were met on the way, at least the hits' where there are any. ``floor`` is what
+    a passage that is not among the hits scores at most. ``shares`` are those of the members, by id, where a
+    retriever has members.
     """
 
     hits: list[Hit]
-    chunks: Mapping[str, Chunk] = field(default_factory=dict)
+    passages: Passages | None = None
     floor: float = 0.0
-    shares: Mapping[str, Mapping[str, Share]] = field(default_factory=dict)
+    shares: Shares = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """Candidates, best first, equal scores by id, whose texts may still be in the store.
+
+    ``scores`` are one a passage; ``shares`` by id say who found it; ``seconds`` as in :class:`Candidates`.
+    """
+
+    passages: Passages
+    scores: list[float]
+    shares: Shares = field(default_factory=dict)
+    query_vector: FloatArray | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> "Found":
+        """The candidates of any retriever."""
+        return cls(
+            passages=Passages.of([each.chunk for each in candidates.found]),
+            scores=[each.score for each in candidates.found],
+            shares={each.chunk.id: each.shares for each in candidates.found},
+            query_vector=candidates.query_vector,
+            seconds=candidates.seconds,
+        )
 
 
 class RankingRetriever(ABC):
@@ -70,10 +100,8 @@ class RankingRetriever(ABC):
     ) -> Ranking:
         """The ``k`` best ids of a collection for a query."""
 
-    def scores(
-        self, collection: Collection, question: Question, chunks: Sequence[Chunk]
-    ) -> FloatArray | None:
-        """The exact scores of any chunks, ``(n,)``, or None where only a search can tell."""
+    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
+        """The exact scores of any passages, ``(n,)``, or None where only a search can tell."""
         return None
 
     def query_vector(self, question: Question) -> FloatArray | None:
@@ -84,28 +112,48 @@ class RankingRetriever(ABC):
         self, collection: Collection, query: str, k: int, *, where: Filter | None = None
     ) -> Candidates:
         """The ``k`` best candidates of a collection for a query, with vectors."""
-        started = time.perf_counter()
         question = Question(query)
+
+        def read(held: Collection) -> tuple[Found, list[Chunk], float]:
+            found = self.find(held, question, k, where=where)
+            started = time.perf_counter()
+            return found, found.passages.chunks(), time.perf_counter() - started
+
+        found, chunks, reading = on_one_state(collection, read)
+        return Candidates(
+            query=query,
+            found=[
+                Candidate(chunk=chunk, score=score, shares=dict(found.shares[chunk.id]))
+                for chunk, score in zip(chunks, found.scores, strict=True)
+            ],
+            query_vector=found.query_vector,
+            seconds={**found.seconds, "fetch": found.seconds["fetch"] + reading},
+        )
+
+    def find(
+        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
+    ) -> Found:
+        """The same, with texts left in the store; on a collection that others may write to, use
+        :func:`dartboard.stores.states.on_one_state`.
+        """
+        started, encoding = time.perf_counter(), question.seconds
         self.check(collection)
         vector = self.query_vector(question)
         ranking = self.rank(collection, question, k, where=where)
         ranked = time.perf_counter()
-        chunks = fetch(collection, [hit.id for hit in ranking.hits], ranking.chunks)
-        found = [
-            Candidate(
-                chunk=chunks[hit.id],
-                score=hit.score,
-                shares={self.name: Share(rank=rank, score=hit.score), **ranking.shares.get(hit.id, {})},
-            )
-            for rank, hit in enumerate(ranking.hits, start=1)
-            if hit.id in chunks
-        ]
-        seconds = {
-            "encode": question.seconds,
-            "search": ranked - started - question.seconds,
-            "fetch": time.perf_counter() - ranked,
-        }
-        return Candidates(query=query, found=found, query_vector=vector, seconds=seconds)
+        passages = _those_of(ranking, collection)
+        scores = {hit.id: hit.score for hit in ranking.hits}
+        return Found(
+            passages=passages,
+            scores=[scores[id] for id in passages.ids],
+            shares=OwnShares(self.name, ranking.hits, ranking.shares),
+            query_vector=vector,
+            seconds={
+                "encode": question.seconds,
+                "search": ranked - started - (question.seconds - encoding),
+                "fetch": time.perf_counter() - ranked,
+            },
+        )
 
     @abstractmethod
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
@@ -139,11 +187,15 @@ class RankingRetriever(ABC):
             )
 
 
-def fetch(collection: Collection, ids: Sequence[str], known: Mapping[str, Chunk]) -> dict[str, Chunk]:
-    """The chunks of these ids; those that are gone by now are left out."""
-    missing = [id for id in ids if id not in known]
-    fetched = {record.id: record.chunk for record in collection.get(missing)} if missing else {}
-    return {**known, **fetched}
+def _those_of(ranking: Ranking, collection: Collection) -> Passages:
+    """The passages of the hits, in their order; those that are gone by now are left out."""
+    ids = [hit.id for hit in ranking.hits]
+    if ranking.passages is None:
+        return Passages.find(collection, ids)
+    if ranking.passages.ids == ids:
+        return ranking.passages
+    place = {id: at for at, id in enumerate(ranking.passages.ids)}
+    return ranking.passages.at([place[id] for id in ids if id in place])
 
 
 def one_record(collection: Collection, chunk_id: str, *, blobs: Sequence[str] = ()) -> Record:
@@ -189,7 +241,7 @@ class Adapted(RankingRetriever):
         found = self._retriever.retrieve(collection, question.text, k, where=where).found
         return Ranking(
             hits=[Hit(candidate.chunk.id, candidate.score) for candidate in found],
-            chunks={candidate.chunk.id: candidate.chunk for candidate in found},
+            passages=Passages.of([candidate.chunk for candidate in found]),
             floor=min((candidate.score for candidate in found), default=0.0),
         )
 

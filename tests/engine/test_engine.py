@@ -6,6 +6,7 @@ import pytest
 from dartboard.calibration import Calibration, Estimate
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.selection import TopK
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
 from tests.models import SharedWords, WordBag
@@ -56,6 +57,66 @@ def test_search_explains_itself(retriever):
     assert all(facts["shares"]) and len(facts["retriever_score"]) == 3
     assert facts["coverage"] == sorted(facts["coverage"])
     assert {"select", "total"} <= set(facts["seconds"])
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid", "rrf"])
+def test_top_k_is_the_retrievers_order_equal_scores_by_id(retriever):
+    """A vector for each of two words: the eight passages tie in pairs and more, and half are copies."""
+    engine = Engine(MemoryStore(), model=WordBag(), retriever=retriever)
+    collection = engine.create()
+    texts = {name: "tea hills" if name in "hbdf" else "hills tea cups" for name in "habcdefg"}
+    vectors = engine.model.encode_documents(list(texts.values()))
+    records = zip(texts.items(), vectors, strict=True)
+    collection.upsert([Record(id, text, vector) for (id, text), vector in records])
+    found = engine.candidates("tea on hills", 8).found
+    assert ids(engine.search("tea on hills", k=8, method="top_k")) == [each.chunk.id for each in found]
+    assert [each.chunk.id for each in found] == [
+        each.chunk.id for each in sorted(found, key=lambda each: (-each.score, each.chunk.id))
+    ]
+
+
+@pytest.mark.parametrize("retriever", ["dense", "hybrid", "rrf"])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_per_source": 2}, {"token_budget": 20}, {"must_include": ["j"]}]
+)
+def test_a_file_gives_what_memory_gives(tmp_path, retriever, options):
+    memory = filled(retriever=retriever)
+    (records,) = memory.collection.iterate()
+    with Engine.open(str(tmp_path / "x.dartboard"), model=WordBag(), retriever=retriever) as engine:
+        engine.create().upsert(records)
+        expected, result = memory.search(QUERY, k=3, **options), engine.search(QUERY, k=3, **options)
+        assert [(chunk.id, chunk.text, chunk.metadata) for chunk in result.chunks] == [
+            (chunk.id, chunk.text, chunk.metadata) for chunk in expected.chunks
+        ]
+        ranks = [
+            [{name: share["rank"] for name, share in shares.items()} for shares in each.metadata["shares"]]
+            for each in (result, expected)
+        ]
+        assert ranks[0] == ranks[1] and all(ranks[0])
+        assert result.metadata["stands_for"] == expected.metadata["stands_for"]
+        np.testing.assert_allclose(result.scores, expected.scores, rtol=1e-5)
+        for ours, theirs in zip(result.chunks, expected.chunks, strict=True):
+            np.testing.assert_array_equal(ours.embedding, theirs.embedding)
+
+
+def test_a_result_is_of_one_state_whoever_writes(tmp_path):
+    """The method of selection writes: what was found before is what is handed over."""
+    with Engine.open(str(tmp_path / "x.dartboard"), model=WordBag(), retriever="hybrid") as engine:
+        (records,) = filled().collection.iterate()
+        engine.create().upsert(records)
+
+        class Writing(TopK):
+            def select(self, pool, limits):
+                changed = [Record(each.id, f"changed {each.text}", each.embedding) for each in records]
+                engine.collection.upsert(changed[:5])
+                engine.delete([each.id for each in records[5:]])
+                return super().select(pool, limits)
+
+        result = engine.search(QUERY, k=5, method=Writing())
+        assert len(result.chunks) == 5
+        assert {chunk.id: chunk.text for chunk in result.chunks}.items() <= TEXTS.items()
+        after = engine.search(QUERY, k=10)
+        assert len(after.chunks) == 5 and all(chunk.text.startswith("changed") for chunk in after.chunks)
 
 
 def test_other_methods_and_limits():

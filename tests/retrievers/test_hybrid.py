@@ -70,7 +70,7 @@ def test_what_a_member_missed(collection):
     question = Question(QUERY)
     table = hybrid.table(collection, question, 1)
     words = table.rankings[1]
-    ids = [chunk.id for chunk in table.chunks]
+    ids = table.passages.ids
     assert ids == sorted(ids) and len(ids) > 3
     cosines = {c.chunk.id: c.score for c in DenseRetriever(WordBag()).retrieve(collection, QUERY, 50).found}
     np.testing.assert_allclose(table.scores[0], [cosines[id] for id in ids], atol=1e-6)
@@ -79,7 +79,7 @@ def test_what_a_member_missed(collection):
     assert set(table.scores[1][only_dense]) == {words.hits[-1].score}
     short = hybrid.table(collection, Question("jwt nonsense"), 1)
     assert [hit.id for hit in short.rankings[1].hits] == ["jwt"]
-    missed = [at for at, chunk in enumerate(short.chunks) if chunk.id != "jwt"]
+    missed = [at for at, id in enumerate(short.passages.ids) if id != "jwt"]
     assert set(short.scores[1][missed]) == {0.0}
 
 

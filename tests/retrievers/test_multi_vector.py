@@ -82,7 +82,7 @@ def test_scores_for_a_hybrid_are_exact():
     from dartboard.retrievers.asking import Question
 
     table = hybrid.table(collection, Question(QUERY), 1)
-    for chunk, score in zip(table.chunks, table.scores[0], strict=True):
+    for chunk, score in zip(table.passages.chunks(), table.scores[0], strict=True):
         assert score == pytest.approx(by_hand(chunk.text), abs=1e-5)
 
 

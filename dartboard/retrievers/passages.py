@@ -1,0 +1,92 @@
+"""Passages on their way to a selection: ids and vectors at once, texts and metadata when they are asked for.
+
+A search looks at a hundred candidates and hands over five, and selection compares vectors. Where a store has
+these at hand (``directions``, see :mod:`dartboard.stores.states`), the other ninety-five passages are never
+read. Other stores answer with whole records, in one request.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from dartboard.errors import StoreError
+from dartboard.stores import Collection
+from dartboard.types import Chunk, FloatArray
+
+_NONE: Mapping[str, Chunk] = MappingProxyType({})
+
+
+class Passages:
+    """``ids``, and ``vectors``, ``(n, d)``, whose directions are the embeddings'; chunks by position."""
+
+    def __init__(
+        self,
+        ids: list[str],
+        vectors: FloatArray,
+        chunks: Sequence[Chunk | None],
+        collection: Collection | None = None,
+    ) -> None:
+        self.ids = ids
+        self.vectors = vectors
+        self._chunks = list(chunks)
+        self._collection = collection
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk]) -> "Passages":
+        """Chunks that are here already."""
+        vectors = np.stack([chunk.embedding for chunk in chunks]) if chunks else np.zeros((0, 0), np.float32)
+        return cls([chunk.id for chunk in chunks], vectors, chunks)
+
+    @classmethod
+    def find(
+        cls, collection: Collection, ids: Sequence[str], known: Mapping[str, Chunk] = _NONE
+    ) -> "Passages":
+        """Those of the ids that the collection has, in this order; ``known`` need not be read again."""
+        directions = getattr(collection, "directions", None)
+        if directions is not None and not known:
+            there, vectors = directions(ids)
+            return cls(there, vectors, [None] * len(there), collection)
+        missing = [id for id in ids if id not in known]
+        fetched = {record.id: record.chunk for record in collection.get(missing)} if missing else {}
+        chunks = {**known, **fetched}
+        return cls.of([chunks[id] for id in ids if id in chunks])
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def known(self) -> dict[str, Chunk]:
+        """The chunks that were read so far, by id."""
+        return {chunk.id: chunk for chunk in self._chunks if chunk is not None}
+
+    def chunks(self, positions: Sequence[int] | None = None) -> list[Chunk]:
+        """The chunks at these positions, or all; those that were not read yet are read now."""
+        wanted = range(len(self)) if positions is None else positions
+        missing = [at for at in wanted if self._chunks[at] is None]
+        if missing and self._collection is not None:
+            read = {
+                record.id: record.chunk for record in self._collection.get([self.ids[at] for at in missing])
+            }
+            for at in missing:
+                self._chunks[at] = read.get(self.ids[at])
+        found = [chunk for at in wanted if (chunk := self._chunks[at]) is not None]
+        if len(found) < len(wanted):
+            raise StoreError("a passage was deleted between finding and reading it: search again")
+        return found
+
+    def at(self, positions: Sequence[int]) -> "Passages":
+        """Some of them, in this order."""
+        ids, chunks = [self.ids[at] for at in positions], [self._chunks[at] for at in positions]
+        return Passages(ids, self.vectors[np.asarray(positions, dtype=np.intp)], chunks, self._collection)
+
+    def followed_by(self, other: "Passages") -> "Passages":
+        """These and then the others, of the same collection."""
+        if not len(self) or not len(other):
+            return self if len(self) else other
+        return Passages(
+            [*self.ids, *other.ids],
+            np.concatenate([self.vectors, other.vectors]),
+            [*self._chunks, *other._chunks],
+            self._collection or other._collection,
+        )
