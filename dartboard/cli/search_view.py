@@ -11,6 +11,8 @@ from dartboard.types import Chunk, RetrievalResult
 
 _LINES = 4
 _BAR = 10
+_LEAST_HEADING = 10
+"""With less room than this for it, a heading is left out."""
 
 
 def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
@@ -24,7 +26,7 @@ def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
         )
         return
     for place, chunk in enumerate(result.chunks):
-        console.print(_title(place, chunk))
+        console.print(_title(place, chunk, console.width))
         console.print(Text(_shortened(chunk.text, console.width)))
         if explain:
             for line in _reasons(result, place, bars=can_draw(console)):
@@ -34,7 +36,8 @@ def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
         console.print(Text(_summary(result), style="dim"))
 
 
-def _title(place: int, chunk: Chunk) -> Text:
+def _title(place: int, chunk: Chunk, width: int) -> Text:
+    """Where a passage stands, whole, and as much of its heading as the line has room for."""
     facts = chunk.metadata
     where = str(facts.get("source", chunk.id))
     if "page" in facts:
@@ -43,9 +46,11 @@ def _title(place: int, chunk: Chunk) -> Text:
         where += f":{facts['start_line']}"
     title = Text(f"{place + 1}. ", style="bold")
     title.append(where, style="bold cyan")
-    section = facts.get("section") or facts.get("title")
-    if section:
-        title.append(f"  {section}", style="dim")
+    heading = Text(" ".join(str(facts.get("section") or facts.get("title") or "").split()), style="dim")
+    room = width - title.cell_len - 2
+    if heading and room >= _LEAST_HEADING:
+        heading.truncate(room, overflow="ellipsis")
+        title.append("  ").append(heading)
     return title
 
 
