@@ -19,7 +19,7 @@ WIDTHS = (100, 150, 200, 300, 400, 600, 1000)
 """pgvector allows no more than the last."""
 TARGET = 0.995
 HITS = 100
-_QUERIES = 20
+_QUERIES = 60
 _SAME = 1e-6  # distances closer than that are a tie
 
 
