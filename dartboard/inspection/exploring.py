@@ -65,6 +65,14 @@ class Exploration:
     bound: float
     variant: str
 
+    def summary(self) -> dict[str, Any]:
+        """The same facts as a search has in its metadata, for those who count searches."""
+        return {
+            "seconds": dict(self.seconds),
+            "candidates": len(self.candidates),
+            "stands_for": [step.stands_for.tolist() for step in self.trace.steps],
+        }
+
     def to_json(self) -> dict[str, Any]:
         """Plain values; every number finite."""
         chosen = self.sets["dartboard"]
@@ -91,6 +99,7 @@ class Exploration:
                 "stress": self.layout.stress,
                 "kind": KIND,
                 "radius_of_one": self.layout.radius_of_one,
+                "length_of_one": self.layout.length_of_one,
             },
             "methods": {name: _set(each) for name, each in self.sets.items()},
             "overlap": overlap(self.sets),

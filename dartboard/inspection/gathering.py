@@ -11,6 +11,7 @@ import numpy as np
 from dartboard.config import RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.engine import Engine
+from dartboard.inspection.lengths import LENGTHS
 from dartboard.inspection.remembering import Remembering
 from dartboard.retrievers.base import Candidates
 from dartboard.retrievers.passages import Passages
@@ -68,7 +69,7 @@ class Gathered:
     @cached_property
     def tokens(self) -> list[int]:
         """The length of each candidate, as a budget counts it."""
-        return self.chooser._count_tokens(self.chunks)
+        return LENGTHS.of(self.chunks, self.engine.model.fingerprint, self.chooser._count_tokens)
 
     @cached_property
     def unit(self) -> FloatArray:

@@ -1,18 +1,22 @@
 """A map of the candidates around the query: the distance to the query is true, angles are fitted.
 
 The query stands at the origin and candidate i on the circle of radius ``r_i``, its own distance to the
-query. What is left to choose are angles, such that distances on the map, ``d_ij``, come near the distances
-``D_ij`` of the candidates to one another. Quality is Kruskal's stress-1,
+query. What is left to choose are angles, such that lengths on the map, ``d_ij``, are proportional to the
+distances ``D_ij`` of the candidates to one another. Quality is Kruskal's stress-1 of ratio scaling,
 
-    stress = sqrt( Σ_{i<j} (d_ij - D_ij)² / Σ_{i<j} d_ij² ).
+    stress = min_b sqrt( Σ_{i<j} (d_ij - b·D_ij)² / Σ_{i<j} d_ij² ).
 
-It is lowered by majorisation (SMACOF; de Leeuw, 1977) under the constraint: one step is
-``Y = mean(X) + B(X) X / n``, with B the Guttman transform's matrix, and then every point goes back along its
-ray to its circle. No step makes the sum of squared errors larger. Several starts, the first from classical
-scaling and the others turned by seeded noise, are taken together, and the best is finished.
+Hundreds of dimensions do not fit on circles in one unit: with b = 1 all candidates crowd on an arc and the
+stress is a third higher. So b is chosen first, as what points with random angles on the same circles would
+have, within [1/2, 2]. Then candidates are put down one by one, each in the best of some directions, looked
+at once more, and moved together by majorisation (SMACOF; de Leeuw, 1977): one step is
+``Y = mean(X) + B(X) X / n``, with B the matrix of the Guttman transform, and every point goes back along its
+ray to its circle. No such step makes the sum of squared errors larger. Where there is time it is done twice,
+the farthest candidates first and the nearest first, and the better map is kept.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -21,126 +25,201 @@ from dartboard.errors import InvalidInputError
 from dartboard.types import FloatArray, IntArray
 
 KIND = "radial MDS"
-STARTS = 4
-FIRST_STEPS, LAST_STEPS = 12, 60
-_SETTLED = 1e-5
+DIRECTIONS = 36
+STEPS = 40
+_LEAST_UNIT, _LARGEST_UNIT = 0.5, 2.0
+_FEW = 16
+"""Up to so many places, both units are tried: what averages say of few is chance."""
+
+_MANY = 160
+"""Beyond so many places, one start is enough: more cost time and gain a hundredth."""
+
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
-    """``points``, ``(n, 2)``, the outermost at 1; a distance of 1 to the query is ``radius_of_one`` long."""
+    """``points``, ``(n, 2)``, the outermost at 1.
+
+    A distance of 1 to the query is ``radius_of_one`` long, always; a distance of 1 between candidates is
+    ``length_of_one`` long, on the whole, as far as ``stress`` lets it.
+    """
 
     points: FloatArray
     stress: float
     radius_of_one: float
+    length_of_one: float
 
 
-def radial_layout(to_query: FloatArray, between: FloatArray, *, seed: int = 0) -> Layout:
-    """The map for distances to the query, ``(n,)``, and between candidates, ``(n, n)``; the same every time.
+def radial_layout(to_query: FloatArray, between: FloatArray) -> Layout:
+    """The map for distances to the query, ``(n,)``, and between candidates, ``(n, n)``; no chance in it.
 
     Candidates at distance 0 from one another that are equally far from the query share a place. The first
     candidate stands straight up.
     """
+    radius, apart = _checked(to_query, between)
+    if not len(radius):
+        return Layout(points=np.zeros((0, 2)), stress=0.0, radius_of_one=1.0, length_of_one=1.0)
+    scale = 1.0 / float(radius.max()) if radius.max() > 0 else 1.0
+    radius, apart = radius * scale, apart * scale
+    leaders, place_of = _places(radius, apart)
+    counts = np.bincount(place_of)
+    circles, wanted = radius[leaders], apart[np.ix_(leaders, leaders)]
+    far_first = np.lexsort((leaders, -circles))
+    orders = (far_first, far_first[::-1])[: 1 if len(leaders) > _MANY else 2]
+    maps = [
+        _upright(radius, _directed(circles, unit * wanted, counts, order)[place_of])
+        for unit, order in product(_units(circles, wanted, counts), orders)
+    ]
+    judged = [kruskal_stress(points, apart) for points in maps]
+    best = min(range(len(judged)), key=lambda at: judged[at][0])
+    stress, unit = judged[best]
+    return Layout(points=maps[best], stress=stress, radius_of_one=scale, length_of_one=unit * scale)
+
+
+def kruskal_stress(points: FloatArray, distances: FloatArray) -> tuple[float, float]:
+    """Stress-1 of a map, and the b that fits it best; (0, 1) where there is nothing to compare."""
+    shown = _lengths(points[:, None] - points[None, :])
+    lengths, wanted = float((shown**2).sum()), float((distances**2).sum())
+    if lengths <= _TINY or wanted <= _TINY:
+        return float((lengths <= _TINY) != (wanted <= _TINY)), 1.0
+    both = float((shown * distances).sum())
+    return float(np.sqrt(max(0.0, 1.0 - both * both / (lengths * wanted)))), both / wanted
+
+
+def _checked(to_query: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray]:
     radius = np.asarray(to_query, dtype=np.float64)
     apart = np.asarray(between, dtype=np.float64)
     if radius.ndim != 1 or apart.shape != (len(radius),) * 2:
         raise InvalidInputError(f"{radius.shape} distances to the query do not go with {apart.shape} between")
-    if not (np.isfinite(radius).all() and np.isfinite(apart).all()):
-        raise InvalidInputError("distances must be finite: found NaN or infinity")
-    if not len(radius):
-        return Layout(points=np.zeros((0, 2)), stress=0.0, radius_of_one=1.0)
-    scale = 1.0 / radius.max() if radius.max() > 0 else 1.0
-    leaders, member_of = _distinct(radius, apart)
-    counts = np.bincount(member_of).astype(np.float64)
-    angles = _angles(radius[leaders] * scale, apart[np.ix_(leaders, leaders)] * scale, counts, seed)[
-        member_of
-    ]
-    points = _upright(radius * scale, angles)
-    return Layout(points=points, stress=kruskal_stress(points, apart * scale), radius_of_one=float(scale))
+    for name, values in (("to the query", radius), ("between candidates", apart)):
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise InvalidInputError(f"distances {name} must be finite numbers >= 0")
+    return radius, apart
 
 
-def kruskal_stress(points: FloatArray, distances: FloatArray) -> float:
-    """Stress-1 of a map; 0 where all points coincide as they should."""
-    shown = _lengths(points[:, None] - points[None, :])
-    total = float((shown**2).sum())
-    error = float(((shown - distances) ** 2).sum())
-    return float(np.sqrt(error / total)) if total > 0 else float(error > 0)
-
-
-def _distinct(radius: FloatArray, apart: FloatArray) -> tuple[IntArray, IntArray]:
+def _places(radius: FloatArray, apart: FloatArray) -> tuple[IntArray, IntArray]:
     """One candidate for each place on the map, and for every candidate which of these it is."""
     same = (apart <= 0.0) & (radius[:, None] == radius[None, :])
     np.fill_diagonal(same, True)
-    leaders, member_of = np.unique(same.argmax(axis=1), return_inverse=True)
-    return leaders, member_of.reshape(-1)
+    leaders, place_of = np.unique(same.argmax(axis=1), return_inverse=True)
+    return leaders, place_of.reshape(-1)
 
 
-def _angles(radius: FloatArray, apart: FloatArray, counts: FloatArray, seed: int) -> FloatArray:
-    rng = np.random.default_rng(seed)
-    first = _classical_angles(radius, apart)
-    noise = rng.normal(scale=np.linspace(0.02, 1.5, STARTS)[:, None], size=(STARTS, len(radius)))
-    points = _on_circles(radius, first + noise)
-    for _ in range(FIRST_STEPS):
-        points = _step(points, radius, apart, counts)
-    errors = [_error(each, apart, counts) for each in points]
-    best = points[[int(np.argmin(errors))]]
-    error = min(errors)
-    for round_ in range(LAST_STEPS):
-        best = _step(best, radius, apart, counts)
-        if round_ % 10 == 9:
-            check()
-            now = _error(best[0], apart, counts)
-            if error - now <= _SETTLED * error:
-                break
-            error = now
-    angles: FloatArray = np.arctan2(best[0, :, 1], best[0, :, 0])
-    return angles
+def _units(radius: FloatArray, apart: FloatArray, counts: IntArray) -> list[float]:
+    """Values of b worth trying: what random angles would have, and 1 where there are few points."""
+    weights = np.outer(counts, counts).astype(np.float64)
+    np.fill_diagonal(weights, 0.0)
+    wanted = float((weights * apart).sum())
+    if wanted <= _TINY:
+        return [1.0]
+    # The mean of sqrt(r² + s² - 2rs cos φ) over φ, by eight angles.
+    cosines = np.cos(np.pi * (np.arange(8) + 0.5) / 8)
+    squares, products = radius[:, None] ** 2 + radius[None, :] ** 2, 2.0 * np.outer(radius, radius)
+    chords = np.mean([np.sqrt(np.maximum(squares - products * c, 0.0)) for c in cosines], axis=0)
+    unit = float(np.clip((weights * chords).sum() / wanted, _LEAST_UNIT, _LARGEST_UNIT))
+    return [1.0, unit] if len(radius) <= _FEW else [unit]
 
 
-def _classical_angles(radius: FloatArray, apart: FloatArray) -> FloatArray:
-    """Angles of classical scaling with the query as the origin: ``b_ij = (r_i² + r_j² - D_ij²) / 2``."""
-    inner = (radius[:, None] ** 2 + radius[None, :] ** 2 - apart**2) / 2.0
-    _, vectors = np.linalg.eigh(inner)
-    axes = vectors[:, -2:]
-    if axes.shape[1] < 2:
-        return np.zeros(len(radius))
-    axes = axes * np.where(axes.sum(axis=0) < 0, -1.0, 1.0)
-    angles: FloatArray = np.arctan2(axes[:, 0], axes[:, 1])
-    return angles
+def _directed(radius: FloatArray, apart: FloatArray, counts: IntArray, order: IntArray) -> FloatArray:
+    """``(n, 2)`` directions of length 1 under which lengths come near ``apart``."""
+    single = np.float32
+    table = _Table(radius.astype(single), apart.astype(single), counts.astype(single))
+    table.put_down(order)
+    table.look_again(order)
+    table.settle(STEPS)
+    directions = table.points.astype(np.float64)
+    length = _lengths(directions)
+    directions[length <= _TINY] = (0.0, 1.0)
+    found: FloatArray = directions / np.where(length > _TINY, length, 1.0)[:, None]
+    return found
 
 
-def _step(points: FloatArray, radius: FloatArray, apart: FloatArray, counts: FloatArray) -> FloatArray:
-    """One step of majorisation for each start, ``(s, n, 2)``."""
-    shown = _lengths(points[:, :, None] - points[:, None])
-    ratio = np.divide(apart, shown, out=np.zeros_like(shown), where=shown > 1e-12) * counts
-    total = counts.sum()
-    moved = ratio.sum(axis=2)[..., None] * points - ratio @ points
-    moved = (moved + (counts @ points)[:, None]) / total
-    length = _lengths(moved)
-    usable = length > 1e-12
-    ray = np.where(usable[..., None], moved, points)
-    length = np.where(usable, length, _lengths(points))
-    placed: FloatArray = ray * (radius / np.where(length > 1e-12, length, 1.0))[..., None]
+class _Table:
+    """Points on their circles while they are being placed; float32 is enough to look at."""
+
+    def __init__(self, radius: FloatArray, apart: FloatArray, counts: FloatArray) -> None:
+        self.points = np.zeros((len(radius), 2), np.float32)
+        self._radius, self._squares = radius, radius * radius
+        self._apart, self._counts = apart, counts
+        self._wanted = apart * counts
+        angles = 2.0 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+        self._rays = np.stack((np.cos(angles), np.sin(angles)), axis=1).astype(np.float32)
+
+    def put_down(self, order: IntArray) -> None:
+        """Each point where it fits best among those before it."""
+        points, squares = self.points[order], self._squares[order]
+        wanted, counts = self._wanted[np.ix_(order, order)], self._counts[order]
+        for place, point in enumerate(order):
+            costs = self._costs(
+                self._radius[point], points[:place], squares[:place], wanted[place, :place], counts[:place]
+            )
+            points[place] = self._rays[int(costs.argmin())] * self._radius[point]
+        self.points[order] = points
+
+    def look_again(self, order: IntArray) -> None:
+        """Each point where it fits best among all others."""
+        for point in order:
+            if point % 64 == 0:
+                check()
+            counts = self._counts.copy()
+            counts[point] = 0.0
+            costs = self._costs(self._radius[point], self.points, self._squares, self._wanted[point], counts)
+            self.points[point] = self._rays[int(costs.argmin())] * self._radius[point]
+
+    def settle(self, steps: int) -> None:
+        """All points together, by majorisation under the constraint."""
+        total = self._counts.sum()
+        sums = self._squares[:, None] + self._squares[None, :]
+        ratio = np.empty_like(self._apart)
+        for step in range(steps):
+            if step % 16 == 0:
+                check()
+            points = self.points
+            np.matmul(points, points.T, out=ratio)
+            ratio *= np.float32(-2.0)
+            ratio += sums
+            np.maximum(ratio, np.float32(1e-10), out=ratio)
+            np.divide(self._wanted, np.sqrt(ratio, out=ratio), out=ratio)
+            moved = ratio.sum(axis=1)[:, None] * points - ratio @ points
+            moved += self._counts @ points
+            moved /= total
+            length = _lengths(moved)
+            usable = length > 1e-9
+            factor = self._radius / np.where(usable, length, 1.0)
+            self.points = np.where(usable[:, None], moved * factor[:, None], points)
+
+    def _costs(
+        self, radius: float, points: FloatArray, squares: FloatArray, wanted: FloatArray, counts: FloatArray
+    ) -> FloatArray:
+        """``(DIRECTIONS,)`` Σ (d² - 2dD) of a point at this radius; ``wanted`` is D times counts."""
+        lengths = self._rays @ points.T
+        lengths *= np.float32(-2.0) * radius
+        lengths += squares + radius * radius
+        np.maximum(lengths, 0.0, out=lengths)
+        costs = lengths @ counts
+        np.sqrt(lengths, out=lengths)
+        costs -= 2.0 * (lengths @ wanted)
+        found: FloatArray = costs
+        return found
+
+
+def _upright(radius: FloatArray, directions: FloatArray) -> FloatArray:
+    """Turned so that the first candidate points up, and mirrored so that the most weight is on the right."""
+    cosine, sine = directions[0, 1], directions[0, 0]
+    turned = np.stack(
+        (
+            cosine * directions[:, 0] - sine * directions[:, 1],
+            sine * directions[:, 0] + cosine * directions[:, 1],
+        ),
+        axis=1,
+    )
+    if turned[:, 0].sum() < 0:
+        turned[:, 0] *= -1.0
+    placed: FloatArray = turned * radius[:, None]
     return placed
 
 
-def _error(points: FloatArray, apart: FloatArray, counts: FloatArray) -> float:
-    shown = _lengths(points[:, None] - points[None, :])
-    return float(counts @ (shown - apart) ** 2 @ counts)
-
-
-def _on_circles(radius: FloatArray, angles: FloatArray) -> FloatArray:
-    points: FloatArray = np.stack((radius * np.cos(angles), radius * np.sin(angles)), axis=-1)
-    return points
-
-
-def _upright(radius: FloatArray, angles: FloatArray) -> FloatArray:
-    """Turned so that the first candidate points up, and mirrored so that most of the rest is on the right."""
-    turned = angles - angles[0]
-    side = -1.0 if np.sin(turned).sum() > 0 else 1.0
-    return _on_circles(radius, np.pi / 2 + side * turned)
-
-
 def _lengths(vectors: FloatArray) -> FloatArray:
-    lengths: FloatArray = np.hypot(vectors[..., 0], vectors[..., 1])
+    lengths: FloatArray = np.sqrt((vectors * vectors).sum(axis=-1))
     return lengths

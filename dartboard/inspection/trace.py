@@ -58,7 +58,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
-    """The steps, and for each candidate the pick that stands in for it best (-1: none) and how well, 0 to 1."""
+    """The steps; for each candidate the pick that stands in for it best (-1: none), and how well (0 to 1)."""
 
     steps: list[Step]
     covered_by: IntArray
