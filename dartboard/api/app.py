@@ -7,16 +7,44 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from dartboard.api import errors, health, retrieve
+from dartboard.api import (
+    cases,
+    collections,
+    datasets,
+    documents,
+    errors,
+    evaluate,
+    explore,
+    files,
+    health,
+    job_status,
+    reports,
+    retrieve,
+    select,
+)
 from dartboard.api.body_limits import BodyLimit
 from dartboard.api.headers import HostCheck, SecurityHeaders
 from dartboard.api.logs import RequestLog
 from dartboard.api.openapi import DESCRIPTION, REFUSALS, describe
 from dartboard.api.service import Service
 from dartboard.api.settings import ServiceSettings
+from dartboard.api.static import serve_pages
 from dartboard.version import __version__
 
-ROUTERS = (retrieve.router, health.router)
+ROUTERS = (
+    retrieve.router,
+    select.router,
+    explore.router,
+    evaluate.router,
+    datasets.router,
+    job_status.router,
+    collections.router,
+    documents.router,
+    files.router,
+    reports.router,
+    cases.router,
+    health.router,
+)
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
@@ -47,6 +75,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
+    serve_pages(app)
     describe(app, settings)
     return app
 

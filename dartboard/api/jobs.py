@@ -13,6 +13,7 @@ from threading import Condition, Event, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from dartboard.api.errors import ApiError, Busy, NotFound, in_our_terms
+from dartboard.api.logs import where
 from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import deadline
 from dartboard.errors import DartboardError, DeadlineError
@@ -47,6 +48,8 @@ class Job:
     finished: float | None = None
     result: dict[str, Any] | None = None
     error: str | None = None
+    problem: ApiError | None = None
+    """The error as a request would be answered with it."""
     stop: Event = field(default_factory=Event)
     ended: Event = field(default_factory=Event)
 
@@ -153,22 +156,25 @@ class Jobs:
         try:
             with deadline(_LONGEST, cancelled=job.stop):
                 job.result = task(progress) if task else {}
-        except DeadlineError:
-            state: State = "cancelled" if job.stop.is_set() else "failed"
-            job.error = None if state == "cancelled" else "the task took too long"
-        except ApiError as error:
-            state, job.error = "failed", error.message
-        except DartboardError as error:
-            state, job.error = "failed", in_our_terms(error).message
         except Exception as error:  # noqa: BLE001 - a task must not take the thread down with it
-            logger.error("job %s failed: %s", job.id, type(error).__name__)
-            state, job.error = "failed", "the task failed: the service's log has its id"
-        else:
-            state = "done"
+            job.problem = None if job.stop.is_set() else _problem(error, job.id)
         with self._changed:
-            self._end(job, state)
+            if job.problem is not None:
+                job.error = job.problem.message
+                self._end(job, "failed")
+            else:
+                self._end(job, "done" if job.result is not None else "cancelled")
 
     def _end(self, job: Job, state: State) -> None:
         job.state, job.finished, job.task = state, time.time(), None
         job.ended.set()
         self._metrics.job(state)
+
+
+def _problem(error: Exception, job_id: str) -> ApiError:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, DartboardError):
+        return in_our_terms(error)
+    logger.error("job %s failed by %s: %s", job_id, type(error).__name__, "; ".join(where(error)))
+    return ApiError(500, "internal", "the task failed: the service's log has its id")

@@ -52,14 +52,15 @@ def parse(body: bytes, content_type: str) -> Any:
     return loads(body)
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, *, one_line: bool = False) -> Any:
     """JSON that is safe to pass on; the error says where it breaks, not what stands there."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         reason = next((said for word, said in _REASONS if word in error.msg), None)
         if reason is None:
-            reason = f"not JSON at line {error.lineno}, column {error.colno} (NaN and Infinity are not JSON)"
+            line = "" if one_line else f"line {error.lineno}, "
+            reason = f"not JSON at {line}column {error.colno} (NaN and Infinity are not JSON)"
         raise Invalid(reason, field="body") from None
 
 

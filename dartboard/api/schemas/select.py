@@ -1,0 +1,141 @@
+"""Selection from what callers bring along: vectors, distances, log-probabilities, scores."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SkipValidation, model_validator
+
+from dartboard.api.schemas.common import Answer, Id, Model, Sigma
+from dartboard.api.schemas.retrieve import Count, MethodName
+
+Numbers = SkipValidation[list[float]]
+Rows = SkipValidation[list[list[float]]]
+"""Checked by the worker, not by the event loop: they may be a million numbers."""
+
+Position = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+
+_PAIRS = (
+    ("query_distances", "pairwise_distances"),
+    ("query_log_probs", "pairwise_log_probs"),
+)
+_EXAMPLE = [[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]
+
+
+class SelectRequest(Model):
+    """Candidates, as one of: `embeddings` with `query` or `scores` or both; distances; log-probabilities."""
+
+    embeddings: Rows | None = Field(
+        None, description="One vector a candidate, of any model and length.", examples=[_EXAMPLE]
+    )
+    query: Numbers | None = Field(
+        None, description="The question's vector, as long as the candidates'.", examples=[[1.0, 0.4]]
+    )
+    scores: Numbers | None = Field(
+        None,
+        description="One a candidate, from any retriever (higher is better): with `embeddings`, what the "
+        "query's side is weighed by, as softmax(scores / temperature).",
+        examples=[[0.9, 0.8, 0.4]],
+    )
+    temperature: Positive | Literal["auto"] = Field(
+        "auto", description="Of the scores; `auto` is their standard deviation.", examples=["auto"]
+    )
+    query_distances: Numbers | None = Field(
+        None,
+        description="Distances to the question, with `pairwise_distances`.",
+        examples=[[0.05, 0.06, 0.2]],
+    )
+    pairwise_distances: Rows | None = Field(
+        None,
+        description="Distances between candidates, a square matrix.",
+        examples=[[[0.0, 0.01, 0.3], [0.01, 0.0, 0.3], [0.3, 0.3, 0.0]]],
+    )
+    query_log_probs: Numbers | None = Field(
+        None, description="log P(t|q), with `pairwise_log_probs`.", examples=[[-0.5, -0.6, -2.0]]
+    )
+    pairwise_log_probs: Rows | None = Field(
+        None,
+        description="log P(t|c) in row c and column t, a square matrix.",
+        examples=[[[0.0, -0.1, -3.0], [-0.1, 0.0, -3.0], [-3.0, -3.0, 0.0]]],
+    )
+    k: Count | None = Field(
+        None, description="How many; 5 where neither this nor `token_budget` is given.", examples=[2]
+    )
+    token_budget: Positive | None = Field(
+        None, description="What the picks may cost together; needs `costs`.", examples=[1000]
+    )
+    costs: Numbers | None = Field(
+        None, description="What each candidate costs, such as its tokens.", examples=[[310, 290, 120]]
+    )
+    method: MethodName = Field("dartboard", description="Who picks.", examples=["dartboard"])
+    sigma: Sigma = Field(
+        "auto", description="Spread of the question; `auto` takes it from the candidates.", examples=["auto"]
+    )
+    distance: Literal["scaled_cosine", "euclidean"] = Field(
+        "scaled_cosine", description="What `sigma` is measured in.", examples=["scaled_cosine"]
+    )
+    max_per_source: Count | None = Field(
+        None, description="At most so many of one source; needs `sources`.", examples=[1]
+    )
+    sources: list[Id] | None = Field(
+        None, description="Where each candidate comes from.", examples=[["a", "a", "b"]]
+    )
+    must_include: list[Position] = Field([], description="Positions that are picked first.", examples=[[2]])
+    exclude: list[Position] = Field([], description="Positions that are left out.", examples=[[1]])
+    min_gain_share: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Stop once a pick gains less than this share of the first.",
+        examples=[0.05],
+    )
+    min_similarity: float | None = Field(
+        None, description="Leave out candidates less similar to the question.", examples=[0.1]
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        kinds = [pair for pair in _PAIRS if self._any(*pair)]
+        for pair in kinds:
+            if not all(getattr(self, name) is not None for name in pair):
+                raise ValueError(f"{pair[0]} and {pair[1]} go together")
+        if self.embeddings is None and self._any("query", "scores"):
+            raise ValueError("query and scores go with embeddings")
+        if len(kinds) + (self.embeddings is not None) != 1:
+            raise ValueError("give one of embeddings, pairwise_distances and pairwise_log_probs")
+        if self.embeddings is not None and not self._any("query", "scores"):
+            raise ValueError("embeddings need a query, scores, or both")
+        return self
+
+    def _any(self, *names: str) -> bool:
+        return any(getattr(self, name) is not None for name in names)
+
+    def matrix(self) -> tuple[str, Any]:
+        """The field that has a row a candidate, and its value."""
+        names = ("embeddings", "pairwise_distances", "pairwise_log_probs")
+        name = next(name for name in names if getattr(self, name) is not None)
+        return name, getattr(self, name)
+
+
+class SelectResponse(Answer):
+    """Picks in order; lists run along them."""
+
+    indices: list[int] = Field(description="Positions of the picks.", examples=[[1, 2]])
+    gains: list[float] = Field(
+        description="What each adds: a share of what all candidates would cover.", examples=[[0.71, 0.21]]
+    )
+    coverage: list[float] = Field(description="What is covered after each pick.", examples=[[0.71, 0.92]])
+    similarity: list[float | None] | None = Field(
+        description="Similarity of each pick to the question; null where no question was given.",
+        examples=[[0.96, 0.75]],
+    )
+    stands_for: list[list[int]] = Field(
+        description="For each pick the candidates that it covers best.", examples=[[[0, 1], [2]]]
+    )
+    bound: float | None = Field(
+        description="The picks cover at least this share of what the best possible set would.",
+        examples=[0.97],
+    )
+    sigma: float | None = Field(description="σ as it was used; null where there is none.", examples=[0.087])
+    sigma_source: str | None = Field(description="Where it comes from.", examples=["candidates"])
+    method: str = Field(description="Who picked.", examples=["dartboard"])
+    execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[0.9])
