@@ -66,13 +66,25 @@ class VectorKernel:
     to_targets: FloatArray | None = None
 
     def states(self, log_weights: FloatArray, referee: Settler | None) -> list[Callable[[], State]]:
-        sigma = self.sigma
-        if self.vectors.dtype == np.float32 and sigma is not None:
-            rounding = float(rounding_32(sigma))
+        if self._is_fast:
             return [
-                lambda: LinearState(log_weights, fast_kernel(self.vectors, sigma), rounding, referee=referee)
+                lambda: LinearState(log_weights, self._fast(self.vectors), self.rounding, referee=referee)
             ]
         return [lambda: self._linear(log_weights), lambda: self._log(log_weights)]
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may do to a gain, as a share of what its row covers alone."""
+        return float(rounding_32(self.sigma or 1.0)) if self._is_fast else _ROUNDING_64
+
+    def plain(self, rows: IntArray) -> FloatArray:
+        """``(len(rows), n)`` the kernel of some rows with all rows, in the precision of the vectors."""
+        some = self.vectors[rows]
+        if self._is_fast:
+            return self._fast(some)
+        kernel = _exp(self._log_kernel(distances(some, self.vectors, self.distance)))
+        kernel[np.arange(len(rows)), rows] = 1.0
+        return kernel
 
     def rows(self, rows: IntArray) -> FloatArray:
         if self.to_targets is not None:
@@ -88,6 +100,13 @@ class VectorKernel:
     def subset(self, rows: IntArray, targets: IntArray | None) -> "VectorKernel":
         to_targets = None if self.to_targets is None else self.to_targets[rows]
         return replace(self, vectors=self.vectors[rows], to_targets=to_targets)
+
+    @property
+    def _is_fast(self) -> bool:
+        return self.vectors.dtype == np.float32 and self.sigma is not None
+
+    def _fast(self, some: FloatArray) -> FloatArray:
+        return fast_kernel(some, self.vectors, self.sigma or 1.0)
 
     def _linear(self, log_weights: FloatArray) -> State:
         kernel = _exp(self._all_rows())

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dartboard.selection import shortlist
+from dartboard.selection.coverage import VectorKernel
 from dartboard.selection.explain import explain, explain_answer
 from dartboard.selection.greedy import State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
@@ -32,11 +34,14 @@ class Dartboard:
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
         referee = Referee(pool)
+        k = limits.k if _is_plain(pool, limits) else None
+        if k is not None and (answered := self._shortlisted(pool, limits, k, referee)):
+            return answered
         for make_state in pool.states(referee):
             try:
                 state = make_state()
-                if limits.k is not None and isinstance(state, LinearState) and _is_plain(pool, limits):
-                    answered = self._answer(pool, limits, limits.k, state, referee)
+                if k is not None and isinstance(state, LinearState):
+                    answered = self._answer(pool, limits, k, state, referee)
                     if answered is not None:
                         return answered
                 trail = best_trail(pool, limits, state, referee)
@@ -46,6 +51,19 @@ class Dartboard:
         if pool.refine is None:
             raise AssertionError("a walk on logarithms is never uncertain")
         return self._select(pool.refine(), limits)
+
+    def _shortlisted(self, pool: Pool, limits: Limits, k: int, referee: Referee) -> Selection | None:
+        """The picks where few rows of the kernel prove them."""
+        if not isinstance(pool.kernel, VectorKernel):
+            return None
+        leaders = pool.by_row()[0]
+        try:
+            first = int(pool.row_of[most_relevant(pool, pool.relevance[leaders], leaders, referee)])
+        except Uncertain:
+            return None
+        count = min(k, len(pool))
+        found = shortlist.answer(pool.kernel, pool.log_weights, first, count, k, limits.min_gain_share)
+        return None if found is None else explain_answer(pool, leaders[found.rows], found, method=self.name)
 
     def _answer(
         self, pool: Pool, limits: Limits, k: int, state: LinearState, referee: Referee

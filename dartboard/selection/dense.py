@@ -3,8 +3,8 @@
 One search for one pick is a dozen calls, most of them for the proof. Here the rows with the largest bounds
 go through several picks together, with all their gains worked out at each, and the proofs of the whole
 burst are made at its end: a pick stands if its lead over every row of the burst, and over the bounds of
-all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten, and
-from then on bursts take in all rows.
+all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten. Where
+the bound of a row outside the burst was in the way, such bounds are made tight before the next one.
 
 It keeps the contract of :mod:`dartboard.selection.compiled`: a walk that stops after m picks because it
 cannot prove the next one returns ``-m - 1``.
@@ -18,8 +18,13 @@ from dartboard.types import FloatArray, IntArray
 HALF = 0.5
 """A pick stands for a target if it is at least this good a stand-in as the best candidate."""
 
-_ACTIVE = 32
 _BURST = 16
+_FEW_TARGETS = 256
+"""Up to so many targets calls cost more than numbers, and a burst is long; beyond, it is short and narrow."""
+
+_CACHED = 65_536
+"""Entries that a block of rows may have to stay in the processor's cache."""
+
 _COUNTING = np.arange(_BURST)
 _ZERO = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
 
@@ -36,9 +41,10 @@ def walk(
     gains: FloatArray,
 ) -> int:
     """Fill ``rows`` and ``gains`` with the next picks; keeps ``covered`` and ``bounds``."""
-    made, size = 0, max(_ACTIVE, 3 * min(_BURST, len(rows)))
+    longest, least = (_BURST, 48 if len(rows) > 10 else 32) if len(weights) <= _FEW_TARGETS else (4, 24)
+    made, size = 0, least
     while made < len(rows):
-        count = min(_BURST, len(rows) - made)
+        count = min(longest, len(rows) - made)
         active, outside = _largest(bounds, size)
         block, margin = kernel.take(active, axis=0), slack[active]
         after = covered.copy()
@@ -64,9 +70,11 @@ def walk(
         ):
             return made
         if kept < count:
-            if size >= len(bounds):
+            if outside < level[kept] or size >= len(bounds):
                 return -made - 1
-            size = len(bounds)
+            size = least if kept else 2 * size
+            if not kept:
+                refresh(kernel, weights, covered, bounds, slack, (bounds >= level[0]).nonzero()[0])
     return made
 
 
@@ -93,23 +101,40 @@ def answer(
         return -1
     gains[0] = alone[first]
     covered, bounds = kernel[first].copy(), alone + slack
-    most[0] = _sum_of_largest(bounds, size)
+    most[0] = sum_of_largest(bounds, size)
     bounds[first] = -np.inf
     stop_below = stop_share * gains[0] if stop_share > 0.0 else -np.inf
     made = walk(kernel, weights, covered, bounds, slack, smallest, stop_below, rows[1:], gains[1:])
     if made < 0:
         return made
     made += 1
-    rise = np.subtract(kernel, covered)
-    np.maximum(rise, _ZERO[rise.dtype], out=rise)
-    most[1] = _sum_of_largest(rise @ weights + slack, size)
-    chosen = kernel[rows[:made]]
-    chosen.argmax(axis=0, out=owners)
+    refresh(kernel, weights, covered, bounds, slack, _largest(bounds, 2 * size)[0])
+    most[1] = sum_of_largest(bounds, size)
+    kernel.take(rows[:made], axis=0).argmax(axis=0, out=owners)
     owners[covered < HALF] = -1
     return made
 
 
-def _sum_of_largest(values: FloatArray, size: int) -> float:
+def refresh(
+    kernel: FloatArray,
+    weights: FloatArray,
+    covered: FloatArray,
+    bounds: FloatArray,
+    slack: FloatArray,
+    rows: IntArray,
+) -> None:
+    """Make the bounds of ``rows`` that are not picked as tight as they can be."""
+    at_once = max(1, _CACHED // kernel.shape[1])
+    for start in range(0, len(rows), at_once):
+        some = rows[start : start + at_once]
+        rise = kernel.take(some, axis=0)
+        rise -= covered
+        np.maximum(rise, _ZERO[rise.dtype], out=rise)
+        bounds[some] = np.minimum(bounds[some], rise @ weights + slack[some])
+
+
+def sum_of_largest(values: FloatArray, size: int) -> float:
+    """The sum of the ``size`` largest values that are positive."""
     if size < len(values):
         values = np.partition(values, len(values) - size)[-size:]
     return float(np.maximum(values, 0.0).sum())
@@ -146,7 +171,7 @@ def _burst(
 
 
 def _largest(bounds: FloatArray, count: int) -> tuple[IntArray, float]:
-    """The ``count`` rows with the largest bounds, in order of rows, and the largest bound of the others."""
+    """The ``count`` rows with the largest bounds, in no order, and the largest bound of the others."""
     if count >= len(bounds):
         return np.arange(len(bounds)), -np.inf
     order = bounds.argpartition(len(bounds) - count - 1)

@@ -125,21 +125,21 @@ def log_similarity(distance: FloatArray) -> FloatArray:
         return np.log1p(-distance.astype(np.float64))
 
 
-def fast_kernel(unit: FloatArray, sigma: float) -> FloatArray:
-    """``exp(-d² / 2σ²)`` of unit float32 rows with one another under the scaled cosine, ``(n, n)`` float32.
+def fast_kernel(rows: FloatArray, unit: FloatArray, sigma: float) -> FloatArray:
+    """``exp(-d² / 2σ²)`` of unit float32 ``rows`` with others under the scaled cosine, ``(m, n)`` float32.
 
-    The exponent is ``-(1 - x·x')² / 8σ²``: one symmetric matrix product and four passes, made on blocks of
-    rows that stay in the cache.
+    The exponent is ``-(1 - x·x')² / 8σ²``: one matrix product, half of it where both sides are one array,
+    and four passes, made on blocks of rows that stay in the cache.
     """
     one, scale = np.float32(1.0), np.float32(-1.0 / (8.0 * sigma**2))
-    if machine := compiled():
+    if rows is unit and (machine := compiled()):
         cosines = products(unit)
         machine.fill(cosines, scale)
         return cosines
-    kernel: FloatArray = unit @ unit.T
-    rows = max(1, _CACHED // len(unit))
-    for start in range(0, len(unit), rows):
-        block = kernel[start : start + rows]
+    kernel: FloatArray = rows @ unit.T
+    at_once = max(1, _CACHED // len(unit))
+    for start in range(0, len(rows), at_once):
+        block = kernel[start : start + at_once]
         block -= one
         block *= block
         block *= scale
