@@ -18,12 +18,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 
 from dartboard.api.auth import writer
-from dartboard.api.errors import Busy, Conflict
+from dartboard.api.collections import Name
+from dartboard.api.errors import Busy
 from dartboard.api.indexing_job import index_files
 from dartboard.api.jobs import Progress
 from dartboard.api.schemas.files import UploadAccepted
 from dartboard.api.service import Service, service_of
 from dartboard.api.uploading import Received, receive_files
+from dartboard.api.writing import writable
 
 router = APIRouter(prefix="/api/dartboard", tags=["documents"])
 
@@ -62,10 +64,10 @@ _FORM = {
     openapi_extra=_FORM,
 )
 async def upload(
-    name: str, request: Request, service: Annotated[Service, Depends(service_of)]
+    name: Name, request: Request, service: Annotated[Service, Depends(service_of)]
 ) -> UploadAccepted:
     """Receive files (text, Markdown, HTML, PDF, DOCX, code, JSONL, CSV) and start a job that indexes them."""
-    await service.run(check_writable, service, name)
+    await service.run(writable, service, name)
     upload = await service.run(_Upload, service, name)
     try:
         upload.received = await receive_files(
@@ -83,13 +85,6 @@ async def upload(
         files=len(upload.received.files),
         bytes=upload.received.bytes,
     )
-
-
-def check_writable(service: Service, name: str) -> None:
-    """A collection that exists and is not the demo, or an error."""
-    service.engines.get(name)
-    if service.engines.is_demo(name):
-        raise Conflict("the demo collection cannot be changed: make one of your own first", code="read_only")
 
 
 class _Upload:

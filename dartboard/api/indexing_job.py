@@ -7,6 +7,7 @@ from typing import Literal
 from dartboard.api.jobs import Progress
 from dartboard.api.schemas.files import FileResult, IndexingResult
 from dartboard.api.service import Service
+from dartboard.api.writing import our_turn
 from dartboard.engine import IndexReport, index_paths
 from dartboard.engine import Progress as Done
 from dartboard.ingest import Found, walk
@@ -14,7 +15,6 @@ from dartboard.ingest import Found, walk
 LISTED = 1000
 """Files that a result lists; those with trouble come first."""
 _SAID = 3
-_PATIENCE = 0.5
 _IGNORED = "is hidden or named by a .gitignore: upload it by itself to have it read"
 
 
@@ -29,12 +29,9 @@ def index_files(
     def listen(now: Done) -> None:
         progress(now.bytes, now.bytes_total, f"{now.files} of {now.files_total} files, {now.chunks} passages")
 
-    while not service.writing.acquire(timeout=_PATIENCE):
-        progress(0, 0, "waiting for another writer")
-    try:
+    progress(0, 0, "waiting for its turn to write")
+    with our_turn(service):
         report = index_paths(engine, places, uploaded_to=folder, listen=listen)
-    finally:
-        service.writing.release()
     said = _said(report, set(names), folder)
     results = [
         _result(name, report.files.get(name), said.get(name, []), walked=name in seen) for name in names

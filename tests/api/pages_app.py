@@ -15,14 +15,7 @@ BASE = "/api/dartboard"
 
 
 def make_app(folder: Path, **options) -> FastAPI:
-    app = create_app(ServiceSettings(store=str(folder / "index.db"), home=folder / "home", **options))
-    from dartboard.api import cases, files, reports
-
-    there = {getattr(route, "path", "") for route in app.routes}
-    for module in (files, reports, cases):
-        if not {route.path for route in module.router.routes} & there:
-            app.include_router(module.router)
-    return app
+    return create_app(ServiceSettings(store=str(folder / "index.db"), home=folder / "home", **options))
 
 
 @contextmanager

@@ -277,7 +277,7 @@ def test_uploads_wait_for_another_writer_and_do_not_pile_up(tmp_path):
         with service.writing:
             first = client.post(UPLOAD, files=parts(("a.txt", b"words"))).json()
             job = service.jobs.get(first["job_id"])
-            until(lambda: job.message == "waiting for another writer")
+            until(lambda: job.message == "waiting for its turn to write")
             busy = client.post(UPLOAD, files=parts(("b.txt", b"words")))
             assert busy.status_code == 429 and busy.headers["retry-after"]
         assert finished(client, first)["state"] == "done"
