@@ -1,0 +1,156 @@
+/**
+ * One passage in a column: its text, what stands for it, where it moved, what each retriever said.
+ */
+
+import { h, quoted } from "../dom.js";
+import { fixed, percent } from "./numbers.js";
+import { nameOf, tint } from "./reading.js";
+
+const SHORT = 420;
+
+/**
+ * @param {any} state @param {string} method @param {number} index of the candidate
+ * @param {number} rank in the column, from 0
+ * @param {any} store
+ */
+export function card(state, method, index, rank, store) {
+  const { reading } = state;
+  const one = reading.candidates[index];
+  const owner = reading.owner[index];
+  return h(
+    "li",
+    {
+      class: `card ${tint(owner)}`,
+      "data-index": index,
+      "data-method": method,
+      onpointerenter: () => store.update({ hover: index }),
+      onpointerleave: () => store.update({ hover: null }),
+    },
+    h(
+      "div",
+      { class: "card-top" },
+      h("span", { class: "rank num", "aria-label": `Rank ${rank + 1}` }, rank + 1),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "card-name",
+          title: "Why, or why not?",
+          onclick: () => store.update({ why: one.id }),
+          onfocus: () => store.update({ hover: index }),
+          onblur: () => store.update({ hover: null }),
+        },
+        quoted(nameOf(one), 100),
+      ),
+      markButton(store, one),
+      badge(owner),
+    ),
+    h("p", { class: "card-note" }, ...movement(reading, method, index)),
+    passage(one.text),
+    facts(reading, method, index),
+    members(reading, one),
+  );
+}
+
+/** The number of the pick that stands for a passage. @param {number|null} order */
+export function badge(order) {
+  const label = order === null ? "No pick stands for it" : `Pick ${order + 1} stands for it`;
+  return h(
+    "span",
+    { class: `badge ${tint(order)}`, title: label, role: "img", "aria-label": label },
+    order === null ? "–" : order + 1,
+  );
+}
+
+/** A text, cut where it is long, with a button for the rest. */
+function passage(text) {
+  const body = h("p", { class: "card-text" }, quoted(text, SHORT));
+  if (text.length <= SHORT) return body;
+  const more = h("button", { type: "button", class: "link more-text", "aria-expanded": "false" }, "all of it");
+  more.addEventListener("click", () => {
+    const open = more.getAttribute("aria-expanded") === "true";
+    body.replaceChildren(quoted(text, open ? SHORT : 20000));
+    more.setAttribute("aria-expanded", String(!open));
+    more.textContent = open ? "all of it" : "less";
+  });
+  return h("div", {}, body, more);
+}
+
+/** Where the passage stands in the other sets. */
+function movement(reading, method, index) {
+  const owner = reading.owner[index];
+  const place = reading.place.get(index);
+  if (method === "dartboard") {
+    const nearest = reading.data.methods.top_k.picks.indexOf(index);
+    if (nearest < 0) {
+      return [h("b", { class: "moved new" }, "New"), ` rank ${reading.candidates[index].retriever_rank} in KNN`];
+    }
+    const way = nearest === place ? "=" : nearest > place ? "▲" : "▼";
+    return [h("b", { class: "moved" }, way), ` KNN has it at ${nearest + 1}`];
+  }
+  if (place !== undefined) return [h("b", { class: "moved" }, "→"), ` Dartboard’s pick ${place + 1}`];
+  if (owner !== null) {
+    return [h("b", { class: "moved out" }, "✕"), ` left out: pick ${owner + 1} says it (${percent(reading.data.cover[index])})`];
+  }
+  return [h("b", { class: "moved out" }, "✕"), " left out: it would have added less"];
+}
+
+function facts(reading, method, index) {
+  const one = reading.candidates[index];
+  const list = [["cosine", fixed(one.similarity)], ["P(t|q)", percent(one.probability)], ["tokens", String(one.tokens)]];
+  if (method === "dartboard") {
+    const step = reading.data.steps[reading.place.get(index)];
+    if (step) {
+      const others = step.stands_for.filter((other) => other !== index).length;
+      list.unshift(["gain", percent(step.gain)], ["stands for", others ? `${others} more` : "itself"]);
+    }
+  }
+  return h("dl", { class: "facts num" }, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** What each member of a hybrid said: its rank and its own score. */
+function members(reading, one) {
+  const shares = Object.entries(one.shares ?? {}).filter(([name]) => name !== reading.data.retriever);
+  if (!shares.length) return null;
+  return h(
+    "ul",
+    { class: "members num", "aria-label": "Rank and score by retriever" },
+    ...shares.map(([name, said]) =>
+      h(
+        "li",
+        { title: said ? `${name}: rank ${said.rank}, score ${fixed(said.score, 3)}` : `${name} did not find it` },
+        h("span", {}, name),
+        said && said.rank !== null ? ` #${said.rank} · ${fixed(said.score)}` : " not found",
+      ),
+    ),
+  );
+}
+
+/** A toggle that calls a passage relevant. @param {boolean} [worded] with its name, where there is room */
+export function markButton(store, one, worded = false) {
+  const button = h("button", {
+    type: "button",
+    class: `quiet small marker${worded ? " worded" : ""}`,
+    "data-id": one.id,
+    onclick() {
+      const marks = new Set(store.get().marks);
+      if (!marks.delete(one.id)) marks.add(one.id);
+      store.update({ marks });
+    },
+  });
+  showMark(button, store.get().marks.has(one.id));
+  return button;
+}
+
+/** Keeps the toggles in step with the state without building cards again. */
+export function refreshMarkers(root, marks) {
+  for (const button of root.querySelectorAll(".marker")) showMark(button, marks.has(button.dataset.id));
+}
+
+function showMark(button, marked) {
+  const words = marked ? "Marked relevant" : "Mark relevant";
+  button.setAttribute("aria-pressed", String(marked));
+  button.setAttribute("aria-label", "Mark relevant");
+  button.title = words;
+  button.textContent = (marked ? "★" : "☆") + (button.classList.contains("worded") ? ` ${words}` : "");
+}

@@ -1,0 +1,106 @@
+/**
+ * KNN, MMR and Dartboard side by side, each with how much it repeats itself and how much it covers.
+ */
+
+import { h, s, set } from "../dom.js";
+import { card, refreshMarkers } from "./card.js";
+import { connect } from "./connectors.js";
+import { count, fixed, percent } from "./numbers.js";
+import { METHODS, different, stepOf } from "./reading.js";
+
+/** @param {HTMLElement} root @param {any} store */
+export function mountColumns(root, store) {
+  const svg = s("svg", { class: "connectors", "aria-hidden": "true" });
+  const again = () => {
+    const { reading } = store.get();
+    if (reading && root.querySelector(".card")) connect(root, svg, reading);
+  };
+  new ResizeObserver(again).observe(root);
+
+  store.on(["reading"], (state) => {
+    if (!state.reading) return;
+    const held = heldCard(root);
+    set(root, svg, ...METHODS.map(([method, name]) => column(state, method, name, store)));
+    again();
+    later(root, state);
+    if (held) root.querySelector(held)?.focus({ preventScroll: true });
+  });
+  store.on(["step"], (state) => later(root, state));
+  store.on(["marks"], (state) => refreshMarkers(root, state.marks));
+  store.on(["hover", "why"], (state) => light(root, state));
+}
+
+/** A selector for the card button that has the focus, so that it can be found again after a change. */
+function heldCard(root) {
+  const held = document.activeElement?.closest?.(".card");
+  if (!held || !root.contains(held)) return null;
+  const part = document.activeElement.classList.contains("marker") ? ".marker" : ".card-name";
+  return `[data-method="${held.dataset.method}"][data-index="${held.dataset.index}"] ${part}`;
+}
+
+function column(state, method, name, store) {
+  const { picks } = state.reading.data.methods[method];
+  return h(
+    "section",
+    { class: `column ${method}`, "aria-labelledby": `head-${method}` },
+    head(state, method, name),
+    h("ol", { class: "cards" }, ...picks.map((index, rank) => card(state, method, index, rank, store))),
+  );
+}
+
+function head(state, method, name) {
+  const { data } = state.reading;
+  const set_ = data.methods[method];
+  const weight = set_.parameters?.relevance_weight;
+  return h(
+    "header",
+    { class: "column-head" },
+    h("h2", { id: `head-${method}` }, name, weight === undefined ? null : h("span", { class: "hint" }, ` relevance ${weight}`)),
+    h(
+      "p",
+      { class: "says" },
+      h("strong", {}, `${different(state.reading, method)} different`),
+      ` of ${count(set_.picks.length, "passage")}`,
+    ),
+    meter("Redundancy", set_.redundancy, fixed(set_.redundancy), "Mean over the picks of the highest cosine to another pick"),
+    meter("Coverage", set_.coverage, percent(set_.coverage), "Share of the probability that the picks cover"),
+    h("p", { class: "hint num" }, overlapText(data, method), h("span", {}, count(set_.tokens, "token"))),
+  );
+}
+
+function meter(name, value, text, title) {
+  const wide = `${(100 * Math.max(0, Math.min(1, value))).toFixed(1)}%`;
+  return h(
+    "div",
+    { class: `meter ${name.toLowerCase()}`, title },
+    h("span", {}, name),
+    s("svg", { "aria-hidden": "true" }, s("rect", { class: "meter-rest", width: "100%", height: "100%" }), s("rect", { class: "meter-part", width: wide, height: "100%" })),
+    h("strong", { class: "num" }, text),
+  );
+}
+
+function overlapText(data, method) {
+  const parts = METHODS.filter(([other]) => other !== method).map(([other, , short]) => {
+    const shared = data.overlap[`${method}|${other}`] ?? data.overlap[`${other}|${method}`] ?? 0;
+    return `${shared} with ${short}`;
+  });
+  return `Shares ${parts.join(", ")}`;
+}
+
+/** Picks that the scrubber has not reached yet stand back. */
+function later(root, state) {
+  const step = stepOf(state);
+  root.querySelectorAll(".column.dartboard .card").forEach((one, rank) => one.classList.toggle("later", rank >= step));
+}
+
+/** Light the passage under the pointer in every column, and the pick that stands for it. */
+function light(root, state) {
+  const { reading, hover, why } = state;
+  const stands = hover === null || !reading ? null : reading.picks[reading.owner[hover]];
+  for (const one of root.querySelectorAll("[data-index]")) {
+    const index = Number(one.dataset.index);
+    one.classList.toggle("hover", index === hover);
+    one.classList.toggle("covers", index === stands && index !== hover);
+    one.classList.toggle("asked", Boolean(reading) && reading.candidates[index]?.id === why);
+  }
+}

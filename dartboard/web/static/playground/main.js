@@ -1,0 +1,127 @@
+/**
+ * The playground: puts the views together, runs the first question, keeps the address in step.
+ */
+
+import { address, key } from "../api.js";
+import { announce, mountChrome } from "../chrome.js";
+import { byId, h, quoted, set } from "../dom.js";
+import { mountCases } from "./cases.js";
+import { mountColumns } from "./columns.js";
+import { createExplorer } from "./explore.js";
+import { mountHeat } from "./heat.js";
+import { mountMap } from "./map.js";
+import { count, fixed, percent, sigmaText } from "./numbers.js";
+import { fromHash, toHash } from "./permalink.js";
+import { mountQuery } from "./query.js";
+import { different } from "./reading.js";
+import { mountSigma } from "./sigma.js";
+import { asCurl, asPython, retrieveBody } from "./snippets.js";
+import { createStore, initialState } from "./state.js";
+import { mountSteps } from "./steps.js";
+import { mountStrip } from "./strip.js";
+import { mountWhy } from "./why.js";
+
+const store = createStore(initialState());
+const explorer = createExplorer(store);
+mountChrome("playground");
+const form = mountQuery(store, explorer);
+mountMap(byId("map"), byId("map-tools"), store);
+mountSteps(byId("steps"), byId("steps-tools"), store);
+mountColumns(byId("columns"), store);
+mountSigma(byId("sigma-bar"), store, explorer.sigma);
+mountStrip(byId("strip"), byId("strip-tools"), store, explorer.sigma);
+mountHeat(byId("heat"), byId("heat-tools"), store);
+mountWhy(byId("why"), store);
+mountCases(byId("case"), store);
+
+store.on(["busy"], (state) => byId("results").setAttribute("aria-busy", String(state.busy)));
+store.on(["reading"], showVerdict);
+store.on(["problem"], showProblem);
+store.on(["query", "collection", "size", "k", "tokens", "sigma", "pool", "mmr", "filter", "step", "why", "marks"], keepAddress);
+addEventListener("hashchange", restore);
+document.addEventListener("key-given", start);
+copies("copy-link", () => location.href);
+copies("copy-curl", () => asCurl(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
+copies("copy-python", () => asPython(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
+start();
+
+/** First visit: the first ready question runs by itself. */
+async function start() {
+  store.update(fromHash(location.hash));
+  try {
+    const [, questions] = await Promise.all([form.collections(), form.questions()]);
+    if (!store.get().query && questions.length) store.update({ query: questions[0] });
+    explorer.everything();
+  } catch (problem) {
+    store.update({ problem, busy: false });
+  }
+}
+
+function showVerdict({ reading }) {
+  if (!reading) return;
+  const nothing = reading.candidates.length === 0;
+  byId("shown").hidden = nothing;
+  byId("empty").hidden = !nothing;
+  byId("empty").textContent = "Nothing found. The collection is empty, or the filter leaves nothing over.";
+  const verdict = nothing ? [] : verdictParts(reading);
+  set(byId("verdict"), ...verdict);
+  const { data } = reading;
+  byId("foot").textContent =
+    `${data.model} · ${data.retriever} · ${count(reading.candidates.length, "candidate")} · ` +
+    `σ ${sigmaText(data.sigma.value)} · answered in ${fixed(data.execution_time_ms, 0)} ms`;
+  announce(nothing ? "Nothing found" : byId("verdict").textContent);
+}
+
+function verdictParts(reading) {
+  const { top_k: nearest, dartboard } = reading.data.methods;
+  const strong = (method) => {
+    const size = count(reading.data.methods[method].picks.length, "passage");
+    return h("strong", {}, `${size}, ${different(reading, method)} different`);
+  };
+  if (nearest.picks.every((index) => reading.place.has(index)) && nearest.picks.length === dartboard.picks.length) {
+    return ["Nearest neighbours and Dartboard choose the ", h("strong", {}, "same passages"), " at this σ."];
+  }
+  const covered = percent(dartboard.coverage);
+  const end =
+    dartboard.coverage > nearest.coverage
+      ? `; they cover ${covered} of what the question may be after, not ${percent(nearest.coverage)}.`
+      : `; they cover ${covered} of what the question may be after.`;
+  return ["Nearest neighbours: ", strong("top_k"), ". Dartboard: ", strong("dartboard"), end];
+}
+
+function showProblem({ problem, reading }) {
+  const box = byId("problem");
+  box.hidden = !problem || problem.status === 401;
+  if (!problem) return;
+  if (!reading) byId("shown").classList.add("waiting");
+  const again = h("button", { type: "button", class: "small", onclick: start }, "Try again");
+  set(box, h("p", { class: "problem" }, h("strong", {}, "That did not work. "), quoted(problem.message, 600), " ", again));
+}
+
+function keepAddress(state) {
+  const hash = `#${toHash(state, initialState())}`;
+  if (hash !== location.hash && state.query) history.replaceState(null, "", hash);
+}
+
+/** The reader changed the address, or went back. */
+function restore() {
+  const standard = initialState();
+  const view = { ...standard, ...fromHash(location.hash), reading: store.get().reading };
+  store.update({ ...view, collection: view.collection || store.get().collection });
+  explorer.everything();
+}
+
+function copies(id, text) {
+  const button = byId(id);
+  const label = button.textContent;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Copying is not allowed here";
+    }
+    announce(button.textContent);
+    setTimeout(() => (button.textContent = label), 1600);
+  });
+}

@@ -1,0 +1,298 @@
+/**
+ * The dartboard: candidates around the query.
+ *
+ * Distance from the middle is the true distance to the query; the angle comes from the service's layout.
+ * A dot's area is P(t|q). Picks carry their number; a line ties a candidate to the pick that stands for it.
+ */
+
+import { h, quoted, s, set, shown } from "../dom.js";
+import { table, twin } from "../table.js";
+import { fixed, percent } from "./numbers.js";
+import { nameOf, stepOf, tint } from "./reading.js";
+import { createTooltip } from "./tooltip.js";
+
+const WIDEST = 640;
+const EDGE = 30;
+
+/** @param {HTMLElement} root @param {HTMLElement} tools @param {any} store */
+export function mountMap(root, tools, store) {
+  const svg = s("svg", {
+    class: "map",
+    role: "group",
+    "aria-label": "Map of the candidates around the query. Arrow keys move, Enter explains.",
+  });
+  const note = h("p", { class: "hint map-note" });
+  const frame = h("div", { class: "map-frame" }, svg);
+  const chart = h("div", {}, frame, note);
+  const asTable = twin(chart, () => mapTable(store), "Map");
+  tools.append(asTable.button);
+  set(root, chart, asTable.holder);
+  const tooltip = createTooltip(frame);
+  /** @type {Record<string, any>[]} */
+  let marks = [];
+  let drawn = null;
+  let current = 0;
+  let size = WIDEST;
+  let middle = size / 2;
+
+  function draw(state) {
+    const { reading } = state;
+    if (!reading || !reading.candidates.length || !reading.data.layout) return;
+    size = Math.max(280, Math.min(WIDEST, frame.clientWidth || size));
+    middle = size / 2;
+    const key = size + reading.candidates.map((one) => `${one.id} ${one.x} ${one.y}`).join();
+    if (key !== drawn) build(reading);
+    drawn = key;
+    refresh(state);
+    asTable.refresh();
+  }
+
+  function build(reading) {
+    const scale = scaleOf(reading, middle);
+    svg.setAttribute("viewBox", `0 0 ${size} ${size}`);
+    marks = reading.candidates.map((one, index) => mark(one, index, scale));
+    current = 0;
+    marks[0].group.setAttribute("tabindex", "0");
+    set(
+      svg,
+      rings(scale, reading, middle),
+      s("g", { class: "ties" }, ...marks.map((one) => one.line)),
+      s("g", { class: "eye" }, s("path", { d: `M${middle - 7} ${middle}h14M${middle} ${middle - 7}v14` })),
+      s("g", {}, ...marks.map((one) => one.group)),
+    );
+  }
+
+  function mark(one, index, scale) {
+    const [x, y] = scale.at(one);
+    const dot = s("circle", { class: "dot" });
+    const halo = s("circle", { class: "halo" });
+    const badge = s("circle", { class: "dot-badge" });
+    const label = s("text", { class: "dot-label", "text-anchor": "middle", dy: "0.36em" });
+    const group = s(
+      "g",
+      {
+        class: "spot",
+        tabindex: "-1",
+        role: "button",
+        transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
+        "data-index": index,
+        onpointerenter: () => enter(index),
+        onpointerleave: leave,
+        onfocus: () => enter(index),
+        onblur: leave,
+        onclick: () => open(index),
+        onkeydown: (event) => steer(event, index),
+      },
+      s("circle", { class: "reach", r: 9 }),
+      halo,
+      dot,
+      badge,
+      label,
+    );
+    return { group, dot, badge, label, halo, line: s("line", { class: "tie" }), x, y };
+  }
+
+  function refresh(state) {
+    const { reading } = state;
+    const step = stepOf(state);
+    const top = Math.max(...reading.candidates.map((one) => one.probability), 1e-300);
+    const largest = Math.max(13, size / 30);
+    const rival = step ? reading.data.steps[step - 1].runner_up?.index : undefined;
+    marks.forEach((one, index) => {
+      const role = roleAt(reading, index, step);
+      const radius = largest * Math.sqrt(reading.candidates[index].probability / top);
+      const pick = role.order !== null && reading.place.get(index) === role.order;
+      one.dot.setAttribute("r", radius.toFixed(2));
+      one.halo.setAttribute("r", Math.max(radius + 3, 7.5).toFixed(2));
+      one.group.setAttribute("class", `spot ${tint(role.order)}${pick ? " pick" : ""}`);
+      number(one, pick ? role.order + 1 : null, radius);
+      one.group.classList.toggle("rival", index === rival);
+      one.group.classList.toggle("asked", reading.candidates[index].id === state.why);
+      one.group.classList.toggle("marked", state.marks.has(reading.candidates[index].id));
+      one.group.setAttribute("aria-label", spoken(reading, index, role));
+      tie(one, pick ? null : role.order, reading);
+    });
+    raise(reading, step);
+    const { layout, candidates } = reading.data;
+    set(
+      note,
+      "Ring: distance to the query, (1 − cosine) / 2. Area: P(t|q). A line leads to the pick that stands " +
+        `for a passage. Dashed: runner-up. Stress ${fixed(layout.stress, 3)} over ${candidates.length} candidates.`,
+    );
+  }
+
+  /** A pick's number: in its dot where there is room, else in a badge beside it, away from the middle. */
+  function number(one, value, radius) {
+    const inside = radius >= 10;
+    const way = Math.hypot(one.x - middle, one.y - middle) || 1;
+    const out = inside ? 0 : radius + 10;
+    const at = [((one.x - middle) / way) * out, ((one.y - middle) / way) * out].map((each) => each.toFixed(1));
+    one.badge.setAttribute("r", value === null || inside ? "0" : "9.5");
+    one.badge.setAttribute("cx", at[0]);
+    one.badge.setAttribute("cy", at[1]);
+    one.label.setAttribute("x", at[0]);
+    one.label.setAttribute("y", at[1]);
+    one.label.textContent = value === null ? "" : String(value);
+  }
+
+  function tie(one, order, reading) {
+    one.line.setAttribute("class", `tie ${tint(order)}`);
+    const to = order === null ? one : marks[reading.picks[order]];
+    for (const [name, value] of Object.entries({ x1: one.x, y1: one.y, x2: to.x, y2: to.y })) {
+      one.line.setAttribute(name, value.toFixed(1));
+    }
+  }
+
+  /** Large dots first, then small, then picks in order: nothing small lies under something large. */
+  function raise(reading, step) {
+    const weight = (index) => {
+      const order = reading.place.get(index);
+      return order !== undefined && order < step ? 1000 + order : -reading.candidates[index].probability;
+    };
+    const parent = marks[0].group.parentNode;
+    const order = marks.map((_, index) => index).sort((a, b) => weight(a) - weight(b) || a - b);
+    const wanted = order.map((index) => marks[index].group);
+    if (wanted.some((group, at) => parent.children[at] !== group)) {
+      const held = document.activeElement;
+      parent.append(...wanted);
+      if (held instanceof SVGElement && parent.contains(held)) held.focus({ preventScroll: true });
+    }
+  }
+
+  function enter(index) {
+    const { reading } = store.get();
+    const role = roleAt(reading, index, stepOf(store.get()));
+    tooltip.show(reading.candidates[index], role.text, marks[index].group.getBoundingClientRect());
+    store.update({ hover: index });
+  }
+
+  function leave() {
+    tooltip.hide();
+    store.update({ hover: null });
+  }
+
+  function open(index) {
+    store.update({ why: store.get().reading.candidates[index].id });
+  }
+
+  function steer(event, index) {
+    const last = marks.length - 1;
+    const to = {
+      ArrowRight: Math.min(index + 1, last),
+      ArrowDown: Math.min(index + 1, last),
+      ArrowLeft: Math.max(index - 1, 0),
+      ArrowUp: Math.max(index - 1, 0),
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (event.key === "Enter" || event.key === " ") open(index);
+    else if (event.key === "Escape") tooltip.hide();
+    else if (to !== undefined) {
+      marks[current].group.setAttribute("tabindex", "-1");
+      current = to;
+      marks[to].group.setAttribute("tabindex", "0");
+      marks[to].group.focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  new ResizeObserver(() => {
+    if (Math.abs((frame.clientWidth || size) - size) > 8 && frame.clientWidth < WIDEST + 8) draw(store.get());
+  }).observe(frame);
+  store.on(["reading", "step", "why", "marks"], draw);
+  store.on(["hover"], (state) => {
+    marks.forEach((one, index) => one.group.classList.toggle("hover", index === state.hover));
+  });
+}
+
+function scaleOf(reading, middle) {
+  const reach = middle - EDGE;
+  const lengths = reading.candidates.map((one) => Math.hypot(one.x, one.y));
+  const far = Math.max(...lengths, 1e-9);
+  const at = lengths.indexOf(far);
+  return {
+    at: (one) => [middle + (one.x / far) * reach, middle - (one.y / far) * reach],
+    far: reading.candidates[at].distance,
+    radius: (distance) => (distance / Math.max(reading.candidates[at].distance, 1e-9)) * reach,
+  };
+}
+
+function rings(scale, reading, middle) {
+  const gap = niceGap(scale.far / 4);
+  const radii = [];
+  for (let at = 1; at * gap <= scale.far * 1.09; at++) radii.push([at * gap, scale.radius(at * gap)]);
+  const [dx, dy] = freeWay(radii, reading.candidates.map(scale.at), middle);
+  const circles = radii.map(([, r], at) =>
+    s("circle", { cx: middle, cy: middle, r: r.toFixed(1), class: at % 2 ? "ring" : "ring odd" }),
+  );
+  const labels = radii.map(([distance, r]) => {
+    const place = { x: (middle + dx * r).toFixed(1), y: (middle + dy * r).toFixed(1), dy: "0.36em" };
+    const text = String(Number(distance.toPrecision(3)));
+    return s("text", { ...place, class: "ring-label", "text-anchor": "middle" }, text);
+  });
+  return s("g", { class: "rings", "aria-hidden": "true" }, ...circles.reverse(), ...labels);
+}
+
+/** The direction in which labels lie farthest from any dot. */
+function freeWay(radii, dots, middle) {
+  let best = [0, -1];
+  let most = -1;
+  for (let turn = 0; turn < 48; turn++) {
+    const [dx, dy] = [Math.sin((turn * Math.PI) / 24), -Math.cos((turn * Math.PI) / 24)];
+    const gaps = radii.map(([, r]) =>
+      Math.min(60, ...dots.map(([x, y]) => Math.hypot(middle + dx * r - x, middle + dy * r - y))),
+    );
+    const room = Math.min(...gaps) + 0.1 * gaps.reduce((sum, one) => sum + one, 0);
+    if (room > most) [best, most] = [[dx, dy], room];
+  }
+  return best;
+}
+
+function niceGap(about) {
+  const power = 10 ** Math.floor(Math.log10(about));
+  return [1, 2, 5, 10].map((step) => step * power).reduce((best, step) =>
+    Math.abs(Math.log(step / about)) < Math.abs(Math.log(best / about)) ? step : best,
+  );
+}
+
+/** What a candidate is once `step` picks are made. */
+function roleAt(reading, index, step) {
+  const place = reading.place.get(index);
+  if (place !== undefined && place < step) return { order: place, text: `Pick ${place + 1}` };
+  const owner = reading.owner[index];
+  if (owner !== null && owner < step && place === undefined) {
+    return { order: owner, text: `Pick ${owner + 1} stands for it (${percent(reading.data.cover[index])})` };
+  }
+  return { order: null, text: "No pick stands for it" + (step < reading.data.steps.length ? " yet" : "") };
+}
+
+function spoken(reading, index, role) {
+  const one = reading.candidates[index];
+  return (
+    `${shown(nameOf(one), 90)}. ${role.text}. Retriever rank ${one.retriever_rank}, ` +
+    `cosine ${fixed(one.similarity)}, probability ${percent(one.probability)}. ${shown(one.text, 200)}`
+  );
+}
+
+function mapTable(store) {
+  const state = store.get();
+  const { reading } = state;
+  const step = stepOf(state);
+  return table(
+    `Candidates in the retriever's order, after ${step} picks`,
+    ["Candidate", "Rank", "Cosine", "Distance", "P(t|q)", "State", "Text"],
+    reading.candidates.map((one, index) => [
+      h(
+        "button",
+        { type: "button", class: "link", onclick: () => store.update({ why: one.id }) },
+        quoted(nameOf(one), 60),
+      ),
+      String(one.retriever_rank),
+      fixed(one.similarity, 3),
+      fixed(one.distance, 3),
+      percent(one.probability),
+      roleAt(reading, index, step).text,
+      quoted(one.text, 140),
+    ]),
+  );
+}

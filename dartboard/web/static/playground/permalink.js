@@ -1,0 +1,52 @@
+/**
+ * The view as the part of the address after "#": readable, and restored by opening it.
+ */
+
+const NUMBERS = { k: "k", tokens: "tokens", pool: "pool", mmr: "mmr", step: "step" };
+const TEXTS = { q: "query", c: "collection", filter: "filter", why: "why" };
+
+/**
+ * @param {import("./state.js").State} state
+ * @param {import("./state.js").State} standard values that need not be written
+ * @returns {string} without "#"
+ */
+export function toHash(state, standard) {
+  const parts = new URLSearchParams();
+  for (const [name, key] of Object.entries(TEXTS)) {
+    if (state[key] && state[key] !== standard[key]) parts.set(name, state[key]);
+  }
+  const size = state.size === "k" ? ["k"] : ["tokens"];
+  for (const name of size) parts.set(name, String(state[name]));
+  if (state.sigma !== "auto") parts.set("sigma", String(state.sigma));
+  for (const name of ["pool", "mmr", "step"]) {
+    if (state[name] !== null && state[name] !== standard[name]) parts.set(name, String(state[name]));
+  }
+  for (const id of [...state.marks].sort()) parts.append("relevant", id);
+  return parts.toString();
+}
+
+/**
+ * What an address says about the view; what it does not say, or says wrongly, is left out.
+ * @param {string} hash with or without "#"
+ * @returns {Partial<import("./state.js").State>}
+ */
+export function fromHash(hash) {
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  /** @type {any} */
+  const view = {};
+  for (const [name, key] of Object.entries(TEXTS)) {
+    if (parts.get(name)) view[key] = parts.get(name);
+  }
+  for (const [name, key] of Object.entries(NUMBERS)) {
+    const value = Number(parts.get(name) ?? "");
+    if (parts.get(name) && Number.isFinite(value) && value >= 0 && (value > 0 || name === "mmr")) {
+      view[key] = name === "mmr" ? value : Math.round(value);
+    }
+  }
+  if (view.tokens !== undefined) view.size = "tokens";
+  else if (view.k !== undefined) view.size = "k";
+  const sigma = Number(parts.get("sigma") ?? "");
+  if (parts.get("sigma") && Number.isFinite(sigma) && sigma > 0) view.sigma = sigma;
+  if (parts.has("relevant")) view.marks = new Set(parts.getAll("relevant"));
+  return view;
+}

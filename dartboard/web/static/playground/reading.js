@@ -1,0 +1,89 @@
+/**
+ * What the service's answer says, in the terms that all views share.
+ */
+
+/** @typedef {{index: number, gain: number, behind: number|null}} RunnerUp */
+/**
+ * @typedef {object} Reading
+ * @property {any} data the answer itself
+ * @property {any[]} candidates
+ * @property {number[]} picks Dartboard's, in order
+ * @property {Map<number, number>} place order (from 0) of each of Dartboard's picks
+ * @property {(number|null)[]} owner for each candidate the order of the pick that stands for it
+ */
+
+/** A pick stands for what it covers at least by this share. */
+const HALF = 0.5;
+
+export const METHODS = [
+  ["top_k", "Nearest neighbours", "KNN"],
+  ["mmr", "MMR", "MMR"],
+  ["dartboard", "Dartboard", "Dartboard"],
+];
+
+/**
+ * @param {any} data answer of POST /explore
+ * @param {Reading|null} [before] earlier answer to the same question: lends its map and its sweep
+ * @returns {Reading}
+ */
+export function read(data, before = null) {
+  const lent = before ? withMap(data, before.data) : data;
+  const picks = lent.methods.dartboard.picks;
+  const place = new Map(picks.map((index, order) => [index, order]));
+  const owner = lent.candidates.map((_, index) => {
+    if (place.has(index)) return place.get(index);
+    return lent.cover[index] >= HALF ? (place.get(lent.covered_by[index]) ?? null) : null;
+  });
+  return { data: lent, candidates: lent.candidates, picks, place, owner };
+}
+
+function withMap(data, before) {
+  const places = new Map(before.candidates.map((one) => [one.id, one]));
+  const known = data.candidates.every((one) => places.has(one.id));
+  const candidates = data.candidates.map((one) => {
+    const { x, y } = places.get(one.id) ?? {};
+    return data.layout || !known ? one : { ...one, x, y };
+  });
+  return {
+    ...data,
+    candidates,
+    layout: data.layout ?? (known ? before.layout : null),
+    sweep: data.sweep ?? before.sweep,
+  };
+}
+
+/** How many different things a method's picks say: those that one Dartboard pick stands for count once. */
+export function different(reading, method) {
+  const seen = new Set();
+  for (const index of reading.data.methods[method].picks) {
+    seen.add(reading.owner[index] === null ? `alone ${index}` : reading.owner[index]);
+  }
+  return seen.size;
+}
+
+/** The name of a candidate: title, heading, source, else its id. */
+export function nameOf(candidate) {
+  return String(candidate.title || candidate.metadata?.title || candidate.source || candidate.id);
+}
+
+/** Picks shown at the state's step. @returns {number} */
+export function stepOf(state) {
+  const most = state.reading ? state.reading.data.steps.length : 0;
+  return state.step === null ? most : Math.max(0, Math.min(state.step, most));
+}
+
+/** Which of the eight pick colours an order gets; "alone" where no pick stands for it. */
+export function tint(order) {
+  return order === null || order < 0 ? "alone" : `o${order % 8}`;
+}
+
+/** How much of the candidate's gain went away with each pick: the pick (order) with the largest drop. */
+export function largestDrop(data, index) {
+  let worst = null;
+  let most = 0;
+  for (let at = 0; at + 1 < data.steps.length; at++) {
+    const drop = (data.steps[at].gains[index] ?? 0) - (data.steps[at + 1].gains[index] ?? 0);
+    if (data.steps[at + 1].gains[index] !== null && drop > most) [worst, most] = [at, drop];
+  }
+  return worst;
+}

@@ -1,0 +1,65 @@
+/**
+ * What the page shows, in one place. Views subscribe; only `update` changes anything.
+ */
+
+/**
+ * @typedef {object} State
+ * @property {string} query
+ * @property {string} collection "" for the service's default
+ * @property {"k"|"tokens"} size what limits the set
+ * @property {number} k
+ * @property {number} tokens
+ * @property {number|"auto"} sigma what was asked for
+ * @property {number} pool candidates that the retriever gives
+ * @property {number} mmr MMR's weight of relevance
+ * @property {string} filter
+ * @property {number|null} step picks shown so far; null: all
+ * @property {string|null} why id of the candidate that is being explained
+ * @property {Set<string>} marks ids that the reader calls relevant
+ * @property {number|null} hover candidate under the pointer or focus
+ * @property {import("./reading.js").Reading|null} reading
+ * @property {boolean} busy
+ * @property {import("../api.js").Problem|null} problem
+ */
+
+/** @returns {State} */
+export function initialState() {
+  return {
+    query: "",
+    collection: "",
+    size: "k",
+    k: 5,
+    tokens: 500,
+    sigma: "auto",
+    pool: 60,
+    mmr: 0.7,
+    filter: "",
+    step: null,
+    why: null,
+    marks: new Set(),
+    hover: null,
+    reading: null,
+    busy: false,
+    problem: null,
+  };
+}
+
+/** A store of one object. @param {State} state */
+export function createStore(state) {
+  const views = [];
+  return {
+    get: () => state,
+    /** @param {Partial<State>} change */
+    update(change) {
+      const before = state;
+      state = { ...state, ...change };
+      for (const { keys, view } of views) {
+        if (keys.some((key) => before[key] !== state[key])) view(state, before);
+      }
+    },
+    /** Calls `view` whenever one of `keys` changes. @param {(keyof State)[]} keys */
+    on(keys, view) {
+      views.push({ keys, view });
+    },
+  };
+}
