@@ -18,12 +18,16 @@ class Client:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
         self._read = asyncio.Event()
+        self._kept: Message | None = None
         self._gone = False
         names = {name for name, _ in scope["headers"]}
         self._bodiless = not names & {b"content-length", b"transfer-encoding"}
 
     async def receive(self) -> Message:
         """The next message of the server."""
+        if self._kept is not None:
+            message, self._kept = self._kept, None
+            return message
         if self._gone:
             return {"type": "http.disconnect"}
         message = await self._receive()
@@ -35,10 +39,12 @@ class Client:
 
     async def gone(self) -> None:
         """Return when the client has left; before the body is read, nobody can know."""
-        if not self._bodiless:
-            await self._read.wait()
+        if self._bodiless and not self._read.is_set():
+            self._kept = await self.receive()
+        await self._read.wait()
         while not self._gone:
-            await self.receive()
+            if (await self._receive())["type"] == "http.disconnect":
+                self._gone = True
 
     def enter(self) -> None:
         """Be the client of what runs in this context."""

@@ -16,11 +16,12 @@ import sys
 import time
 import traceback
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dartboard.api.errors import ApiError, problem
+from dartboard.api.headers import HEADERS
 from dartboard.api.metrics import METHODS, UNMATCHED, Metrics
 from dartboard.api.settings import ServiceSettings
 
@@ -73,7 +74,9 @@ class RequestLog:
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets 500 and the log its type
             broken = error
             if not status:
-                failed = ApiError(500, "internal", "the service failed: its log has the request's id")
+                failed = ApiError(
+                    500, "internal", "the service failed: its log has the request's id", headers=HEADERS
+                )
                 await problem(failed, name)(scope, receive, answer)
         except BaseException as error:
             broken, status = error, status or GONE
@@ -102,7 +105,7 @@ class RequestLog:
             fields["query_string"] = scope.get("query_string", b"").decode("latin-1")
         if isinstance(broken, Exception):
             fields |= {"error": type(broken).__name__, "trace": where(broken)}
-        level = logging.ERROR if status >= 500 else logging.INFO
+        level = logging.ERROR if status >= 500 or "error" in fields else logging.INFO
         access.log(level, "request", extra={_FIELDS: fields})
 
 
@@ -126,20 +129,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True)
 
 
-def configure(*, level: int = logging.INFO) -> None:
+def configure(*, level: int = logging.INFO, stream: TextIO | None = None) -> None:
     """Write the lines of the whole program to stderr as JSON; called once, by whoever runs the service."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
-    for other in list(root.handlers):
-        root.removeHandler(other)
-    root.addHandler(handler)
+    root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger("dartboard").setLevel(level)
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+    for name in ("dartboard", "uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    logging.getLogger("dartboard").setLevel(level)
     logging.getLogger("uvicorn.error").setLevel(level)
     logging.getLogger("uvicorn.access").disabled = True  # it writes whole paths, queries included
 

@@ -119,7 +119,10 @@ class Workers:
 
         def call() -> T:
             with deadline(max(1e-3, end - time.monotonic()), cancelled=cancelled):
-                return function(*arguments, **options)
+                try:
+                    return function(*arguments, **options)
+                except StopIteration as error:  # no future can carry one
+                    raise RuntimeError("StopIteration") from error
 
         def ended(_: "Future[T]") -> None:
             try:

@@ -1,0 +1,138 @@
+"""The layers around a few plain endpoints, in the order of the service, and a real server to run them."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Annotated
+
+import uvicorn
+from fastapi import Body, Depends, FastAPI, Request
+from starlette.responses import JSONResponse, StreamingResponse
+
+from dartboard.api.auth import reader, writer
+from dartboard.api.body_limits import BodyLimit
+from dartboard.api.errors import install
+from dartboard.api.headers import HostCheck, SecurityHeaders
+from dartboard.api.keys import Keys
+from dartboard.api.logs import RequestLog
+from dartboard.api.metrics import Metrics
+from dartboard.api.rate_limits import RateLimits
+from dartboard.api.settings import ServiceSettings
+from dartboard.api.workers import Workers
+from dartboard.deadline import check
+
+BASE = "http://127.0.0.1"
+
+
+def small_app(**options) -> FastAPI:
+    settings = ServiceSettings(**options)
+    metrics = Metrics()
+    service = SimpleNamespace(
+        settings=settings,
+        metrics=metrics,
+        keys=Keys.open(settings.keys) if settings.keys else None,
+        limits=RateLimits(),
+        workers=Workers(settings, metrics),
+        seen=[],
+    )
+    app = FastAPI()
+    app.state.service = service
+    install(app)
+
+    @app.get("/read/{name}")
+    async def read(name: str, key: Annotated[object, Depends(reader)]):
+        return {"key": getattr(key, "id", None)}
+
+    @app.post("/write")
+    async def write(key: Annotated[object, Depends(writer)], body: Annotated[dict, Body()]):
+        return {"fields": len(body)}
+
+    @app.get("/plain", dependencies=[Depends(reader)])
+    async def plain():
+        return JSONResponse({}, headers={"content-security-policy": "sandbox"})
+
+    @app.get("/broken/{name}")
+    async def broken(name: str):
+        raise ZeroDivisionError(f"no way to divide {name}")
+
+    @app.get("/half")
+    async def half():
+        async def lines():
+            yield b"one\n"
+            raise ZeroDivisionError("hidden words")
+
+        return StreamingResponse(lines())
+
+    @app.post("/api/dartboard/collections/{name}/documents")
+    async def documents(name: str, request: Request):
+        return {"bytes": sum([len(piece) async for piece in request.stream()])}
+
+    @app.post("/work")
+    async def work(body: Annotated[dict, Body()]):
+        return await service.workers.run(loop, service.seen, body.get("seconds", 60))
+
+    @app.get("/work")
+    async def work_without_body(seconds: float = 60):
+        return await service.workers.run(loop, service.seen, seconds)
+
+    app.add_middleware(BodyLimit, settings=settings)
+    app.add_middleware(HostCheck, settings=settings)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(RequestLog, service=service)
+    return app
+
+
+def loop(seen: list, seconds: float) -> str:
+    """Work in small steps that looks at its deadline, as a search does."""
+    end = time.monotonic() + seconds
+    seen.append("began")
+    try:
+        while time.monotonic() < end:
+            check()
+            time.sleep(0.002)
+    except BaseException as error:
+        seen.append(type(error).__name__)
+        raise
+    seen.append("ended")
+    return "done"
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[int]:
+    """Run the application on a free port of this machine."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: server.started)
+            yield port
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+def until(condition, seconds: float = 20.0) -> None:
+    """Wait for something that must come about; fail if it does not."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.005)
+
+
+def talk(port: int, *pieces: bytes, pause: float = 0.0, read: bool = True) -> bytes:
+    """Send raw bytes, and return all that comes until the server closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(pause)
+        answer = b""
+        while read and (got := connection.recv(65536)):
+            answer += got
+        return answer

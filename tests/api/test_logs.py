@@ -1,0 +1,131 @@
+"""Request ids and lines of JSON that never hold what was asked."""
+
+import io
+import json
+import logging
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from dartboard.api import logs
+from dartboard.api.keys import Keys
+from tests.api.small_app import BASE, serving, small_app, talk
+
+MARK = "zebra9marker"
+
+
+@pytest.fixture
+def lines():
+    """Everything that is logged in a test, as the service writes it; loggers as before afterwards."""
+    loggers = [
+        logging.getLogger(name) for name in (None, "dartboard", "uvicorn", "uvicorn.error", "uvicorn.access")
+    ]
+    before = [(one, one.level, one.propagate, one.disabled, list(one.handlers)) for one in loggers]
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    for one, level, propagate, disabled, handlers in before:
+        one.setLevel(level)
+        one.propagate, one.disabled, one.handlers = propagate, disabled, handlers
+
+
+def test_a_line_has_what_finds_a_request_again(lines, tmp_path):
+    keys = Keys.open(tmp_path / "keys.json", create=True)
+    secret = keys.create("page", ["read"])
+    client = TestClient(small_app(keys=keys.path), base_url=BASE)
+    answer = client.get("/read/a", headers={"X-API-Key": secret, "X-Request-Id": "my-own.id_1"})
+    assert answer.headers["x-request-id"] == "my-own.id_1"
+    [line] = lines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line.pop("time"))
+    assert line.pop("ms") > 0
+    assert line == {
+        "level": "info",
+        "logger": "dartboard.access",
+        "request_id": "my-own.id_1",
+        "method": "GET",
+        "route": "/read/{name}",
+        "status": 200,
+        "key": keys.find(secret).id,
+        "bytes": len(answer.content),
+    }
+
+
+@pytest.mark.parametrize("given", ["", "a" * 65, "a b", 'x","y":"z', "ä", "a/b", "<script>"])
+def test_other_ids_are_replaced(lines, given):
+    client = TestClient(small_app(), base_url=BASE)
+    answer = client.get("/read/a", headers={"X-Request-Id": given.encode("latin-1")})
+    made = answer.headers["x-request-id"]
+    assert re.fullmatch("[0-9a-f]{16}", made)
+    assert lines()[0]["request_id"] == made
+
+
+def test_errors_carry_the_id_too(lines):
+    client = TestClient(small_app(), base_url=BASE)
+    for path in ("/nothing", "/broken/x"):
+        answer = client.get(path)
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_nothing_of_a_request_is_logged(lines, tmp_path):
+    keys = Keys.open(tmp_path / "keys.json", create=True)
+    secret = keys.create("page", ["read", "write"])
+    app = small_app(keys=keys.path, body_bytes=1000)
+    with TestClient(app, base_url=BASE) as client:
+        allowed = {"X-API-Key": secret}
+        for path in (f"/read/{MARK}", f"/{MARK}", f"/broken/{MARK}", "/half", f"/plain?{MARK}=1"):
+            for headers in ({}, allowed, {"X-API-Key": MARK}, {"Authorization": f"Bearer {MARK}"}):
+                client.get(f"{path}{'&' if '?' in path else '?'}q={MARK}", headers=headers)
+        for body in (json.dumps({"query": MARK}), f"{{{MARK}", MARK, MARK * 1000, f'"{MARK}"'):
+            client.post("/write", content=body, headers={"content-type": "application/json", **allowed})
+        for name, value in {
+            "X-Request-Id": f"{MARK} {MARK}",
+            "Host": MARK,
+            "Origin": f"http://{MARK}",
+            "User-Agent": MARK,
+            "Cookie": MARK,
+            "Referer": MARK,
+        }.items():
+            client.get("/read/a", headers={**allowed, name: value})
+        client.request(MARK.upper(), "/read/a", headers=allowed)
+    found = lines()
+    assert len(found) >= 30 and {line["status"] for line in found} >= {200, 401, 404, 413, 421, 422, 500, 403}
+    text = json.dumps(found).lower()
+    assert MARK not in text and secret not in text
+    assert "testclient" not in text
+
+
+def test_a_real_server_logs_nothing_more(lines):
+    with serving(small_app()) as port:
+        head = f"GET /broken/{MARK}?q={MARK} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        assert b"500 Internal" in talk(port, head.encode())
+        talk(port, f"GET /half?{MARK} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        talk(port, f"{MARK} / {MARK}\r\n{MARK}\r\n\r\n".encode())
+        talk(port, f"GET /{MARK} HTTP/1.1\r\nHost: 127.0.0.1\r\n{MARK}\x01: a\r\n\r\n".encode())
+    found = lines()
+    assert MARK not in json.dumps(found).lower()
+    broken = [line for line in found if line.get("error") == "ZeroDivisionError"]
+    assert {line["status"] for line in broken} == {500, 200}
+    assert any("small_app.py" in line["trace"][-1] for line in broken)
+    assert all(line["level"] == "error" for line in broken)
+
+
+def test_query_strings_only_when_switched_on(lines):
+    client = TestClient(small_app(log_queries=True), base_url=BASE)
+    client.get("/read/a", params={"q": MARK})
+    assert lines()[0]["query_string"] == f"q={MARK}"
+
+
+def test_other_loggers_write_json_without_the_words_of_exceptions(lines):
+    logger = logging.getLogger("dartboard.something")
+    logger.info("loaded %d", 3)
+    try:
+        raise ValueError(MARK)
+    except ValueError:
+        logger.exception("failed")
+    logging.getLogger("elsewhere").info("not shown")
+    first, second = lines()
+    assert (first["message"], first["level"]) == ("loaded 3", "info")
+    assert second["error"] == "ValueError" and "test_logs.py" in second["trace"][0]
+    assert MARK not in json.dumps(second)
