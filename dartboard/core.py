@@ -216,13 +216,8 @@ class DartboardRetriever:
             min_gain_share=min_gain_share,
             min_similarity=min_similarity,
         )
-        pool = self._pool(query, query_embedding, passages)
         chosen = method_of(method)
-        if scores is not None:
-            dealt = in_order_of(scores, pool.relevance)
-            if chosen.name == "top_k":
-                dealt = _strictly(scores, passages.ids, pool.relevance)
-            pool = pool.reweighted(dealt)
+        pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
         selection = chosen.select(pool, limits)
         on_tokens = pool.targets_are == "vocabulary"
         selected = time.perf_counter()
@@ -251,6 +246,24 @@ class DartboardRetriever:
                 "seconds": {"select": time.perf_counter() - started - reading, "read": reading},
             },
         )
+
+    def pool(
+        self,
+        query: str,
+        query_embedding: FloatArray,
+        candidates: Sequence[Chunk] | Passages,
+        *,
+        scores: Sequence[float] | None = None,
+        method: Method | str = "dartboard",
+    ) -> Pool:
+        """What :meth:`choose` selects from; numbers are the candidates' positions."""
+        passages = candidates if isinstance(candidates, Passages) else Passages.of(candidates)
+        pool = self._pool(query, query_embedding, passages)
+        if scores is None:
+            return pool
+        if method_of(method).name == "top_k":
+            return pool.reweighted(_strictly(scores, passages.ids, pool.relevance))
+        return pool.reweighted(in_order_of(scores, pool.relevance))
 
     def _source_of(self, sigma: Sigma) -> str:
         """Under ``"auto"`` nobody but a calibration gives σ, or the rule another divisor."""

@@ -174,8 +174,6 @@ class Engine:
             k = DEFAULT_K
         chooser = self._chooser(sigma, triage_k, reranker)
         chosen = method_of(method)
-        # A dense retriever's order is that of the distances, but for the rounding that top_k would show.
-        by_distance = self.retriever.name == "dense" and chosen.name != "top_k"
         started = time.perf_counter()
 
         def answer(collection: Collection) -> RetrievalResult:
@@ -190,7 +188,7 @@ class Engine:
                     query,
                     query_vector,
                     found.passages,
-                    scores=None if by_distance else found.scores,
+                    scores=self._scores(found, chosen),
                     k=k,
                     token_budget=token_budget,
                     method=chosen,
@@ -277,6 +275,13 @@ class Engine:
             passages=passages.followed_by(required),
             scores=[*scores, *[scores[-1] if scores else 0.0] * len(required)],
         )
+
+    def _scores(self, found: Found, method: Method) -> list[float] | None:
+        """The scores whose order counts; None for that of the distances.
+
+        A dense retriever's order is that of the distances, but for the rounding that top_k would show.
+        """
+        return None if self.retriever.name == "dense" and method.name != "top_k" else found.scores
 
     def _chooser(self, sigma: float | Auto, triage_k: int, reranker: RerankerType) -> DartboardRetriever:
         self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken

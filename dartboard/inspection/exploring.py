@@ -5,6 +5,7 @@ does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to s
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,13 @@ from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
 from dartboard.inspection.survival import Survival, sigma_range, survival
 from dartboard.inspection.trace import Step, Trace, trace
-from dartboard.retrievers.base import Candidate
-from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
+from dartboard.retrievers.base import Share
+from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, Selection, TopK
 from dartboard.selection.bandwidth import from_candidates
 from dartboard.selection.building import Auto, log_softmax
+from dartboard.selection.explain import explain_picks
 from dartboard.stores import Filter
-from dartboard.types import FloatArray
+from dartboard.types import Chunk, FloatArray
 
 DEFAULT_K = 5
 TRIAGE = 100
@@ -54,7 +56,9 @@ class Exploration:
     k: int | None
     token_budget: int | None
     seconds: dict[str, float]
-    candidates: list[Candidate]
+    candidates: list[Chunk]
+    scores: list[float]
+    shares: list[Mapping[str, Share]]
     tokens: list[int]
     distance: FloatArray
     probability: FloatArray
@@ -112,7 +116,7 @@ class Exploration:
         }
 
     def _candidate(self, place: int) -> dict[str, Any]:
-        chunk, score, shares = self.candidates[place]
+        chunk = self.candidates[place]
         x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
         named = {key: chunk.metadata[key] for key in ("title", "source") if _is_text(chunk.metadata.get(key))}
         return {
@@ -122,10 +126,11 @@ class Exploration:
             "metadata": plain(chunk.metadata),
             "similarity": 1.0 - 2.0 * float(self.distance[place]),
             "distance": float(self.distance[place]),
-            "retriever_score": finite(score),
+            "retriever_score": finite(self.scores[place]),
             "retriever_rank": place + 1,
             "shares": {
-                name: {"rank": share.rank, "score": finite(share.score)} for name, share in shares.items()
+                name: {"rank": share.rank, "score": finite(share.score)}
+                for name, share in self.shares[place].items()
             },
             "probability": float(self.probability[place]),
             "tokens": self.tokens[place],
@@ -167,7 +172,9 @@ def explore(
         "model": engine.model.name,
         "k": k,
         "token_budget": token_budget,
-        "candidates": board.found.found,
+        "candidates": board.chunks,
+        "scores": board.found.scores,
+        "shares": [board.found.shares.get(chunk.id, {}) for chunk in board.chunks],
     }
     if not len(board):
         return _nothing(facts, board, sigma, methods, watch)
@@ -175,7 +182,7 @@ def explore(
     automatic = board.pool_at("auto")
     pool = exactly(automatic if sigma == "auto" else board.pool_at(sigma))
     watch.lap("pool")
-    selections = {method.name: method.select(pool, limits) for method in methods}
+    selections = {method.name: _selected(board, pool, sigma, limits, method) for method in methods}
     watch.lap("select")
     check()
     found = trace(pool, limits, selections["dartboard"])
@@ -205,6 +212,14 @@ def explore(
         bound=selections["dartboard"].bound,
         seconds=watch.seconds(board.found.seconds),
     )
+
+
+def _selected(board: Gathered, pool: Pool, sigma: float | Auto, limits: Limits, method: Method) -> Selection:
+    """The picks that a search by this method makes, measured by Dartboard's own pool."""
+    if method.name != TopK.name:
+        return method.select(pool, limits)
+    picks = method.select(board.pool_at(sigma, method), limits).indices.tolist()
+    return explain_picks(pool, limits, picks, method=method.name)
 
 
 def _sigma(pool: Pool, automatic: Pool, source: str) -> SigmaUsed:

@@ -11,19 +11,23 @@ import numpy as np
 from dartboard.config import RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.engine import Engine
+from dartboard.engine.engine import _condition
 from dartboard.inspection.lengths import LENGTHS
 from dartboard.inspection.remembering import Remembering
-from dartboard.retrievers.base import Candidates
-from dartboard.retrievers.passages import Passages
-from dartboard.selection import Limits, Pool, in_order_of
+from dartboard.retrievers.asking import Question
+from dartboard.retrievers.ranking import Found
+from dartboard.selection import Dartboard, Limits, Method, Pool
 from dartboard.selection.building import Auto
 from dartboard.selection.kernels import distances, unit_rows, unit_vector
-from dartboard.stores import Filter
+from dartboard.stores import Collection, Filter
+from dartboard.stores.states import on_one_state
 from dartboard.types import Chunk, FloatArray
+
+_DARTBOARD = Dartboard()
 
 
 class Gathered:
-    """The candidates of one query, found once."""
+    """The candidates of one query, found once, in the retriever's order."""
 
     def __init__(
         self,
@@ -39,10 +43,15 @@ class Gathered:
         self.chooser = engine._chooser("auto", triage_k, reranker)
         if self.chooser.cross_encoder is not None:
             self.chooser.cross_encoder = Remembering(self.chooser.cross_encoder)
-        self.found: Candidates = engine.candidates(query, triage_k, where=where)
-        self.chunks: list[Chunk] = [candidate.chunk for candidate in self.found.found]
+        question, condition = Question(query), _condition(where)
+
+        def read(collection: Collection) -> tuple[Found, list[Chunk]]:
+            found = engine._found(collection, question, triage_k, condition, (), set())
+            return found, found.passages.chunks()
+
+        self.found, self.chunks = on_one_state(engine.collection, read)
         vector = self.found.query_vector
-        self.query_vector: FloatArray = engine.model.encode_query(query) if vector is None else vector
+        self.query_vector: FloatArray = question.vector(engine.model) if vector is None else vector
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -55,12 +64,15 @@ class Gathered:
         chooser.cross_encoder = self.chooser.cross_encoder
         return chooser
 
-    def pool_at(self, sigma: float | Auto) -> Pool:
-        """The pool that a search with this σ selects from."""
-        pool = self.choosing_at(sigma)._pool(self.query, self.query_vector, Passages.of(self.chunks))
-        if self.engine.retriever.name == "dense":
-            return pool
-        return pool.reweighted(in_order_of([each.score for each in self.found.found], pool.relevance))
+    def pool_at(self, sigma: float | Auto, method: Method = _DARTBOARD) -> Pool:
+        """The pool that a search with this σ and method selects from."""
+        return self.choosing_at(sigma).pool(
+            self.query,
+            self.query_vector,
+            self.found.passages,
+            scores=self.engine._scores(self.found, method),
+            method=method,
+        )
 
     def limits(self, k: int | None, token_budget: int | None) -> Limits:
         """So many, or so long."""

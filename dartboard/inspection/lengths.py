@@ -1,4 +1,4 @@
-"""Token counts that were worked out before: a tokenizer takes longer over a hundred passages than all the rest.
+"""Token counts that were worked out before: a tokenizer takes longer over the passages than all the rest.
 
 A count depends on the model and the text alone, so it is kept by the hash of both, whatever collection or
 question it came from.
