@@ -1,5 +1,6 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test
+# make test-deep  ask every operation of the service a thousand odd questions (some 20 minutes)
 # make bench  time selection beside its rivals
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
 # make bench-decisions  measure what docs/decisions.md decides
@@ -9,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint bench bench-quality bench-decisions bench-retrieval clean help
+.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +21,9 @@ demo: $(VENV)/.installed
 
 test: lint
 	$(BIN)/pytest --cov --cov-report=term
+
+test-deep: $(VENV)/.installed-dev
+	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -20,6 +20,7 @@ from dartboard.cli.index import index
 from dartboard.cli.keys import keys
 from dartboard.cli.manage import config, delete, restore, snapshot, stats
 from dartboard.cli.search import search
+from dartboard.cli.serve import serve
 from dartboard.cli.terminal import forward_warnings
 from dartboard.errors import DartboardError
 from dartboard.version import __version__
@@ -44,6 +45,7 @@ app.command(short_help="Show every setting and where it comes from.")(config)
 app.command(short_help="Estimate sigma from queries whose passages are known.")(calibrate)
 app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
 app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)
+app.command(short_help="Serve an index over HTTP, with a playground.")(serve)
 app.add_typer(keys, short_help="Make, list and revoke the keys of the service.")
 
 
@@ -72,6 +74,7 @@ def dartboard(
       dartboard demo              see the difference on a small corpus (no set-up)
       dartboard index docs/       index your own documents …
       dartboard search "…"        … and ask them
+      dartboard serve             the same over HTTP, with a page that shows why
       dartboard doctor            check that everything works
 
     \b

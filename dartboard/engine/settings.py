@@ -16,6 +16,8 @@ from dartboard.selection.building import Auto
 
 PREFIX = "DARTBOARD_"
 FILE = "dartboard.toml"
+SERVICE_TABLE = "serve"
+"""The table of the file that belongs to ``dartboard serve``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ def _from_file(file: Path) -> dict[str, Any]:
         stored = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
+    stored.pop(SERVICE_TABLE, None)
     if unknown := sorted(set(stored) - set(_types())):
         raise ConfigError(f"{file}: unknown setting {unknown[0]!r}: there are {', '.join(_types())}")
     return stored

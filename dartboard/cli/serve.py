@@ -1,0 +1,248 @@
+"""``dartboard serve``: the service and the playground, until it is told to stop."""
+
+import socket
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dartboard.cli.opening import CollectionOption, ModelOption, RetrieverOption, StoreOption
+from dartboard.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from dartboard.api.settings import ServiceSettings
+
+
+def serve(
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="The address to listen on; by default 127.0.0.1, this machine only."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", "-p", metavar="N", help="The port; by default 8000, 0 takes a free one."),
+    ] = None,
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+    model: ModelOption = None,
+    retriever: RetrieverOption = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file of dartboard keys; without one, no key is asked for."),
+    ] = None,
+    home: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where uploads, reports and cases live; by default dartboard-data."),
+    ] = None,
+    demo: Annotated[
+        bool | None, typer.Option("--demo/--no-demo", help="Whether the small demo corpus is there to ask.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A site whose pages may call the service (CORS); may be repeated."),
+    ] = None,
+    public_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST", help="A host name that leads here, beside the address; may be repeated."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Requests that are worked on at a time.")
+    ] = None,
+    queue: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Requests that may wait; those beyond get 429. By default 16."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest time for a request; by default 30.")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Requests a second for each key or address; by default no limit."),
+    ] = None,
+    max_k: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Most passages that a request may ask for; by default 100."),
+    ] = None,
+    max_triage: Annotated[
+        int | None, typer.Option(metavar="N", help="Most candidates to pick from; by default 1000.")
+    ] = None,
+    max_query_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Longest question, in tokens; by default 512.")
+    ] = None,
+    log_queries: Annotated[
+        bool | None,
+        typer.Option("--log-queries/--no-log-queries", help="Whether logs may hold what is asked."),
+    ] = None,
+) -> None:
+    """Serve an index over HTTP, with a playground to look at it.
+
+    The page is at /, the API at /api/dartboard, its description at /openapi.json. Until the collection
+    exists, a small demo corpus answers. Ctrl-C or SIGTERM lets what is running finish.
+
+    \b
+    Examples:
+      dartboard serve                                  then open http://127.0.0.1:8000
+      dartboard serve --store docs.dartboard --port 9000
+      dartboard serve --store postgresql://localhost/team
+      curl -s localhost:8000/api/dartboard/retrieve -H 'Content-Type: application/json' -d '{"query": "why?"}'
+
+    \b
+    For others than this machine, keys are needed:
+      dartboard keys create team --keys keys.json
+      dartboard serve --host 0.0.0.0 --keys keys.json
+
+    \b
+    Every limit can be set as DARTBOARD_SERVE_NAME, or in dartboard.toml:
+      [serve]
+      port = 9000
+      timeout = 10
+      origins = ["https://search.example.org"]
+    """
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise MissingExtraError("fastapi and uvicorn", "serve", "dartboard serve")
+    from dartboard.api.configuring import service_settings
+
+    settings = service_settings(
+        {
+            "host": host,
+            "port": port,
+            "store": store,
+            "collection": collection,
+            "model": model,
+            "retriever": retriever,
+            "keys": keys,
+            "home": home,
+            "demo": demo,
+            "origins": tuple(origin) if origin else None,
+            "hosts": tuple(public_name) if public_name else None,
+            "workers": workers,
+            "queue": queue,
+            "timeout": timeout,
+            "rate": rate,
+            "k": max_k,
+            "triage_k": max_triage,
+            "query_tokens": max_query_tokens,
+            "log_queries": log_queries,
+        }
+    )
+    settings.check_exposure()
+    _run(settings)
+
+
+def _run(settings: "ServiceSettings") -> None:
+    from dartboard.api.app import create_app
+    from dartboard.cli.terminal import messages
+    from dartboard.evaluation.runner import one_blas_thread
+
+    with listening(settings.host, settings.port) as bound, one_blas_thread():
+        app = create_app(settings)
+        with messages().status("Loading the model and opening the store"):
+            app.state.service.engines.start()
+        for line in greeting(app, settings, bound.getsockname()[1]):
+            print(line, flush=True)
+        _serve(app, settings, bound)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound, or one clear line that says why not."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ConfigError(f"{host} is no address of this machine: {error.strerror or error}") from error
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(128)
+    except OSError as error:
+        bound.close()
+        raise ConfigError(
+            f"port {port} of {host} cannot be had ({error.strerror or error}): "
+            "stop what uses it, choose another with --port, or --port 0 for a free one"
+        ) from error
+    return bound
+
+
+def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str]:
+    """Where to look, and what is there."""
+    engines = app.state.service.engines
+    shown = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
+    address = f"http://{shown}:{port}"
+    name = engines.default
+    lines = [
+        f"dartboard serves collection {name!r} at {address}",
+        f"  playground  {address}/",
+        f"  API         {address}/api/dartboard  (described by {address}/openapi.json)",
+    ]
+    if name != settings.collection:
+        lines.append(
+            f"  There is no collection {settings.collection!r} in {_without_password(settings.store)} yet: "
+            "the demo corpus answers. Index something with dartboard index PATH, or upload it on the page."
+        )
+    if settings.keys is None:
+        lines.append("  No key is asked for: only this machine can reach it.")
+    return lines
+
+
+def _without_password(url: str) -> str:
+    from dartboard.stores.opening import without_password
+
+    return without_password(url)
+
+
+def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
+    import logging
+
+    import uvicorn
+
+    from dartboard.api.logs import configure
+
+    configure()
+    for handler in list(logging.getLogger("dartboard").handlers):
+        logging.getLogger("dartboard").removeHandler(handler)  # the log of the service has its own lines
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=max(1, round(settings.grace)),
+    )
+    _server(config).run(sockets=[bound])
+
+
+def _server(config: Any) -> Any:
+    """A server that ends quietly after a signal: nothing failed."""
+    import signal
+    import threading
+    from collections.abc import Iterator
+    from contextlib import contextmanager
+
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            if threading.current_thread() is not threading.main_thread():
+                yield
+                return
+            before = {
+                number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
+            }
+            try:
+                yield
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+    return Server(config)
