@@ -66,7 +66,11 @@ export function badge(order) {
 function passage(text) {
   const body = h("p", { class: "card-text" }, quoted(text, SHORT));
   if (text.length <= SHORT) return body;
-  const more = h("button", { type: "button", class: "link more-text", "aria-expanded": "false" }, "all of it");
+  const more = h(
+    "button",
+    { type: "button", class: "link more-text", "aria-expanded": "false" },
+    "all of it",
+  );
   more.addEventListener("click", () => {
     const open = more.getAttribute("aria-expanded") === "true";
     body.replaceChildren(quoted(text, open ? SHORT : 20000));
@@ -83,21 +87,31 @@ function movement(reading, method, index) {
   if (method === "dartboard") {
     const nearest = reading.data.methods.top_k.picks.indexOf(index);
     if (nearest < 0) {
-      return [h("b", { class: "moved new" }, "New"), ` rank ${reading.candidates[index].retriever_rank} in KNN`];
+      return [
+        h("b", { class: "moved new" }, "New"),
+        ` rank ${reading.candidates[index].retriever_rank} in KNN`,
+      ];
     }
     const way = nearest === place ? "=" : nearest > place ? "▲" : "▼";
     return [h("b", { class: "moved" }, way), ` KNN has it at ${nearest + 1}`];
   }
   if (place !== undefined) return [h("b", { class: "moved" }, "→"), ` Dartboard’s pick ${place + 1}`];
   if (owner !== null) {
-    return [h("b", { class: "moved out" }, "✕"), ` left out: pick ${owner + 1} says it (${percent(reading.data.cover[index])})`];
+    return [
+      h("b", { class: "moved out" }, "✕"),
+      ` left out: pick ${owner + 1} says it (${percent(reading.data.cover[index])})`,
+    ];
   }
   return [h("b", { class: "moved out" }, "✕"), " left out: it would have added less"];
 }
 
 function facts(reading, method, index) {
   const one = reading.candidates[index];
-  const list = [["cosine", fixed(one.similarity)], ["P(t|q)", percent(one.probability)], ["tokens", String(one.tokens)]];
+  const list = [
+    ["cosine", fixed(one.similarity)],
+    ["P(t|q)", percent(one.probability)],
+    ["tokens", String(one.tokens)],
+  ];
   if (method === "dartboard") {
     const step = reading.data.steps[reading.place.get(index)];
     if (step) {
@@ -105,7 +119,11 @@ function facts(reading, method, index) {
       list.unshift(["gain", percent(step.gain)], ["stands for", others ? `${others} more` : "itself"]);
     }
   }
-  return h("dl", { class: "facts num" }, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    { class: "facts num" },
+    ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 /** What each member of a hybrid said: its rank and its own score. */
@@ -118,7 +136,11 @@ function members(reading, one) {
     ...shares.map(([name, said]) =>
       h(
         "li",
-        { title: said ? `${name}: rank ${said.rank}, score ${fixed(said.score, 3)}` : `${name} did not find it` },
+        {
+          title: said
+            ? `${name}: rank ${said.rank}, score ${fixed(said.score, 3)}`
+            : `${name} did not find it`,
+        },
         h("span", {}, name),
         said && said.rank !== null ? ` #${said.rank} · ${fixed(said.score)}` : " not found",
       ),

@@ -9,7 +9,15 @@ import { count } from "./numbers.js";
 
 /** @param {HTMLElement} root @param {any} store */
 export function mountCases(root, store) {
-  const name = h("input", { type: "text", id: "case-name", required: true, maxlength: "64", pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*", title: "Letters, digits, dot, dash and underscore", value: "playground" });
+  const name = h("input", {
+    type: "text",
+    id: "case-name",
+    required: true,
+    maxlength: "64",
+    pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*",
+    title: "Letters, digits, dot, dash and underscore",
+    value: "playground",
+  });
   const marked = h("strong", { id: "case-count" });
   const said = h("p", { class: "hint case-said", role: "status" });
   const form = h(
@@ -19,8 +27,20 @@ export function mountCases(root, store) {
     h("label", { for: "case-name" }, "Save in"),
     name,
     h("button", { type: "submit", class: "primary" }, "Save as evaluation case"),
-    h("button", { type: "button", id: "case-download", onclick: () => keep(`${name.value || "case"}.json`, asFile(bodyOf(store.get(), name.value))) }, "Download"),
-    h("button", { type: "button", class: "quiet", onclick: () => store.update({ marks: new Set() }) }, "Clear"),
+    h(
+      "button",
+      {
+        type: "button",
+        id: "case-download",
+        onclick: () => keep(`${name.value || "case"}.json`, asFile(bodyOf(store.get(), name.value))),
+      },
+      "Download",
+    ),
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: () => store.update({ marks: new Set() }) },
+      "Clear",
+    ),
   );
   set(root, form, said);
 
@@ -30,13 +50,22 @@ export function mountCases(root, store) {
       const body = bodyOf(store.get(), name.value);
       const answer = await call("cases", { json: body });
       const zip = `cases/${encodeURIComponent(answer?.name ?? body.name)}.zip`;
-      const link = h("button", { type: "button", class: "link", id: "case-zip", onclick: async () => {
-        try {
-          keep(`${body.name}.zip`, await download(zip));
-        } catch (error) {
-          said.textContent = error.message;
-        }
-      } }, "Download all cases of this name");
+      const link = h(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          id: "case-zip",
+          onclick: async () => {
+            try {
+              keep(`${body.name}.zip`, await download(zip));
+            } catch (error) {
+              said.textContent = error.message;
+            }
+          },
+        },
+        "Download all cases of this name",
+      );
       set(said, `Saved. ‘dartboard eval’ reads it. `, link);
       announce("Case saved");
     } catch (error) {

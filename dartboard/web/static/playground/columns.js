@@ -55,14 +55,24 @@ function head(state, method, name) {
   return h(
     "header",
     { class: "column-head" },
-    h("h2", { id: `head-${method}` }, name, weight === undefined ? null : h("span", { class: "hint" }, ` relevance ${weight}`)),
+    h(
+      "h2",
+      { id: `head-${method}` },
+      name,
+      weight === undefined ? null : h("span", { class: "hint" }, ` relevance ${weight}`),
+    ),
     h(
       "p",
       { class: "says" },
       h("strong", {}, `${different(state.reading, method)} different`),
       ` of ${count(set_.picks.length, "passage")}`,
     ),
-    meter("Redundancy", set_.redundancy, fixed(set_.redundancy), "Mean over the picks of the highest cosine to another pick"),
+    meter(
+      "Redundancy",
+      set_.redundancy,
+      fixed(set_.redundancy),
+      "Mean over the picks of the highest cosine to another pick",
+    ),
     meter("Coverage", set_.coverage, percent(set_.coverage), "Share of the probability that the picks cover"),
     h("p", { class: "hint num" }, overlapText(data, method), h("span", {}, count(set_.tokens, "token"))),
   );
@@ -74,7 +84,12 @@ function meter(name, value, text, title) {
     "div",
     { class: `meter ${name.toLowerCase()}`, title },
     h("span", {}, name),
-    s("svg", { "aria-hidden": "true" }, s("rect", { class: "meter-rest", width: "100%", height: "100%" }), s("rect", { class: "meter-part", width: wide, height: "100%" })),
+    s(
+      "svg",
+      { "aria-hidden": "true" },
+      s("rect", { class: "meter-rest", width: "100%", height: "100%" }),
+      s("rect", { class: "meter-part", width: wide, height: "100%" }),
+    ),
     h("strong", { class: "num" }, text),
   );
 }
@@ -90,7 +105,9 @@ function overlapText(data, method) {
 /** Picks that the scrubber has not reached yet stand back. */
 function later(root, state) {
   const step = stepOf(state);
-  root.querySelectorAll(".column.dartboard .card").forEach((one, rank) => one.classList.toggle("later", rank >= step));
+  root
+    .querySelectorAll(".column.dartboard .card")
+    .forEach((one, rank) => one.classList.toggle("later", rank >= step));
 }
 
 /** Light the passage under the pointer in every column, and the pick that stands for it. */

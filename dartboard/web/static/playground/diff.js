@@ -33,7 +33,9 @@ export function diffWords(left, right) {
 /** Splits a text into words, each with what follows it up to the next; joined they give the text again. */
 export function words(text) {
   const found = [];
-  for (const { segment, isWordLike } of new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)) {
+  for (const { segment, isWordLike } of new Intl.Segmenter(undefined, { granularity: "word" }).segment(
+    text,
+  )) {
     if (isWordLike || !found.length) found.push(segment);
     else found[found.length - 1] += segment;
   }
@@ -58,7 +60,7 @@ function common(a, b) {
   }
   const inA = new Uint8Array(a.length);
   const inB = new Uint8Array(b.length);
-  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
     if (a[i] === b[j]) inA[i++] = inB[j++] = 1;
     else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i++;
     else j++;

@@ -50,7 +50,7 @@ function bodyOf(state, { layout, sweep }) {
   const body = {
     query: state.query,
     sigma: state.sigma,
-    triage_k: state.pool,
+    triage_k: state.size === "k" ? Math.max(state.pool, state.k) : state.pool,
     mmr_relevance: state.mmr,
     layout,
     sweep,

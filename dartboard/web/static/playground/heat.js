@@ -32,7 +32,12 @@ function heatMap(state, method, name) {
   const matrix = matrixOf(state, method);
   const side = EDGE + CELL * matrix.length;
   const label = `${name}: redundancy ${fixed(state.reading.data.methods[method].redundancy)}`;
-  const svg = s("svg", { viewBox: `0 0 ${Math.max(side, 1)} ${Math.max(side, 1)}`, class: "heat", role: "img", "aria-label": label });
+  const svg = s("svg", {
+    viewBox: `0 0 ${Math.max(side, 1)} ${Math.max(side, 1)}`,
+    class: "heat",
+    role: "img",
+    "aria-label": label,
+  });
   matrix.forEach((row, i) => {
     const middle = EDGE + CELL * (i + 0.5);
     svg.append(
@@ -41,7 +46,17 @@ function heatMap(state, method, name) {
     );
     row.forEach((value, j) => svg.append(...cell(value, i, j, matrix.length)));
   });
-  return h("figure", {}, h("figcaption", {}, h("h3", {}, name), h("span", { class: "hint num" }, fixed(state.reading.data.methods[method].redundancy))), svg);
+  return h(
+    "figure",
+    {},
+    h(
+      "figcaption",
+      {},
+      h("h3", {}, name),
+      h("span", { class: "hint num" }, fixed(state.reading.data.methods[method].redundancy)),
+    ),
+    svg,
+  );
 }
 
 function cell(value, i, j, size) {
@@ -50,12 +65,26 @@ function cell(value, i, j, size) {
   const shade = Math.max(0, Math.min(9, Math.floor(value * 10)));
   const rect = s(
     "rect",
-    { x: at.x + 1, y: at.y + 1, width: CELL - 2, height: CELL - 2, rx: 3, class: own ? "heat-own" : `heat-cell h${shade}` },
+    {
+      x: at.x + 1,
+      y: at.y + 1,
+      width: CELL - 2,
+      height: CELL - 2,
+      rx: 3,
+      class: own ? "heat-own" : `heat-cell h${shade}`,
+    },
     s("title", {}, `${i + 1} and ${j + 1}: cosine ${fixed(value, 3)}`),
   );
   if (own || size > READABLE) return [rect];
   const text = fixed(value).replace(/^0/, "");
-  return [rect, s("text", { x: at.x + CELL / 2, y: at.y + CELL / 2 + 4, class: `heat-text h${shade}`, "text-anchor": "middle" }, text)];
+  return [
+    rect,
+    s(
+      "text",
+      { x: at.x + CELL / 2, y: at.y + CELL / 2 + 4, class: `heat-text h${shade}`, "text-anchor": "middle" },
+      text,
+    ),
+  ];
 }
 
 function heatTables(state) {

@@ -25,6 +25,7 @@ const store = createStore(initialState());
 const explorer = createExplorer(store);
 mountChrome("playground");
 const form = mountQuery(store, explorer);
+store.on(["reading"], ({ reading }) => (byId("shown").hidden = !reading || !reading.candidates.length));
 mountMap(byId("map"), byId("map-tools"), store);
 mountSteps(byId("steps"), byId("steps-tools"), store);
 mountColumns(byId("columns"), store);
@@ -37,7 +38,10 @@ mountCases(byId("case"), store);
 store.on(["busy"], (state) => byId("results").setAttribute("aria-busy", String(state.busy)));
 store.on(["reading"], showVerdict);
 store.on(["problem"], showProblem);
-store.on(["query", "collection", "size", "k", "tokens", "sigma", "pool", "mmr", "filter", "step", "why", "marks"], keepAddress);
+store.on(
+  ["query", "collection", "size", "k", "tokens", "sigma", "pool", "mmr", "filter", "step", "why", "marks"],
+  keepAddress,
+);
 addEventListener("hashchange", restore);
 document.addEventListener("key-given", start);
 copies("copy-link", () => location.href);
@@ -49,18 +53,27 @@ start();
 async function start() {
   store.update(fromHash(location.hash));
   try {
-    const [, questions] = await Promise.all([form.collections(), form.questions()]);
-    if (!store.get().query && questions.length) store.update({ query: questions[0] });
-    explorer.everything();
+    const [demo, questions] = await Promise.all([form.collections(), form.questions()]);
+    if (!store.get().query && demo && questions.length) store.update({ query: questions[0] });
+    if (store.get().query) explorer.everything();
+    else invite();
   } catch (problem) {
     store.update({ problem, busy: false });
   }
 }
 
+/** Nothing was asked yet. */
+function invite() {
+  byId("loading").hidden = true;
+  byId("empty").hidden = false;
+  byId("empty").textContent = "Ask the collection something, or try a ready question on the demo corpus.";
+  byId("query").focus();
+}
+
 function showVerdict({ reading }) {
   if (!reading) return;
   const nothing = reading.candidates.length === 0;
-  byId("shown").hidden = nothing;
+  byId("loading").hidden = true;
   byId("empty").hidden = !nothing;
   byId("empty").textContent = "Nothing found. The collection is empty, or the filter leaves nothing over.";
   const verdict = nothing ? [] : verdictParts(reading);
@@ -78,7 +91,10 @@ function verdictParts(reading) {
     const size = count(reading.data.methods[method].picks.length, "passage");
     return h("strong", {}, `${size}, ${different(reading, method)} different`);
   };
-  if (nearest.picks.every((index) => reading.place.has(index)) && nearest.picks.length === dartboard.picks.length) {
+  if (
+    nearest.picks.every((index) => reading.place.has(index)) &&
+    nearest.picks.length === dartboard.picks.length
+  ) {
     return ["Nearest neighbours and Dartboard choose the ", h("strong", {}, "same passages"), " at this σ."];
   }
   const covered = percent(dartboard.coverage);
@@ -89,13 +105,23 @@ function verdictParts(reading) {
   return ["Nearest neighbours: ", strong("top_k"), ". Dartboard: ", strong("dartboard"), end];
 }
 
-function showProblem({ problem, reading }) {
+function showProblem({ problem }) {
   const box = byId("problem");
   box.hidden = !problem || problem.status === 401;
   if (!problem) return;
-  if (!reading) byId("shown").classList.add("waiting");
+  byId("loading").hidden = true;
   const again = h("button", { type: "button", class: "small", onclick: start }, "Try again");
-  set(box, h("p", { class: "problem" }, h("strong", {}, "That did not work. "), quoted(problem.message, 600), " ", again));
+  set(
+    box,
+    h(
+      "p",
+      { class: "problem" },
+      h("strong", {}, "That did not work. "),
+      quoted(problem.message, 600),
+      " ",
+      again,
+    ),
+  );
 }
 
 function keepAddress(state) {

@@ -126,7 +126,9 @@ export function mountMap(root, tools, store) {
     const inside = radius >= 10;
     const way = Math.hypot(one.x - middle, one.y - middle) || 1;
     const out = inside ? 0 : radius + 10;
-    const at = [((one.x - middle) / way) * out, ((one.y - middle) / way) * out].map((each) => each.toFixed(1));
+    const at = [((one.x - middle) / way) * out, ((one.y - middle) / way) * out].map((each) =>
+      each.toFixed(1),
+    );
     one.badge.setAttribute("r", value === null || inside ? "0" : "9.5");
     one.badge.setAttribute("cx", at[0]);
     one.badge.setAttribute("cy", at[1]);
@@ -250,9 +252,11 @@ function freeWay(radii, dots, middle) {
 
 function niceGap(about) {
   const power = 10 ** Math.floor(Math.log10(about));
-  return [1, 2, 5, 10].map((step) => step * power).reduce((best, step) =>
-    Math.abs(Math.log(step / about)) < Math.abs(Math.log(best / about)) ? step : best,
-  );
+  return [1, 2, 5, 10]
+    .map((step) => step * power)
+    .reduce((best, step) =>
+      Math.abs(Math.log(step / about)) < Math.abs(Math.log(best / about)) ? step : best,
+    );
 }
 
 /** What a candidate is once `step` picks are made. */

@@ -10,7 +10,9 @@ export function percent(share) {
 
 /** @param {number} value */
 export function fixed(value, digits = 2) {
-  return Number(value).toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
+  return Number(value)
+    .toFixed(digits)
+    .replace(/^-(0\.?0*)$/, "$1");
 }
 
 /** σ with three figures. @param {number} value */

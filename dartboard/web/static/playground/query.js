@@ -5,9 +5,14 @@
 import { call } from "../api.js";
 import { byId, h, quoted, set } from "../dom.js";
 
+/** The collection that the ready questions are about. */
+const DEMO = "demo";
+
 /** @param {any} store @param {ReturnType<import("./explore.js").createExplorer>} explorer */
 export function mountQuery(store, explorer) {
-  const field = Object.fromEntries(["query", "collection", "k", "tokens", "pool", "mmr", "filter"].map((id) => [id, byId(id)]));
+  const field = Object.fromEntries(
+    ["query", "collection", "k", "tokens", "pool", "mmr", "filter"].map((id) => [id, byId(id)]),
+  );
   const byK = byId("by-k");
   const byTokens = byId("by-tokens");
 
@@ -41,7 +46,11 @@ export function mountQuery(store, explorer) {
   }
 
   function take() {
-    store.update({ pool: Math.round(number("pool", 2, 300)), mmr: number("mmr", 0, 1), filter: field.filter.value.trim() });
+    store.update({
+      pool: Math.round(number("pool", 2, 300)),
+      mmr: number("mmr", 0, 1),
+      filter: field.filter.value.trim(),
+    });
   }
   function resize() {
     store.update({
@@ -55,44 +64,50 @@ export function mountQuery(store, explorer) {
 
   store.on(["query", "collection", "size", "k", "tokens", "pool", "mmr", "filter"], (state) => {
     for (const id of Object.keys(field)) {
-      if (document.activeElement !== field[id] || field[id].type === "number") field[id].value = String(state[id]);
+      if (document.activeElement !== field[id] || field[id].type === "number")
+        field[id].value = String(state[id]);
     }
     byK.checked = state.size === "k";
     byTokens.checked = state.size === "tokens";
     field.k.disabled = state.size !== "k";
     field.tokens.disabled = state.size !== "tokens";
-    if (state.filter || state.pool !== 60) byId("more").open = true;
+    if (state.filter) byId("more").open = true;
   });
 
   return {
-    /** Fill the list of collections; the address may name one that is not there. */
+    /** Fill the list of collections; the address may name one that is not there. @returns {Promise<boolean>} whether the demo is asked */
     async collections() {
-      const answer = await call("collections");
-      const names = (answer.collections ?? []).map((one) => (typeof one === "string" ? one : one.name));
-      const chosen = store.get().collection || answer.default || (names.includes("demo") ? "demo" : names[0]) || "";
-      if (chosen && !names.includes(chosen)) names.push(chosen);
-      set(field.collection, ...names.map((name) => h("option", { value: name }, name)));
+      const { collections } = await call("collections");
+      const standard = collections.find((one) => one.default) ?? collections[0];
+      const chosen = store.get().collection || standard?.name || "";
+      const options = collections.map((one) =>
+        h("option", { value: one.name }, `${one.name} (${one.passages})`),
+      );
+      if (!collections.some((one) => one.name === chosen))
+        options.push(h("option", { value: chosen }, chosen));
+      set(field.collection, ...options);
       field.collection.value = chosen;
       store.update({ collection: chosen });
+      return chosen === DEMO;
     },
     /** Ready questions as buttons. @returns {Promise<string[]>} */
     async questions() {
-      const answer = await call("questions");
-      const list = (answer.questions ?? answer ?? []).map((one) => (typeof one === "string" ? { question: one } : one));
-      set(byId("questions"), ...list.map((one) => chip(one)));
-      return list.map((one) => one.question ?? one.text);
+      const { questions } = await call("questions");
+      set(byId("questions"), ...questions.map(chip));
+      return questions.map((one) => one.text);
     },
   };
 
   function chip(one) {
-    const text = one.question ?? one.text;
-    const button = h("button", { type: "button", class: "chip", title: one.why ?? one.wants ?? "" }, quoted(text, 140));
+    const button = h("button", { type: "button", class: "chip", title: one.wants }, quoted(one.text, 140));
     button.addEventListener("click", () => {
-      field.query.value = text;
-      if (store.get().collection !== "demo" && [...field.collection.options].some((each) => each.value === "demo")) {
-        store.update({ collection: "demo" });
-      }
-      store.update({ query: text, marks: new Set() });
+      const there = [...field.collection.options].some((each) => each.value === DEMO);
+      store.update({
+        query: one.text,
+        collection: there ? DEMO : store.get().collection,
+        marks: new Set(),
+        filter: "",
+      });
       fresh();
     });
     return h("li", {}, button);

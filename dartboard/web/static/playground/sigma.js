@@ -57,7 +57,10 @@ export function mountSigma(root, store, again) {
     const shown = state.sigma === "auto" ? sigma.auto : state.sigma;
     const place = Math.round(FINE * places.of(shown));
     if (Math.abs(Number(range.value) - place) > 1) range.value = String(place);
-    range.setAttribute("aria-valuetext", `sigma ${sigmaText(shown)}${state.sigma === "auto" ? ", automatic" : ""}`);
+    range.setAttribute(
+      "aria-valuetext",
+      `sigma ${sigmaText(shown)}${state.sigma === "auto" ? ", automatic" : ""}`,
+    );
     value.textContent = `σ ${sigmaText(shown)}`;
     source.textContent = state.sigma === "auto" ? (SOURCES[sigma.source] ?? sigma.source) : SOURCES.given;
     auto.disabled = state.sigma === "auto";

@@ -9,7 +9,7 @@ export function retrieveBody(state) {
   if (state.size === "tokens") body.token_budget = state.tokens;
   else body.top_k = state.k;
   body.sigma = state.sigma;
-  body.triage_k = state.pool;
+  body.triage_k = state.size === "k" ? Math.max(state.pool, state.k) : state.pool;
   if (state.filter) body.filter = state.filter;
   body.explain = true;
   return body;
@@ -40,7 +40,7 @@ export function asPython(body, url, keyed) {
     ")",
     "answer.raise_for_status()",
     'for hit in answer.json()["results"]:',
-    '    print(f"{hit[\'score\']:.3f}  {hit[\'chunk_id\']}  {hit[\'text\'][:80]}")',
+    "    print(f\"{hit['score']:.3f}  {hit['chunk_id']}  {hit['text'][:80]}\")",
     "",
   ].join("\n");
 }

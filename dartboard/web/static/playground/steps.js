@@ -55,7 +55,8 @@ export function mountSteps(root, tools, store) {
 
   store.on(["reading", "step"], (state, before) => {
     if (!state.reading || !state.reading.data.steps.length) return;
-    if (state.reading !== before.reading && state.reading?.picks.length !== before.reading?.picks.length) stop();
+    if (state.reading !== before.reading && state.reading?.picks.length !== before.reading?.picks.length)
+      stop();
     const step = stepOf(state);
     const { steps } = state.reading.data;
     range.max = String(steps.length);
@@ -79,7 +80,11 @@ function massBar(steps, step) {
     if (wide > 5 && order < step) {
       const x = `${from + wide / 2}%`;
       bar.append(
-        s("text", { class: `mass-label ${state}`, x, y: "50%", dy: "0.36em", "text-anchor": "middle" }, order + 1),
+        s(
+          "text",
+          { class: `mass-label ${state}`, x, y: "50%", dy: "0.36em", "text-anchor": "middle" },
+          order + 1,
+        ),
       );
     }
     from += wide;
@@ -102,7 +107,9 @@ function gainRow(state, one, order, step, go) {
   const { candidates, data } = state.reading;
   const most = Math.max(...data.steps.map((each) => Math.max(each.gain, each.runner_up?.gain ?? 0)), 1e-300);
   const bar = s("svg", { class: "gain-bar", "aria-hidden": "true" });
-  bar.append(s("rect", { class: `mass-part ${tint(order)}`, width: `${(100 * one.gain) / most}%`, height: "100%" }));
+  bar.append(
+    s("rect", { class: `mass-part ${tint(order)}`, width: `${(100 * one.gain) / most}%`, height: "100%" }),
+  );
   if (one.runner_up) {
     const x = `${(100 * one.runner_up.gain) / most}%`;
     bar.append(s("line", { class: "gain-rival", x1: x, x2: x, y1: 0, y2: "100%" }));
@@ -113,7 +120,12 @@ function gainRow(state, one, order, step, go) {
     h("span", { class: `badge ${tint(order)}` }, order + 1),
     h(
       "button",
-      { type: "button", class: "gain-name", onclick: () => go(order + 1), "aria-label": `Go to step ${order + 1}` },
+      {
+        type: "button",
+        class: "gain-name",
+        onclick: () => go(order + 1),
+        "aria-label": `Go to step ${order + 1}`,
+      },
       quoted(nameOf(candidates[one.pick]), 80),
     ),
     h("span", { class: "gain-value num" }, percent(one.gain)),

@@ -43,7 +43,11 @@ function content(state, index, store, close) {
     h(
       "header",
       { class: "why-head" },
-      h("h2", { id: "why-title" }, place === undefined ? "Why not this one?" : `Why is this pick ${place + 1}?`),
+      h(
+        "h2",
+        { id: "why-title" },
+        place === undefined ? "Why not this one?" : `Why is this pick ${place + 1}?`,
+      ),
       h("button", { type: "button", class: "quiet small", "aria-label": "Close", onclick: close }, "✕"),
     ),
     h("p", { class: "why-name" }, badge(reading.owner[index]), h("strong", {}, quoted(nameOf(one), 120))),
@@ -74,7 +78,10 @@ function verdict(reading, index, blame) {
   const best = closest(steps, index);
   if (reading.owner[index] !== null) {
     const after = own[blame + 1];
-    const fall = after === undefined ? "" : ` With it chosen, this one’s gain fell from ${percent(own[blame])} to ${percent(after)}.`;
+    const fall =
+      after === undefined
+        ? ""
+        : ` With it chosen, this one’s gain fell from ${percent(own[blame])} to ${percent(after)}.`;
     return `Pick ${blame + 1} already says it: it covers ${percent(cover[index])} of this passage.${fall}`;
   }
   const near = blame === null ? "" : ` Pick ${blame + 1} comes nearest to it and took most of its gain.`;
@@ -105,16 +112,40 @@ function gains(reading, index) {
   const upTo = reading.place.has(index) ? steps.slice(0, reading.place.get(index) + 1) : steps;
   const most = Math.max(...upTo.flatMap((one) => [one.gain, one.gains[index] ?? 0]), 1e-300);
   const wide = 100 / upTo.length;
-  const svg = s("svg", { class: "why-chart", role: "img", "aria-label": "Gain of this passage at each step beside the pick’s" });
+  const svg = s("svg", {
+    class: "why-chart",
+    role: "img",
+    "aria-label": "Gain of this passage at each step beside the pick’s",
+  });
   upTo.forEach((one, at) => {
     const bar = (value, kind, from) => {
       const tall = 96 * Math.sqrt(value / most);
-      return s("rect", { class: kind, x: `${at * wide + from * wide}%`, width: `${0.34 * wide}%`, y: `${100 - tall}%`, height: `${tall}%` });
+      return s("rect", {
+        class: kind,
+        x: `${at * wide + from * wide}%`,
+        width: `${0.34 * wide}%`,
+        y: `${100 - tall}%`,
+        height: `${tall}%`,
+      });
     };
     svg.append(bar(one.gain, `why-pick ${tint(at)}`, 0.14), bar(one.gains[index] ?? 0, "why-own", 0.52));
   });
-  const axis = h("ol", { class: "why-axis", "aria-hidden": "true" }, ...upTo.map((_, at) => h("li", { class: `badge ${tint(at)}` }, at + 1)));
-  const chart = h("div", {}, svg, axis, h("p", { class: "hint" }, "Coloured: gain of the pick. Dashed: of this passage. Heights are square roots."));
+  const axis = h(
+    "ol",
+    { class: "why-axis", "aria-hidden": "true" },
+    ...upTo.map((_, at) => h("li", { class: `badge ${tint(at)}` }, at + 1)),
+  );
+  const chart = h(
+    "div",
+    {},
+    svg,
+    axis,
+    h(
+      "p",
+      { class: "hint" },
+      "Coloured: gain of the pick. Dashed: of this passage. Heights are square roots.",
+    ),
+  );
   const asTable = twin(
     chart,
     () =>
@@ -125,17 +156,31 @@ function gains(reading, index) {
       ),
     "Gain at each step",
   );
-  return h("section", { class: "why-part" }, h("div", { class: "panel-head" }, h("h3", {}, "Gain at each step"), asTable.button), chart, asTable.holder);
+  return h(
+    "section",
+    { class: "why-part" },
+    h("div", { class: "panel-head" }, h("h3", {}, "Gain at each step"), asTable.button),
+    chart,
+    asTable.holder,
+  );
 }
 
 function comparison(reading, index, with_) {
   const part = h("section", { class: "why-part" });
   const others = reading.picks.map((_, order) => order).filter((order) => reading.picks[order] !== index);
   if (with_ === null || !others.length) {
-    set(part, h("h3", {}, "Text"), h("p", { class: "diff-text" }, quoted(reading.candidates[index].text, 6000)));
+    set(
+      part,
+      h("h3", {}, "Text"),
+      h("p", { class: "diff-text" }, quoted(reading.candidates[index].text, 6000)),
+    );
     return part;
   }
-  const choice = h("select", { "aria-label": "Compare with", id: "compare" }, ...others.map((order) => h("option", { value: order, selected: order === with_ }, `pick ${order + 1}`)));
+  const choice = h(
+    "select",
+    { "aria-label": "Compare with", id: "compare" },
+    ...others.map((order) => h("option", { value: order, selected: order === with_ }, `pick ${order + 1}`)),
+  );
   const body = h("div", {});
   const draw = () => set(body, ...diffView(reading, index, Number(choice.value)));
   choice.addEventListener("change", draw);
@@ -148,25 +193,63 @@ function diffView(reading, index, order) {
   const [own, other] = [reading.candidates[index], reading.candidates[reading.picks[order]]];
   const diff = diffWords(own.text, other.text);
   const side = (title, runs) =>
-    h("div", { class: "diff-side" }, h("h4", {}, title), h("p", { class: "diff-text" }, h("bdi", { dir: "auto" }, ...runs.map((run) => (run.same ? quoted(run.text) : h("mark", {}, quoted(run.text)))))));
+    h(
+      "div",
+      { class: "diff-side" },
+      h("h4", {}, title),
+      h(
+        "p",
+        { class: "diff-text" },
+        h(
+          "bdi",
+          { dir: "auto" },
+          ...runs.map((run) => (run.same ? quoted(run.text) : h("mark", {}, quoted(run.text)))),
+        ),
+      ),
+    );
   return [
-    h("p", { class: "hint", id: "diff-share" }, `${percent(diff.share)} of its words stand in pick ${order + 1}, in the same order. Marked: said by one only.${diff.cut ? " Long texts are compared by their beginning." : ""}`),
-    h("div", { class: "diff" }, side("This passage", diff.left), side(h("span", {}, badge(order), " Pick"), diff.right)),
+    h(
+      "p",
+      { class: "hint", id: "diff-share" },
+      `${percent(diff.share)} of its words stand in pick ${order + 1}, in the same order. Marked: said by one only.${diff.cut ? " Long texts are compared by their beginning." : ""}`,
+    ),
+    h(
+      "div",
+      { class: "diff" },
+      side("This passage", diff.left),
+      side(h("span", {}, badge(order), " Pick"), diff.right),
+    ),
   ];
 }
 
 function numbers(reading, index) {
   const one = reading.candidates[index];
-  const sets = METHODS.filter(([method]) => reading.data.methods[method].picks.includes(index)).map(([, , short]) => short);
+  const sets = METHODS.filter(([method]) => reading.data.methods[method].picks.includes(index)).map(
+    ([, , short]) => short,
+  );
   const rows = [
     ["Retriever", `rank ${one.retriever_rank}, score ${fixed(one.retriever_score, 3)}`],
-    ...Object.entries(one.shares ?? {}).filter(([name]) => name !== reading.data.retriever).map(([name, said]) => [name, said && said.rank !== null ? `rank ${said.rank}, score ${fixed(said.score, 3)}` : "did not find it"]),
+    ...Object.entries(one.shares ?? {})
+      .filter(([name]) => name !== reading.data.retriever)
+      .map(([name, said]) => [
+        name,
+        said && said.rank !== null ? `rank ${said.rank}, score ${fixed(said.score, 3)}` : "did not find it",
+      ]),
     ["Cosine to the query", fixed(one.similarity, 3)],
     ["P(t|q)", percent(one.probability)],
     ["Tokens", String(one.tokens)],
     ["Chosen by", sets.join(", ") || "none"],
     ["Id", quoted(one.id, 200)],
-    ...Object.entries(one.metadata ?? {}).slice(0, 12).map(([name, value]) => [quoted(name, 40), quoted(typeof value === "object" ? JSON.stringify(value) : String(value), 200)]),
+    ...Object.entries(one.metadata ?? {})
+      .slice(0, 12)
+      .map(([name, value]) => [
+        quoted(name, 40),
+        quoted(typeof value === "object" ? JSON.stringify(value) : String(value), 200),
+      ]),
   ];
-  return h("dl", { class: "why-numbers num" }, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  return h(
+    "dl",
+    { class: "why-numbers num" },
+    ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+  );
 }
