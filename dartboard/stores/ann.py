@@ -43,12 +43,13 @@ _BLOCK = 8192
 _TRAINING_POINTS_A_GROUP = 40
 _TRAINING_POINTS = 20_000
 _POINTS = 16
-_TRIAL_QUERIES = 64
+_TRIAL_QUERIES = 96
+"""Of each kind: among few, one hard query decides for all, and costs every search."""
 _TRIAL_K = 100
-_SPARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+_LEAST_SPARE, _MOST_SPARE = 2, 32
 """How many times k rows may be scored again."""
 _LEAST_RESCORED = 100
-_UNLIKELY_MAY_LOSE = (8.0, 40.0)
+_UNLIKELY_MAY_LOSE = (2.0, 30.0)
 """How many times more may be lost for queries unlike anything in the collection; in large collections."""
 
 
@@ -130,7 +131,7 @@ class ApproximateIndex:
             index = _trained(rows, large_from, groups_from, chance)
             for block in rows.blocks(_BLOCK):
                 index.add(_padded(block, index.d))
-        return _adjusted(cls(index, int(index.nlist), _SPARES[-1], 0.0), rows, recall, chance)
+        return _adjusted(cls(index, int(index.nlist), _MOST_SPARE, 0.0), rows, recall, chance)
 
     def __len__(self) -> int:
         return int(self.index.ntotal)
@@ -215,40 +216,61 @@ def _adjusted(
     Where there are groups, half of what may be lost goes to the codes, the rest to groups left out.
     """
     k = min(_TRIAL_K, len(index))
-    likely, unlikely = _trial_queries(rows, chance)
-    truth = [_exact(rows, queries, k) for queries in (likely, unlikely)]
+    trials = [(queries, _exact(rows, queries, k)) for queries in _trial_queries(rows, chance)]
+    may_lose = np.array([1, 1, _UNLIKELY_MAY_LOSE[len(index) >= LARGE_FROM]]) * (1 - wanted)
 
-    def tried(index: ApproximateIndex) -> tuple[ApproximateIndex, float]:
-        """The index with its recall, and how much of what may be lost was lost."""
-        reached = [_recall(index, *pair, k) for pair in zip((likely, unlikely), truth, strict=True)]
-        lost = max(1 - reached[0], (1 - reached[1]) / _UNLIKELY_MAY_LOSE[len(index) >= LARGE_FROM])
-        return replace(index, recall=reached[0]), lost / (1 - wanted)
+    def tried(index: ApproximateIndex) -> list[tuple[float, float]]:
+        """For every spare: the recall, and how much of what may be lost is lost."""
+        reached = np.array([_recalls(index, queries, truth, k) for queries, truth in trials])
+        lost = (1 - reached) / may_lose[:, None]
+        return list(zip(reached[:2].min(axis=0).tolist(), lost.max(axis=0).tolist(), strict=True))
 
-    for spare in _SPARES:
-        index, lost = tried(replace(index, spare=spare))
-        if lost <= (1 if index.index.nlist == 1 else 0.5):
-            break
+    def narrowed(index: ApproximateIndex, allowed: float) -> ApproximateIndex | None:
+        """The index with the smallest spare that loses no more than it is allowed."""
+        for spare, (reached, lost) in enumerate(tried(index)[_LEAST_SPARE:], start=_LEAST_SPARE):
+            if lost <= allowed:
+                return replace(index, spare=spare, recall=reached)
+        return None
+
+    if index.index.nlist == 1:
+        return narrowed(index, 1.0) or replace(index, recall=tried(index)[-1][0])
+    index = narrowed(index, 0.5) or replace(index, recall=tried(index)[-1][0])
     probes = 1
     while probes < index.index.nlist:
-        fewer, lost = tried(replace(index, probes=probes))
+        fewer = replace(index, probes=probes)
+        reached, lost = tried(fewer)[index.spare]
         if lost <= 1:
-            return fewer
+            return replace(fewer, recall=reached)
         probes = max(probes + 1, int(probes * 1.5))
     return index
 
 
-def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Floats]:
-    """Queries that lie between two vectors of the collection, as questions do, and some that lie anywhere."""
+def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+    """Queries like the collection's vectors, queries between two of them, and some that lie anywhere.
+
+    Questions are of the first two kinds: as far from their passages as these from each other, and between
+    topics. Which kind loses more depends on the collection.
+    """
     count, _ = rows.shape
     size = min(count, _TRIAL_QUERIES)
-    first, second = chance.choice(count, (2, size))
-    likely = unit_rows(2 * rows.take(first) / 3 + rows.take(second) / 3)
-    return likely, unit_rows(chance.standard_normal((max(1, size // 4), size)) @ likely)
+    first, second, third = chance.choice(count, (3, size))
+    between = unit_rows(2 * rows.take(first) / 3 + rows.take(second) / 3)
+    anywhere = unit_rows(chance.standard_normal((max(1, size // 2), size)) @ between)
+    return unit_rows(rows.take(third)), between, anywhere
 
 
-def _recall(index: ApproximateIndex, queries: Floats, truth: list[IntArray], k: int) -> float:
+def _recalls(index: ApproximateIndex, queries: Floats, truth: list[IntArray], k: int) -> npt.NDArray[Any]:
+    """The recall for every spare up to the index's own, by where the nearest stand among the candidates.
+
+    Candidates come best first, so one search tells what a search for fewer would find.
+    """
     found = index.search_many(queries, k)
-    return float(np.mean([np.isin(right, got).mean() for right, got in zip(truth, found, strict=True)]))
+    within = np.zeros(index.spare + 1)
+    for right, got in zip(truth, found, strict=True):
+        places = np.flatnonzero(np.isin(got, right))
+        within += np.searchsorted(places, np.maximum(np.arange(index.spare + 1) * k, _LEAST_RESCORED))
+    recalls: npt.NDArray[Any] = within / sum(map(len, truth))
+    return recalls
 
 
 def _exact(rows: Rows, queries: Floats, k: int) -> list[IntArray]:
