@@ -7,7 +7,7 @@ from dartboard.api.errors import Invalid
 from dartboard.api.wording import plain
 from dartboard.errors import InvalidInputError
 from dartboard.stores import Filter, filter_from_json, parse_filter
-from dartboard.stores.filters import And, In, Or
+from dartboard.stores.filters import Among, And, In, Or
 
 
 def condition_of(given: str | dict[str, Any] | None, corpus_ids: Sequence[str] | None) -> Filter | None:
@@ -30,4 +30,5 @@ def read_filter(given: str | dict[str, Any]) -> Filter:
 
 def of_corpus(ids: Sequence[str]) -> Filter:
     """Passages with these ids, or of these documents."""
-    return Or((In("source", tuple(ids)),))
+    wanted = tuple(dict.fromkeys(ids))
+    return Or((Among(wanted), In("source", wanted)))

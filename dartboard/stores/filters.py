@@ -10,7 +10,7 @@ text (by code point), true and false with ``=`` only; values of different types 
 level of the metadata can be filtered on.
 
 As JSON: ``{"field": "year", "op": ">=", "value": 2020}``, ``{"field": "source", "op": "exists"}``,
-``{"and": […]}``, ``{"or": […]}``, ``{"not": …}``.
+``{"and": […]}``, ``{"or": […]}``, ``{"not": …}``; and, in JSON only, ``{"ids": […]}``: records by their ids.
 """
 
 import math
@@ -40,8 +40,8 @@ class Equal:
         _check_field(self.field)
         _check_value(self.value)
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
         found = metadata.get(self.field)
         members = found if isinstance(found, list) else [found]
         return any(_same(member, self.value) for member in members)
@@ -59,8 +59,8 @@ class In:
         for value in self.values:
             _check_value(value)
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
         return any(Equal(self.field, value).matches(metadata) for value in self.values)
 
 
@@ -82,8 +82,8 @@ class Compare:
                 f"filter: {self.field} {self.operator} needs a number or text, not true/false"
             )
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
         found = metadata.get(self.field)
         if _kind(found) != _kind(self.value):
             return False
@@ -107,9 +107,24 @@ class Exists:
     def __post_init__(self) -> None:
         _check_field(self.field)
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
         return metadata.get(self.field) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The record's own id is one of these; of none, no."""
+
+    ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(id, str) and id and "\x00" not in id for id in self.ids):
+            raise InvalidInputError('filter: "ids" takes ids, which are non-empty text')
+
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
+        return id in self.ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +133,9 @@ class And:
 
     parts: "tuple[Filter, ...]"
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
-        return all(part.matches(metadata) for part in self.parts)
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
+        return all(part.matches(metadata, id) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +144,9 @@ class Or:
 
     parts: "tuple[Filter, ...]"
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
-        return any(part.matches(metadata) for part in self.parts)
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
+        return any(part.matches(metadata, id) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +155,12 @@ class Not:
 
     part: "Filter"
 
-    def matches(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a record with this metadata passes."""
-        return not self.part.matches(metadata)
+    def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
+        """Whether a record with this metadata and this id passes."""
+        return not self.part.matches(metadata, id)
 
 
-Filter = Equal | In | Compare | Exists | And | Or | Not
+Filter = Equal | In | Compare | Exists | Among | And | Or | Not
 
 
 def filter_from_json(value: Any) -> Filter:
@@ -164,6 +179,8 @@ def filter_to_json(where: Filter) -> dict[str, Any]:
             return {"field": field, "op": operator, "value": value}
         case Exists(field):
             return {"field": field, "op": "exists"}
+        case Among(ids):
+            return {"ids": list(ids)}
         case And(parts):
             return {"and": [filter_to_json(part) for part in parts]}
         case Or(parts):
@@ -182,6 +199,10 @@ def _from_json(value: Any, depth: int) -> Filter:
     keys = set(value)
     if keys == {"not"}:
         return Not(_from_json(value["not"], depth + 1))
+    if keys == {"ids"}:
+        if not isinstance(value["ids"], list):
+            raise InvalidInputError('filter: "ids" takes a list of ids')
+        return Among(tuple(value["ids"]))
     if keys in ({"and"}, {"or"}):
         (key,) = keys
         if not isinstance(value[key], list):
@@ -194,7 +215,7 @@ def _from_json(value: Any, depth: int) -> Filter:
         )
     if not {"field", "op"} <= keys <= {"field", "op", "value"}:
         raise InvalidInputError(
-            'filter: expected "field", "op" and "value", or one of "and", "or", "not"; '
+            'filter: expected "field", "op" and "value", or one of "and", "or", "not", "ids"; '
             f"got {sorted(map(str, value))}"
         )
     return comparison(value["field"], value["op"], value.get("value"))

@@ -124,7 +124,7 @@ class MemoryCollection:
         """All records that match, by rising id, as they were when this began."""
         check_k(batch_size, "batch_size")
         records = self._records
-        ids = sorted(id for id in records if where is None or where.matches(records[id].metadata))
+        ids = sorted(id for id in records if where is None or where.matches(records[id].metadata, id))
         for start in range(0, len(ids), batch_size):
             yield [records[id] for id in ids[start : start + batch_size]]
 
@@ -152,7 +152,9 @@ class MemoryCollection:
         )
 
     def _ids(self, where: Filter | None) -> Iterator[str]:
-        return (id for id, record in self._records.items() if where is None or where.matches(record.metadata))
+        return (
+            id for id, record in self._records.items() if where is None or where.matches(record.metadata, id)
+        )
 
     def _current(self) -> "_View":
         with self._lock:
@@ -190,7 +192,7 @@ class _View:
         """Which of the ids match; None where all do."""
         if where is None:
             return None
-        return np.array([where.matches(self._records[id].metadata) for id in ids], dtype=bool)
+        return np.array([where.matches(self._records[id].metadata, id) for id in ids], dtype=bool)
 
     def _once(self, key: Any, make: Callable[[], _Made]) -> _Made:
         with self._lock:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreError, StoreFormatError
-from dartboard.stores import Collection, Manifest, Record, SparseVector, Store, parse_filter
+from dartboard.stores import Collection, Filter, Manifest, Record, SparseVector, Store, parse_filter
+from dartboard.stores.filters import Among, And, Not, Or
 from dartboard.stores.memory import MemoryStore
 from dartboard.testing.samples import (
     DIMENSION,
@@ -239,6 +240,27 @@ class StoreContract:
         expected = sorted(each.id for each in sample_records(300) if where.matches(each.metadata))
         assert filled.count(where) == len(expected)
         assert [found.id for batch in filled.iterate(where=where) for found in batch] == expected
+
+    def test_filters_on_ids(self, filled: Collection, truth: Collection) -> None:
+        records = sample_records(300)
+        wanted = Among((records[3].id, records[7].id, 'no "such" id', "nor 'this'", records[3].id))
+        filters: list[Filter] = [
+            wanted,
+            Among(()),
+            Not(wanted),
+            Not(Among(())),
+            Or((wanted, parse_filter("lang = 'de'"))),
+            And((Not(wanted), parse_filter("year >= 2010"))),
+            Among((*(f"{each.id} {'x' * 100}" for each in records * 10), records[5].id)),
+        ]
+        for where in filters:
+            expected = sorted(each.id for each in records if where.matches(each.metadata, each.id))
+            assert filled.count(where) == len(expected)
+            assert [found.id for batch in filled.iterate(where=where) for found in batch] == expected
+            for query in sample_queries(3):
+                found = filled.search_vector(query, 400, where=where, exact=True)
+                assert same_hits(found, truth.search_vector(query, 400, where=where))
+            assert {hit.id for hit in filled.search_text(" ".join(WORDS), 400, where=where)} <= set(expected)
 
     # Search
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from dartboard.stores.filters import (
+    Among,
     And,
     Compare,
     Equal,
@@ -47,7 +48,8 @@ def filter_sql(where: Filter, column: str = "metadata") -> tuple[str, Parameters
 
 def install_functions(connection: sqlite3.Connection) -> None:
     """Let SQL on this connection call what :func:`filter_sql` leaves to Python."""
-    connection.create_function(_FUNCTION, 2, _matches, deterministic=True)
+    for count in (2, 3):  # with the record's id where a filter asks for ids
+        connection.create_function(_FUNCTION, count, _matches, deterministic=True)
 
 
 @lru_cache(maxsize=256)
@@ -55,9 +57,9 @@ def _leaf(text: str) -> Filter:
     return filter_from_json(json.loads(text))
 
 
-def _matches(metadata: str, leaf: str) -> bool:
+def _matches(metadata: str, leaf: str, id: str | None = None) -> bool:
     parsed: Mapping[str, Any] = json.loads(metadata)
-    return _leaf(leaf).matches(parsed)
+    return _leaf(leaf).matches(parsed, id)
 
 
 class _Writer:
@@ -73,6 +75,8 @@ class _Writer:
                 return self._joined(parts, "OR", "0")
             case Not(part):
                 return f"(NOT {self.write(part)})"
+            case Among(ids):
+                return f"(id IN {self._set([id for id in ids if _is_text(id)])})"
             case Exists(field) if _is_plain(field):
                 return f"(coalesce({self._type(field)}, 'null') <> 'null')"
             case Equal(field, value) if _is_plain(field):
@@ -86,7 +90,8 @@ class _Writer:
 
     def in_python(self, where: Filter) -> str:
         """Leave a part to :func:`_matches`."""
-        return f"{_FUNCTION}({self._column}, {self._mark(json.dumps(filter_to_json(where)))})"
+        own = ", id" if _asks_for_ids(where) else ""
+        return f"{_FUNCTION}({self._column}, {self._mark(json.dumps(filter_to_json(where)))}{own})"
 
     def _joined(self, parts: tuple[Filter, ...], sign: str, of_none: str) -> str:
         """The parts, halved again and again, so that SQLite's tree stays flat."""
@@ -150,6 +155,18 @@ class _Writer:
         name = f"f{len(self.parameters)}"
         self.parameters[name] = value
         return f":{name}"
+
+
+def _asks_for_ids(where: Filter) -> bool:
+    match where:
+        case Among():
+            return True
+        case And(parts) | Or(parts):
+            return any(map(_asks_for_ids, parts))
+        case Not(part):
+            return _asks_for_ids(part)
+        case _:
+            return False
 
 
 def _by_type(values: tuple[Value, ...]) -> tuple[list[str], list[int], list[str]]:

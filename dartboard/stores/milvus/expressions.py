@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or
+from dartboard.stores.filters import Among, And, Compare, Equal, Exists, Filter, In, Not, Or
 from dartboard.stores.milvus.facets import equal_term, exists_term, range_key
 
 Layout = Literal["array", "text"]
@@ -59,6 +59,8 @@ def _compile(where: Filter, layout: Layout, *, negated: bool) -> Expression:
         case And(parts) | Or(parts):
             word = "and" if isinstance(where, And) != negated else "or"
             return _joined(word, [_compile(part, layout, negated=negated) for part in parts])
+        case Among(ids):
+            return _among(ids, negated)
         case Exists(field):
             return contains(layout, [exists_term(field)], negated=negated)
         case Equal(field, value):
@@ -88,6 +90,12 @@ def _one_of(
     if not terms:
         return EVERYTHING if negated else NOTHING
     return contains(layout, terms, negated=negated)
+
+
+def _among(ids: tuple[str, ...], negated: bool) -> Expression:
+    if not ids:
+        return EVERYTHING if negated else NOTHING
+    return Expression(f"id {'not in' if negated else 'in'} [{', '.join(map(quoted, dict.fromkeys(ids)))}]")
 
 
 def _range(where: Compare, negated: bool) -> Expression:

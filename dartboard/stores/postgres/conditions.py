@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or, Value
+from dartboard.stores.filters import Among, And, Compare, Equal, Exists, Filter, In, Not, Or, Value
 
 _FEW = 16
 """Up to so many values of ``in`` are asked of the index one by one; more are hashed."""
@@ -53,6 +53,8 @@ class _Writer:
                 return self._compare(field, operator, value)
             case Exists(field):
                 return f"coalesce(jsonb_typeof(metadata -> {self._bind(field)}::text) <> 'null', false)"
+            case Among(ids):
+                return f"id = ANY({self._bind(list(ids))}::text[])"
             case And(parts):
                 return self._joined(parts, "AND", "true")
             case Or(parts):
