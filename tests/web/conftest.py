@@ -1,0 +1,78 @@
+"""One service, one browser, and a fresh page a test that must stay free of errors."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.web.serving import Served, serving
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WATCH = """
+window.watched = { violations: [], ran: 0 };
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.watched.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+@pytest.fixture(scope="package")
+def served(tmp_path_factory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("service")) as service:
+        yield service
+
+
+@pytest.fixture(scope="package")
+def chromium():
+    """Debian's Chromium; without it the tests of this folder are skipped, and counted."""
+    api = pytest.importorskip("playwright.sync_api")
+    if not Path(CHROMIUM).exists() and shutil.which("chromium") is None:
+        pytest.skip("no chromium: the pages are not tested")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Makes pages; at the end each must have had no script error, no dialog and no CSP violation."""
+    contexts, errors, pages = [], [], []
+
+    def make(*, expect_errors: bool = False, width: int = 1440, height: int = 900, **options):
+        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.add_init_script(WATCH)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(f"page error: {error}"))
+        page.on("dialog", lambda dialog: (errors.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        if not expect_errors:
+            page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        contexts.append(context)
+        pages.append(page)
+        return page
+
+    yield make
+    for page in pages:
+        errors.extend(page.evaluate("window.watched.violations"))
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def page(open_page, served):
+    """The playground after its first question."""
+    page = open_page()
+    page.goto(served.url)
+    page.wait_for_selector(".card")
+    return page

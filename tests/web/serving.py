@@ -1,0 +1,78 @@
+"""A real service in a real uvicorn, on a free port, for a browser to look at."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from dartboard.api import ServiceSettings, create_app
+
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where a service listens, its application, and where it keeps its files."""
+
+    url: str
+    app: FastAPI
+    home: Path
+
+    def post(self, path: str, **options: Any) -> Any:
+        """What an endpoint answers, without a browser."""
+        answer = httpx.post(f"{self.url}/api/dartboard/{path}", timeout=60, **options)
+        answer.raise_for_status()
+        return answer.json()
+
+    def explore(self, query: str, **options: Any) -> Any:
+        """What the page is told; with as many candidates as the page asks for."""
+        return self.post("explore", json={"query": query, "triage_k": 60, **options})
+
+
+@contextmanager
+def serving(folder: Path, **options: Any) -> Iterator[Served]:
+    """Start a service over a store of its own; stop it at the end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    home = folder / "home"
+    app = create_app(ServiceSettings(store=str(folder / "index.dartboard"), home=home, port=port, **options))
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_config=None, ws="none", timeout_graceful_shutdown=5
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + PATIENCE
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > until:
+            raise RuntimeError("the service did not start")
+        time.sleep(0.05)
+    try:
+        yield Served(f"http://127.0.0.1:{port}", app, home)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+def add_documents(served: Served, collection: str, texts: list[tuple[str, str]]) -> None:
+    """Make a collection of one passage a document."""
+    base = f"{served.url}/api/dartboard/collections/{collection}"
+    httpx.put(base, json={}, timeout=60).raise_for_status()
+    lines = [httpx.Request("POST", base, json={"id": name, "text": text}).content for name, text in texts]
+    answer = httpx.post(
+        f"{base}/documents",
+        content=b"\n".join(lines),
+        headers={"Content-Type": "application/x-ndjson"},
+        timeout=120,
+    )
+    answer.raise_for_status()
+    assert answer.json()["accepted"] == len(texts), answer.text

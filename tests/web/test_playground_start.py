@@ -1,0 +1,100 @@
+"""A first visit, questions, collections, how much to select."""
+
+from playwright.sync_api import expect
+
+from dartboard.datasets import demo
+from tests.web.serving import add_documents
+
+FIRST = demo.questions()[0].text
+
+
+def names(page, method):
+    return page.locator(f".column.{method} .card-name").all_inner_texts()
+
+
+def expected(answer, method):
+    return [answer["candidates"][index]["source"] for index in answer["methods"][method]["picks"]]
+
+
+def test_the_first_visit_asks_the_first_question(page, served):
+    assert page.locator("#query").input_value() == FIRST
+    answer = served.explore(FIRST)
+    for method in ("top_k", "mmr", "dartboard"):
+        assert names(page, method) == expected(answer, method)
+    expect(page.locator("#verdict")).to_contain_text("Dartboard: 5 passages, 5 different")
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#foot")).to_contain_text("all-MiniLM-L6-v2")
+
+
+def test_a_ready_question(page, served):
+    second = demo.questions()[1].text
+    assert page.locator("#questions button").count() == len(demo.questions())
+    page.get_by_role("button", name=second).click()
+    answer = served.explore(second)
+    expect(page.locator(".column.dartboard .card-name")).to_have_text(expected(answer, "dartboard"))
+    assert page.locator("#query").input_value() == second
+
+
+def test_an_own_question_by_enter(page, served):
+    page.locator("#query").fill("Does garbage collection pause consumers?")
+    page.locator("#query").press("Enter")
+    answer = served.explore("Does garbage collection pause consumers?")
+    expect(page.locator(".column.top_k .card-name")).to_have_text(expected(answer, "top_k"))
+    expect(page.locator("#live")).to_contain_text("Dartboard")
+
+
+def test_number_of_passages(page):
+    page.locator("#k").fill("3")
+    page.locator("#k").press("Tab")
+    expect(page.locator(".column.dartboard .card")).to_have_count(3)
+    expect(page.locator(".column.top_k .card")).to_have_count(3)
+    expect(page.locator("#step")).to_have_attribute("max", "3")
+
+
+def test_a_token_budget_instead(page, served):
+    page.locator("#by-tokens").check()
+    page.locator("#tokens").fill("200")
+    page.locator("#tokens").press("Enter")
+    answer = served.explore(FIRST, token_budget=200)
+    expect(page.locator(".column.dartboard .card-name")).to_have_text(expected(answer, "dartboard"))
+    spent = answer["methods"]["dartboard"]["tokens"]
+    assert spent <= 200
+    expect(page.locator(".column.dartboard .column-head")).to_contain_text(f"{spent} tokens")
+    assert page.locator("#k").is_disabled()
+
+
+def test_a_filter_and_nothing_found(page, served):
+    page.locator("#more summary").click()
+    page.locator("#filter").fill('theme = "partition skew"')
+    page.locator("#filter").press("Enter")
+    answer = served.explore(FIRST, filter='theme = "partition skew"')
+    expect(page.locator(".column.top_k .card-name")).to_have_text(expected(answer, "top_k"))
+    page.locator("#filter").fill('theme = "no such theme"')
+    page.locator("#filter").press("Enter")
+    expect(page.locator("#empty")).to_contain_text("Nothing found")
+    expect(page.locator("#shown")).to_be_hidden()
+
+
+def test_another_collection(page, served):
+    add_documents(served, "birds", [(f"bird-{n}", f"Bird number {n} sings at dawn.") for n in range(6)])
+    page.reload()
+    page.wait_for_selector(".card")
+    page.locator("#collection").select_option("birds")
+    expect(page.locator(".column.dartboard .card-text").first).to_contain_text("sings at dawn")
+    page.locator("#questions button").first.click()
+    expect(page.locator("#collection")).to_have_value("demo")
+
+
+def test_an_own_collection_is_not_asked_about_the_demo(open_page, tmp_path):
+    from tests.web.serving import serving
+
+    with serving(tmp_path, collection="birds") as own:
+        add_documents(own, "birds", [("b", "A wren sings at dawn."), ("c", "A robin sings at dusk.")])
+        page = open_page()
+        page.goto(own.url)
+        expect(page.locator("#empty")).to_contain_text("Ask the collection something")
+        expect(page.locator("#query")).to_be_focused()
+        page.locator("#query").fill("Who sings?")
+        page.locator("#go").click()
+        expect(page.locator(".column.dartboard .card")).to_have_count(2)
+        page.evaluate("1")
