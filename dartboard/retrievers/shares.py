@@ -18,18 +18,25 @@ class OwnShares(Shares):
         self._name, self._hits = name, hits
 
     @cached_property
-    def own(self) -> dict[str, Share]:
-        """By id, the retriever's own."""
-        return {id: Share(rank, score) for rank, (id, score) in enumerate(self._hits, start=1)}
+    def _places(self) -> dict[str, int]:
+        return {hit[0]: at for at, hit in enumerate(self._hits)}
+
+    def own(self, id: str) -> Share | None:
+        """The retriever's own share, None where it did not find the chunk."""
+        at = self._places.get(id)
+        return None if at is None else Share(at + 1, self._hits[at].score)
 
     def __getitem__(self, id: str) -> dict[str, Share]:
-        return {self._name: self.own[id], **self.inner.get(id, {})}
+        own = self.own(id)
+        if own is None:
+            raise KeyError(id)
+        return {self._name: own, **self.inner.get(id, {})}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.own)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self.own)
+        return len(self._places)
 
 
 class MemberShares(Shares):
@@ -41,15 +48,16 @@ class MemberShares(Shares):
     def __getitem__(self, id: str) -> dict[str, Share]:
         found: dict[str, Share] = {}
         for name, member in self._members.items():
-            if id in member.own:
-                found[name] = member.own[id]
+            own = member.own(id)
+            if own is not None:
+                found[name] = own
                 found |= {f"{name}/{inner}": share for inner, share in member.inner.get(id, {}).items()}
         if not found:
             raise KeyError(id)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys(id for member in self._members.values() for id in member.own))
+        return iter(dict.fromkeys(id for member in self._members.values() for id in member))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
