@@ -19,6 +19,7 @@ from dartboard.api import (
     health,
     job_status,
     reports,
+    rerank,
     retrieve,
     select,
 )
@@ -43,6 +44,7 @@ ROUTERS = (
     files.router,
     reports.router,
     cases.router,
+    rerank.router,
     health.router,
 )
 

@@ -1,0 +1,29 @@
+"""How long texts are in the model's tokens, and shorter ones where a caller wants only their beginning."""
+
+from collections.abc import Callable, Sequence
+
+from dartboard.deadline import check
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.ingest import estimate_tokens
+
+Count = Callable[[Sequence[str]], list[int]]
+
+
+def counter(model: EmbeddingModel) -> Count:
+    """The model's own count, or an estimate where it does not count."""
+    own: Count | None = getattr(model, "count_tokens", None)
+    return own or (lambda texts: [estimate_tokens(text) for text in texts])
+
+
+def beginning(text: str, most: int, count: Count) -> str:
+    """As many words of a text as have at most ``most`` tokens; the first word in any case."""
+    words = text.split()
+    low, high = 1, len(words)
+    while low < high:
+        check()
+        middle = (low + high + 1) // 2
+        if count([" ".join(words[:middle])])[0] <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return " ".join(words[:low])

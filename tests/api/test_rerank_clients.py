@@ -1,0 +1,86 @@
+"""Real clients of other rerankers, pointed at a real server: only the URL changes."""
+
+import warnings
+
+import pytest
+
+from dartboard.api.app import create_app
+from dartboard.api.keys import Keys
+from dartboard.api.settings import ServiceSettings
+from tests.api.small_app import serving
+from tests.api.test_rerank import COPIES, QUERY, TEXTS
+
+cohere = pytest.importorskip("cohere")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clients")
+    path = folder / "keys.json"
+    secret = Keys.open(path, create=True).create("reranking", ["read"])
+    settings = ServiceSettings(store=str(folder / "none.db"), home=folder, keys=path, vectors=100)
+    with serving(create_app(settings)) as port:
+        yield f"http://127.0.0.1:{port}", secret
+
+
+@pytest.fixture
+def client(server):
+    url, secret = server
+    with cohere.ClientV2(secret, base_url=url) as made:
+        yield made
+
+
+def test_cohere_second_version(client):
+    answer = client.rerank(model="rerank-v3.5", query=QUERY, documents=TEXTS, top_n=3, max_tokens_per_doc=100)
+    scores = [one.relevance_score for one in answer.results]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    assert len({one.index for one in answer.results} & COPIES) == 1
+    assert answer.id
+    assert answer.meta.api_version.version == "2"
+    assert answer.meta.tokens.input_tokens > 50
+    assert answer.results[0].dartboard["gain"] > 0
+
+
+def test_cohere_first_version(server):
+    url, secret = server
+    with cohere.Client(secret, base_url=url) as client:
+        answer = client.rerank(
+            model="rerank-english-v3.0",
+            query=QUERY,
+            documents=[{"text": text} for text in TEXTS],
+            top_n=2,
+            rank_fields=["text"],
+            return_documents=True,
+        )
+        plain = client.rerank(query=QUERY, documents=TEXTS, top_n=2)
+    assert answer.results[0].document.text == TEXTS[answer.results[0].index]
+    assert [one.index for one in plain.results] == [one.index for one in answer.results]
+
+
+def test_cohere_hears_what_is_wrong(server, client):
+    with pytest.raises(cohere.UnprocessableEntityError) as caught:
+        client.rerank(model="m", query=QUERY, documents=["text"] * 101)
+    assert "limited to 100 texts" in caught.value.body["message"]
+    with (
+        cohere.ClientV2("wrong", base_url=server[0]) as stranger,
+        pytest.raises(cohere.UnauthorizedError) as refused,
+    ):
+        stranger.rerank(model="m", query=QUERY, documents=TEXTS)
+    assert "key" in refused.value.body["message"]
+
+
+def test_langchain(client):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        langchain_cohere = pytest.importorskip("langchain_cohere")
+    from langchain_core.documents import Document
+
+    reranker = langchain_cohere.CohereRerank(client=client, model="rerank-v3.5", top_n=3)
+    documents = [Document(text, metadata={"page": page}) for page, text in enumerate(TEXTS)]
+    kept = reranker.compress_documents(documents, QUERY)
+    pages = [document.metadata["page"] for document in kept]
+    assert pages == [one["index"] for one in reranker.rerank(documents, QUERY)]
+    assert len(set(pages) & COPIES) == 1
+    scores = [document.metadata["relevance_score"] for document in kept]
+    assert scores == sorted(scores, reverse=True)
