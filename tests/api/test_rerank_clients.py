@@ -1,6 +1,8 @@
 """Real clients of other rerankers, pointed at a real server: only the URL changes."""
 
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +86,19 @@ def test_langchain(client):
     assert len(set(pages) & COPIES) == 1
     scores = [document.metadata["relevance_score"] for document in kept]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_the_documentation_runs(server, capsys):
+    url, secret = server
+    page = Path(__file__).parents[2] / "docs" / "rerank.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    cohere_block, plain_block = (block.replace("http://127.0.0.1:8000", url) for block in blocks)
+    names = {}
+    exec(compile(cohere_block.replace("any key", secret), str(page), "exec"), names)
+    names["client"].__exit__(None, None, None)
+    picked = [int(line.split()[0]) for line in capsys.readouterr().out.splitlines()]
+    assert 2 in picked, "not both of the first two, which say the same"
+    with_key = plain_block.replace("json={", f"headers={{'X-API-Key': '{secret}'}}, json={{")
+    exec(compile(with_key, str(page), "exec"), {})
+    assert capsys.readouterr().out.endswith("'Copper conducts.']\n")
