@@ -1,6 +1,7 @@
 """``GET /datasets``: what there is to measure with; ``GET /questions``: what to ask the demo corpus."""
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -11,15 +12,15 @@ from dartboard.api.json_body import answer
 from dartboard.api.schemas.evaluate import DatasetList, DemoQuestions
 from dartboard.api.service import Service, service_of
 from dartboard.datasets import demo
-from dartboard.datasets.catalogue import find_datasets, list_datasets
+from dartboard.datasets.catalogue import data_root, find_datasets, list_datasets
 
 router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=[Depends(reader)])
 
 
 @router.get("/datasets", operation_id="list_datasets", response_model=DatasetList)
 async def datasets(service: Annotated[Service, Depends(service_of)]) -> Response:
-    """List the data sets that can be evaluated on, with their sizes."""
-    return await service.run(_datasets)
+    """List the data sets that can be evaluated on, with their sizes; saved cases are among them."""
+    return await service.run(_datasets, service)
 
 
 @router.get("/questions", operation_id="demo_questions", response_model=DemoQuestions)
@@ -28,13 +29,36 @@ async def questions() -> Response:
     return answer({"questions": [{"text": one.text, "wants": one.wants} for one in demo.questions()]})
 
 
-def _datasets() -> Response:
-    there = tuple((entry.name, str(entry.path), entry.path.stat().st_mtime_ns) for entry in find_datasets())
-    return answer({"datasets": _listed(there)})
+def roots_by_name(service: Service) -> dict[str, Path]:
+    """The folder of every data set that is there: that of data sets, then that of saved cases."""
+    found: dict[str, Path] = {}
+    for root in (data_root(), service.settings.home / "cases"):
+        for entry in find_datasets(root):
+            found.setdefault(entry.name, root)
+    return found
 
 
-@lru_cache(maxsize=4)
-def _listed(there: tuple[tuple[str, str, int], ...]) -> list[dict[str, Any]]:
+def _datasets(service: Service) -> Response:
+    roots = roots_by_name(service)
+    listed = _listed(data_root(), _state(data_root()))
+    cases = service.settings.home / "cases"
+    saved = [
+        one
+        for one in _listed(cases, _state(cases))
+        if one["type"] == "real" and roots.get(one["name"]) == cases
+    ]
+    return answer({"datasets": [*listed, *saved]})
+
+
+def _state(root: Path) -> tuple[tuple[str, str, int], ...]:
+    """What changes when a data set does."""
+    return tuple(
+        (entry.name, str(entry.path), entry.path.stat().st_mtime_ns) for entry in find_datasets(root)
+    )
+
+
+@lru_cache(maxsize=8)
+def _listed(root: Path, there: tuple[tuple[str, str, int], ...]) -> list[dict[str, Any]]:
     """Sizes are counted once: a corpus may have millions of lines. Where files lie is not told."""
     return [
         {
@@ -46,5 +70,5 @@ def _listed(there: tuple[tuple[str, str, int], ...]) -> list[dict[str, Any]]:
             "splits": list(info.splits),
             "usable": info.problem is None,
         }
-        for info in list_datasets()
+        for info in list_datasets(root)
     ]

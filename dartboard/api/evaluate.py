@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from dartboard.api.auth import reader
+from dartboard.api.datasets import roots_by_name
 from dartboard.api.errors import ApiError, Invalid, NotFound
 from dartboard.api.jobs import Job, Progress
 from dartboard.api.json_body import JsonRoute, answer
@@ -26,7 +27,7 @@ from dartboard.api.service import Service, service_of
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
-from dartboard.datasets.catalogue import find_datasets, list_datasets
+from dartboard.datasets.catalogue import list_datasets
 from dartboard.embeddings import LateInteraction
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, DatasetError
@@ -98,7 +99,7 @@ def _check(service: Service, body: EvaluateRequest) -> None:
     check_sizes(service.settings, k=config.top_k, triage_k=config.triage_k)
     if config.triage_k < config.top_k:
         raise Invalid("triage_k must be at least top_k", field="config.triage_k")
-    known = {info.name for info in _synthetic()} | {entry.name for entry in find_datasets()}
+    known = {info.name for info in _synthetic()} | set(roots_by_name(service))
     if body.dataset_name not in known:
         raise NotFound("there is no such data set: GET /api/dartboard/datasets lists them")
     for at, name in enumerate(body.metrics):
@@ -174,7 +175,11 @@ class _Evaluation:
     def _dataset(self, hear: Any) -> Dataset:
         try:
             return load_dataset(
-                self._body.dataset_name, model=self._service.engines.model, progress=hear, fetch=False
+                self._body.dataset_name,
+                roots_by_name(self._service).get(self._body.dataset_name),
+                model=self._service.engines.model,
+                progress=hear,
+                fetch=False,
             )
         except DatasetError as error:
             logger.error("data set: %s", error)

@@ -10,7 +10,7 @@ from dartboard.api import case_sets
 from dartboard.api.case_sets import Case, CaseSets, query_id
 from dartboard.cli import main
 from dartboard.datasets import demo, load_beir
-from tests.api.pages_app import BASE, keys_of, running
+from tests.api.pages_app import BASE, finished, keys_of, running
 
 IDS = [row["id"] for row in demo.passages()]
 TEXTS = {row["id"]: row["text"] for row in demo.passages()}
@@ -89,6 +89,28 @@ def test_dartboard_eval_reads_it_and_finds_what_was_marked(client, tmp_path, cap
     }
     assert recall == {"cosine": [0.5, 0.5], "oracle": [1.0, 1.0]}
     assert [one["name"] for one in client.get(f"{BASE}/reports").json()["reports"]] == ["support"]
+
+
+def test_the_service_measures_with_it_too(client, tmp_path, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_DATA", str(tmp_path / "none"))
+    engine = client.app.state.service.engines.get("demo")
+    query = "Why is my consumer slow?"
+    nearest = engine.collection.search_vector(engine.model.encode_query(query), 1, exact=True)[0].id
+    save(client, query=query, relevant=[nearest], candidates=IDS[:12])
+    listed = {one["name"]: one for one in client.get(f"{BASE}/datasets").json()["datasets"]}
+    assert (listed["support"]["num_queries"], listed["support"]["num_chunks"]) == (
+        1,
+        len({*IDS[:12], nearest}),
+    )
+    asked = {"dataset_name": "support", "metrics": ["recall@1"], "systems": ["cosine"], "background": True}
+    answer = client.post(f"{BASE}/evaluate", json=asked)
+    assert answer.status_code == 202, answer.text
+    result = finished(client, answer.json())["result"]
+    assert result["systems"]["cosine"] == {"recall@1": 1.0} and result["num_queries"] == 1
+    save(client, query="Another?", relevant=[nearest], candidates=[])
+    listed = {one["name"]: one for one in client.get(f"{BASE}/datasets").json()["datasets"]}
+    assert listed["support"]["num_queries"] == 2
+    assert len([name for name in listed if name.startswith("synthetic")]) == 3
 
 
 def test_a_set_is_downloaded_as_a_folder(client, tmp_path):
