@@ -1,0 +1,179 @@
+/**
+ * The evaluation page: measure a setting by a background task; beside it reports and saved cases.
+ */
+
+import { call } from "./api.js";
+import { announce, mountChrome } from "./chrome.js";
+import { byId, h, quoted, set, shown } from "./dom.js";
+import { loadCases } from "./evaluation-cases.js";
+import { loadReports } from "./evaluation-reports.js";
+import { follow, many, problem } from "./jobs.js";
+
+const SYSTEMS = [
+  ["cosine", "nearest neighbours", true],
+  ["mmr-0.5", "MMR 0.5", false],
+  ["mmr-0.7", "MMR 0.7", true],
+  ["mmr-0.9", "MMR 0.9", false],
+  ["dedup-0.90", "near-duplicate filter 0.90", true],
+  ["random", "chance", false],
+  ["oracle", "perfection", false],
+];
+const METRICS = [
+  ["ndcg", "nDCG", true],
+  ["recall", "recall", true],
+  ["precision", "precision", false],
+  ["mrr", "reciprocal rank", false],
+  ["map", "average precision", false],
+  ["set_recall", "recall of the kernel", false],
+  ["alpha_ndcg", "α-nDCG", false],
+  ["subtopic_recall", "facets found", false],
+  ["diversity", "diversity", true],
+];
+
+const OURS = "this setting";
+const BOUNDS = ["oracle", "random"];
+
+mountChrome("evaluation");
+let busy = false;
+
+function boxes(root, choices) {
+  set(root, ...choices.map(([value, label, on]) => h("label", {}, h("input", { type: "checkbox", value, checked: on }), label)));
+}
+boxes(byId("systems"), SYSTEMS);
+boxes(byId("metrics"), METRICS);
+
+function ticked(id) {
+  return [...byId(id).querySelectorAll("input:checked")].map((box) => box.value);
+}
+
+/* Data sets */
+
+async function loadDatasets() {
+  const picker = byId("dataset");
+  const before = picker.value;
+  const { datasets } = await call("datasets");
+  set(
+    picker,
+    ...datasets.map((one) =>
+      h(
+        "option",
+        { value: one.name, disabled: !one.usable },
+        `${shown(one.name, 80)} (${one.usable ? `${many(one.num_queries, "question")}, ${many(one.num_chunks, "passage")}` : "cannot be read"})`,
+      ),
+    ),
+  );
+  if (datasets.some((one) => one.name === before)) picker.value = before;
+}
+
+/* Measuring */
+
+function asked() {
+  const sigma = byId("sigma").value.trim();
+  return {
+    dataset_name: byId("dataset").value,
+    config: {
+      sigma: sigma === "auto" ? "auto" : Number(sigma),
+      top_k: byId("k").valueAsNumber,
+      triage_k: byId("triage").valueAsNumber,
+      reranker_type: byId("reranker").value,
+    },
+    metrics: ticked("metrics"),
+    systems: ticked("systems"),
+    background: true,
+  };
+}
+
+byId("measure").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (busy) return;
+  set(byId("said"));
+  set(byId("outcome"));
+  const body = asked();
+  if (!body.metrics.length) {
+    set(byId("said"), problem("Choose at least one measure."));
+    return;
+  }
+  setBusy(true);
+  try {
+    const started = await call("evaluate", { json: body });
+    await finish(started.job_id, body.dataset_name);
+  } catch (error) {
+    set(byId("said"), problem(error.message));
+  } finally {
+    setBusy(false);
+  }
+});
+
+function setBusy(value) {
+  busy = value;
+  byId("start").disabled = value;
+}
+
+async function finish(id, name) {
+  const job = await follow(byId("job"), id, name ? `Measuring on ${shown(name, 60)}` : "Measuring");
+  if (job.result) drawOutcome(job.result);
+}
+
+function drawOutcome(result) {
+  const found = { [OURS]: result.metrics, ...result.systems };
+  const names = Object.keys(result.metrics);
+  const rivals = Object.entries(found).filter(([system]) => !BOUNDS.includes(system));
+  const best = Object.fromEntries(names.map((name) => [name, Math.max(...rivals.map(([, figures]) => figures[name]))]));
+  const order = Object.entries(found).sort(([a, left], [b, right]) => right[names[0]] - left[names[0]] || a.localeCompare(b));
+  const line = ([system, figures]) => {
+    const bound = BOUNDS.includes(system);
+    const cell = (name) => h("td", { class: !bound && figures[name] === best[name] ? "figure best" : "figure" }, figures[name].toFixed(3));
+    return h("tr", { class: system === OURS ? "ours" : bound ? "bound" : null }, h("th", { scope: "row" }, shown(system, 60)), ...names.map(cell));
+  };
+  const caption = `${shown(result.dataset, 80)}: ${many(result.num_queries, "question")}; best first, the best of each measure marked`;
+  set(
+    byId("outcome"),
+    h(
+      "div",
+      { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "What was measured" },
+      h(
+        "table",
+        { class: "figures" },
+        h("caption", {}, caption),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "System"), ...names.map((name) => h("th", { scope: "col", class: "figure" }, name)))),
+        h("tbody", {}, ...order.map(line)),
+      ),
+    ),
+    ...Object.entries(result.skipped).map(([system, reason]) => h("p", { class: "hint" }, quoted(`${system} was skipped: ${reason}.`, 300))),
+    h("p", { class: "hint" }, `σ ${result.config.sigma}, k ${result.config.top_k}, from ${result.config.triage_k} candidates.`),
+  );
+  announce(`Measured ${many(order.length, "system")}`);
+}
+
+/** A task that runs is followed again; else the newest result is shown. */
+async function resume() {
+  const { jobs } = await call("jobs");
+  const mine = jobs.filter((job) => job.kind === "evaluate");
+  const open = mine.find((job) => job.state === "running") ?? mine.find((job) => job.state === "queued");
+  const done = mine.find((job) => job.state === "done" && job.result);
+  if (busy) return;
+  if (!open) {
+    if (done) drawOutcome(done.result);
+    return;
+  }
+  setBusy(true);
+  try {
+    await finish(open.id);
+  } finally {
+    setBusy(false);
+  }
+}
+
+async function begin() {
+  set(byId("said"));
+  try {
+    await loadDatasets();
+  } catch (error) {
+    set(byId("said"), problem(error.message));
+  }
+  await Promise.all([loadReports(), loadCases()]);
+  await resume().catch(() => {});
+}
+document.addEventListener("key-given", begin);
+document.addEventListener("cases-changed", () => loadDatasets().catch(() => {}));
+begin();
