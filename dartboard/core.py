@@ -13,6 +13,7 @@ import numpy as np
 
 from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig
+from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
@@ -218,6 +219,7 @@ class DartboardRetriever:
         )
         chosen = method_of(method)
         pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
+        check()
         selection = chosen.select(pool, limits)
         on_tokens = pool.targets_are == "vocabulary"
         selected = time.perf_counter()

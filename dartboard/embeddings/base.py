@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.embeddings.checks import check_texts, check_vectors
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
 from dartboard.embeddings.vectors import Vectors
@@ -174,6 +175,7 @@ class BatchModel(TaskModel):
         vectors = np.empty((len(listed), self.embedding_dim), dtype=np.float32)
         done = 0
         for rows in batches_by_length(listed, batch_size):
+            check()
             raw = self._encode_batch([listed[row] for row in rows], check_task(task))
             vectors[rows] = check_vectors(raw, count=len(rows), dim=self.embedding_dim, model_name=self.name)
             done += len(rows)

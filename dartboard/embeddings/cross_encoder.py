@@ -5,10 +5,14 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.embeddings.base import check_batch_size
 from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.pairs import PAPER_BOUNDS, Scores
 from dartboard.errors import MissingExtraError, ModelError
+
+_BATCHES = 8
+"""Batches between two looks at the deadline; the model sorts pairs by length within them."""
 
 
 class CrossEncoder:
@@ -63,10 +67,19 @@ class CrossEncoder:
     def _predict(self, pairs: list[tuple[str, str]]) -> Scores:
         if not pairs:
             return np.empty(0, dtype=np.float64)
-        raw = self.model.predict(
-            pairs, batch_size=self.batch_size, activation_fn=self._activation, show_progress_bar=False
+        scores = np.concatenate(
+            [
+                self._logits(pairs[start : start + _BATCHES * self.batch_size])
+                for start in range(0, len(pairs), _BATCHES * self.batch_size)
+            ]
         )
-        scores = np.asarray(raw, dtype=np.float64)
         if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
             raise ModelError(f"cross-encoder {self.model_name!r} answered scores that are not finite numbers")
         return scores
+
+    def _logits(self, pairs: list[tuple[str, str]]) -> Scores:
+        check()
+        raw = self.model.predict(
+            pairs, batch_size=self.batch_size, activation_fn=self._activation, show_progress_bar=False
+        )
+        return np.asarray(raw, dtype=np.float64)

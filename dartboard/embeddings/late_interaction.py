@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.pairs import Scores
@@ -60,6 +61,7 @@ class LateInteraction:
         directed = np.empty((len(texts), len(texts)), dtype=np.float64)
         for at, rows in enumerate(blocks):
             for columns in blocks[at:]:
+                check()
                 cosines = rows.tokens @ columns.tokens.T
                 directed[rows.where, columns.where] = _mean_over(_max_over(cosines, columns), rows)
                 directed[columns.where, rows.where] = _mean_over(_max_over(cosines.T, rows), columns)
@@ -72,6 +74,7 @@ class LateInteraction:
         stack: list[Vectors] = []
         for index, tokens in enumerate(self._token_vectors(texts)):
             if stack and height + len(tokens) > _TOKENS_A_BLOCK:
+                check()
                 yield _Block(start, stack)
                 start, stack, height = index, [], 0
             stack.append(tokens)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.deadline import check
 from dartboard.embeddings.base import BatchModel, batches_by_length, check_batch_size
 from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import MINILM, ModelDescription, TaskType
@@ -167,6 +168,7 @@ class OnnxModel(BatchModel):
         check_batch_size(batch_size)
         found: dict[int, Vectors] = {}
         for rows in batches_by_length(listed, batch_size):
+            check()
             encodings = self._tokenize([listed[row] for row in rows], task)
             for row, encoding, states in zip(rows, encodings, self._states(encodings), strict=True):
                 found[row] = unit_rows(states[_word_positions(encoding)])

@@ -16,6 +16,7 @@ from typing import Any, Self
 import httpx
 import numpy as np
 
+from dartboard.deadline import check, remaining
 from dartboard.embeddings.base import BatchModel
 from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
 from dartboard.embeddings.vectors import Vectors, unit_rows
@@ -77,6 +78,7 @@ class Endpoint:
         url = f"{self.base_url}{path}"
         trouble = ""
         for attempt in range(self._patience.attempts):
+            check()
             asked = None
             try:
                 response = self._answer(url, body)
@@ -92,20 +94,21 @@ class Endpoint:
             if attempt + 1 < self._patience.attempts:
                 wait = self._patience.wait(attempt, asked)
                 logger.info("%s: %s; asking again in %.1f s", url, self._hidden(trouble), wait)
-                self._sleep(wait)
+                self._sleep(_within(wait))
         raise EndpointError(
             self._hidden(f"{url} failed {self._patience.attempts} times, at last with: {trouble}")
         )
 
     def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
         """The whole response within the timeout, however slowly its bytes come in."""
-        ends = time.monotonic() + self._patience.timeout
-        with self._client.stream("POST", url, json=body) as response:
+        patience = max(0.001, _within(self._patience.timeout))
+        ends = time.monotonic() + patience
+        with self._client.stream("POST", url, json=body, timeout=patience) as response:
             content = bytearray()
             for part in response.iter_bytes():
                 content += part
                 if time.monotonic() > ends:
-                    raise httpx.ReadTimeout(f"no whole answer within {self._patience.timeout:g} s")
+                    raise httpx.ReadTimeout(f"no whole answer within {patience:g} s")
         decoded = {name: value for name, value in response.headers.items() if name != "content-encoding"}
         return httpx.Response(response.status_code, headers=decoded, content=bytes(content))
 
@@ -206,6 +209,12 @@ class RemoteModel(BatchModel):
         if vectors.ndim != 2 or not vectors.shape[1]:
             raise EndpointError(f"{self!r} answered vectors of shape {vectors.shape} where rows are due")
         return vectors
+
+
+def _within(seconds: float) -> float:
+    """So many seconds, or what is left of the deadline."""
+    left = remaining()
+    return seconds if left is None else min(seconds, left)
 
 
 def checked_key(api_key: str | None, variable: str) -> str | None:

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dartboard.deadline import check
 from dartboard.engine.engine import Engine
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import (
@@ -314,6 +315,7 @@ class _Run:
         self._tell()
 
     def _keep(self, batch: list[tuple[Piece, float]]) -> None:
+        check()
         pieces = [piece for piece, _ in batch]
         vectors = self._vectors(pieces)
         records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in pieces]

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from contextvars import copy_context
 from importlib.util import find_spec
 
+from dartboard.deadline import check
 from dartboard.evaluation.journal import Journal, Part
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.systems import System, check_unique
@@ -55,7 +57,8 @@ def answer(
     listener(step, done, len(query_ids))
     with one_blas_thread(), _stopping(ThreadPoolExecutor(workers or os.cpu_count() or 1)) as pool:
         futures = [
-            pool.submit(_parts, triage, query_id, missing, depth, journal) for query_id, missing in todo
+            pool.submit(copy_context().run, _parts, triage, query_id, missing, depth, journal)
+            for query_id, missing in todo
         ]
         for future in as_completed(futures):
             known |= {(part.system, part.query_id): part for part in future.result()}
@@ -91,6 +94,7 @@ def _parts(
     question = triage.question(query_id)
     parts = []
     for system in systems:
+        check()
         started = time.perf_counter()
         lists = [list(system.rank(question, depth, seed)) for seed in system.seeds]
         seconds = (time.perf_counter() - started) / len(lists)

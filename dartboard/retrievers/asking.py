@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dartboard.deadline import check
 from dartboard.errors import InvalidInputError
 from dartboard.types import FloatArray
 
@@ -28,6 +29,7 @@ class Question:
         """What ``make`` gives, made when an encoder is first asked for it."""
         key = (what, id(encoder))
         if key not in self._made:
+            check()
             started = time.perf_counter()
             self._made[key] = (encoder, make())  # the encoder is held, so that its id stays its own
             self.seconds += time.perf_counter() - started

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.errors import ConfigError
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields, Retriever
@@ -171,8 +172,11 @@ class HybridRetriever(RankingRetriever):
         return found
 
     def _ask(self, collection: Collection, question: Question, k: int, where: Filter | None) -> list[Ranking]:
-        depth = max(k, self.depth)
-        return [member.rank(collection, question, depth, where=where) for member in self.members]
+        depth, rankings = max(k, self.depth), []
+        for member in self.members:
+            check()
+            rankings.append(member.rank(collection, question, depth, where=where))
+        return rankings
 
     def _by_rank(self, rankings: Sequence[Ranking]) -> dict[str, float]:
         earned: dict[str, float] = {}

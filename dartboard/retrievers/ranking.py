@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.errors import InvalidInputError, StoreFormatError
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever
@@ -140,6 +141,7 @@ class RankingRetriever(ABC):
         self.check(collection)
         vector = self.query_vector(question)
         ranking = self.rank(collection, question, k, where=where)
+        check()
         ranked = time.perf_counter()
         passages = _those_of(ranking, collection)
         scores = {hit.id: hit.score for hit in ranking.hits}

@@ -4,6 +4,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from dartboard.deadline import check, remaining
 from dartboard.errors import MissingExtraError, StoreError
 from dartboard.stores.milvus import lite
 from dartboard.stores.milvus.address import Address
@@ -54,7 +55,8 @@ class Connection:
         """``method`` of the client; a collection that a restart has unloaded is loaded and asked again."""
         if self._client is None:
             raise StoreError("the store is closed: open it again")
-        given.setdefault("timeout", _SLOW_SECONDS.get(method, _SECONDS))
+        check()
+        given.setdefault("timeout", _within(_SLOW_SECONDS.get(method, _SECONDS)))
         if method in _STRONG:
             given.setdefault("consistency_level", "Strong")
         if collection:
@@ -63,6 +65,7 @@ class Connection:
             with our_call():
                 return getattr(self._client, method)(**given)
         except self._errors as error:
+            check()
             if not (may_load and collection and is_not_loaded(error)):
                 raise translate(error, self.address) from error
         self.call("load_collection", collection, may_load=False)
@@ -76,6 +79,12 @@ class Connection:
         path, self._lite_path = self._lite_path, ""
         if path:
             lite.stop(path)
+
+
+def _within(seconds: float) -> float:
+    """So many seconds, or what is left of the deadline."""
+    left = remaining()
+    return seconds if left is None else min(seconds, max(0.001, left))
 
 
 def _client_class() -> tuple[Any, tuple[type[Exception], ...]]:

@@ -4,18 +4,23 @@ Every connection looks only into the store's schema and the one where the extens
 long statements, and is asked whether it is alive before it is handed out.
 """
 
+import math
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dartboard.deadline import check, remaining
 from dartboard.errors import StoreError, StoreUnavailableError
 from dartboard.stores.postgres.address import Address
 from dartboard.stores.postgres.failures import translated
 
 _PATIENCE = 1.0
 """Seconds to wait for a connection before finding out whether the server can be reached at all."""
+
+_NEARER = 0.9
+"""A deadline beyond this share of the store's own limit is left to that: it saves a round trip."""
 
 
 class Connections:
@@ -44,7 +49,7 @@ class Connections:
     @contextmanager
     def reading(self, *, stable: bool = False) -> Iterator[Any]:
         """A transaction that reads; ``stable``: all its statements see the same moment."""
-        with self._connection() as connection, connection.transaction():
+        with self._connection() as connection, connection.transaction(), self._in_time(connection):
             if stable:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield connection
@@ -75,6 +80,22 @@ class Connections:
                 yield connection
             finally:
                 pool.putconn(connection)
+
+    @contextmanager
+    def _in_time(self, connection: Any) -> Iterator[None]:
+        """The server gives up on statements at the deadline of this context, if that is much nearer."""
+        from psycopg.errors import QueryCanceled
+
+        check()
+        left = remaining()
+        if left is not None and left < _NEARER * self.address.timeout:
+            milliseconds = str(1 + math.ceil(1000 * left))
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", (milliseconds,))
+        try:
+            yield
+        except QueryCanceled:
+            check()
+            raise
 
     def _taken(self, pool: Any) -> Any:
         """A connection; where none comes soon, a fresh one says why, or else they are all busy."""
