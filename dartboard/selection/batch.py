@@ -3,8 +3,8 @@
 A thousand small selections are a thousand times the same dozen NumPy calls. Queries with equally many
 candidates go through them together, in float32, a block at a time that stays in the processor's cache.
 Each query proves its picks as a single selection does; one that cannot, or has copies among its
-candidates, is selected by itself, so the picks are the same either way. Compiled, selections have no calls
-to save and are made one by one, in threads.
+candidates, is selected by itself, so the picks are the same either way. Blocks go through threads, and
+meanwhile the matrix products, which are small, take one thread each.
 """
 
 import os
@@ -18,15 +18,14 @@ import numpy.typing as npt
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.blas import one_thread_each
 from dartboard.selection.building import FAST_FROM_SIGMA, Auto
-from dartboard.selection.compiled import compiled
 from dartboard.selection.content import fingerprints
-from dartboard.selection.coverage import rounding_32
-from dartboard.selection.dense import HALF
 from dartboard.selection.door import select
 from dartboard.selection.kernels import check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.result import Selection
+from dartboard.selection.together import walks
 from dartboard.types import FloatArray
 
 _BLOCK_ENTRIES = 400_000
@@ -59,15 +58,13 @@ def select_many(
     def alone(i: int) -> Selection:
         return select(embeddings[i], asked[i], k, sigma=sigma, **options)
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as workers:
+    with one_thread_each(), ThreadPoolExecutor(threads or os.cpu_count() or 1) as workers:
         if options or not (isinstance(embeddings, np.ndarray) and _uniform(embeddings, asked, sigma)):
             return list(workers.map(alone, range(len(asked))))
         pools: FloatArray = embeddings
 
         def together(start: int) -> list[Selection]:
             block = range(len(asked))[start : start + size]
-            if compiled():  # quicker one by one, and threads overlap
-                return [alone(i) for i in block]
             results = _select_block(pools[start : block.stop], asked[start : block.stop], k or 5, sigma)
             return [alone(i) if result is None else result for i, result in zip(block, results, strict=True)]
 
@@ -96,80 +93,30 @@ def _select_block(
         sure = np.isfinite(vectors.sum(axis=(1, 2))) & np.isfinite(asked.sum(axis=1))
         sure &= ~_has_copies(embeddings)
         cosine = np.matmul(vectors, asked[:, :, None])[:, :, 0]
-        kernel = np.matmul(vectors, vectors.transpose(0, 2, 1))
-        spreads = _spreads(kernel, sigma)
+        cosines = np.matmul(vectors, vectors.transpose(0, 2, 1))
+        spreads = _spreads(cosines, sigma)
         spread = np.array([s.value for s in spreads])
         sure &= spread >= FAST_FROM_SIGMA
         relevance = -(((1.0 - cosine) / (np.sqrt(8.0) * spread[:, None])) ** 2)
-        scale = (1.0 / (np.sqrt(8.0) * spread)).astype(np.float32)[:, None, None]
-        kernel -= 1.0
-        kernel *= scale
-        kernel *= kernel
-        np.negative(kernel, out=kernel)
-        np.exp(kernel, out=kernel)
-        walk = _BlockWalk(kernel, relevance, rounding_32(spread), min(k, embeddings.shape[1]))
-        sure &= walk.sure
-    return [walk.selection(i, cosine[i], spreads[i]) if sure[i] else None for i in range(len(embeddings))]
-
-
-class _BlockWalk:
-    """The greedy walk of :mod:`dartboard.selection.greedy` for a block of queries at once."""
-
-    def __init__(self, kernel: FloatArray, relevance: FloatArray, rounding: FloatArray, k: int) -> None:
-        size, n = relevance.shape
-        each = np.arange(size)
-        picks = np.empty((size, k), dtype=np.intp)
-        gains = np.empty((size, k), dtype=np.float32)
-        weights = np.exp(relevance - relevance.max(axis=1, keepdims=True)).astype(np.float32)
-        column = weights[:, :, None]
-        alone = np.matmul(kernel, column)[:, :, 0]
-        slack = rounding.astype(np.float32)[:, None] * alone
-        rise = np.empty_like(kernel)
-
-        def gains_now() -> FloatArray:
-            np.subtract(kernel, covered[:, None, :], out=rise)
-            np.maximum(rise, 0.0, out=rise)
-            now: FloatArray = np.matmul(rise, column)[:, :, 0]
-            return now
-
-        picks[:, 0] = best = relevance.argmax(axis=1)
-        gains[:, 0] = alone[each, best]
-        lead = relevance[each, best] - rounding
-        self.sure = (relevance >= lead[:, None]).sum(axis=1) == 1
-        covered = kernel[each, best]
-        for step in range(1, k):
-            now = gains_now()
-            picks[:, step] = best = now.argmax(axis=1)
-            gains[:, step] = now[each, best]
-            level = now[each, best] - slack[each, best]
-            self.sure &= ((now + slack >= level[:, None]).sum(axis=1) == 1) & (level > 1e-30)
-            np.maximum(covered, kernel[each, best], out=covered)
-        total = weights.sum(axis=1, dtype=np.float64)
-        self.picks = picks
-        self.gains = gains.astype(np.float64) / total[:, None]
-        self.coverage = np.minimum(self.gains.cumsum(axis=1), 1.0)
-        chosen = np.take_along_axis(kernel, picks[:, :, None], axis=1)
-        self.owners = np.where(chosen.max(axis=1) >= HALF, chosen.argmax(axis=1), -1)
-        largest = [
-            np.partition(x, n - k, axis=1)[:, n - k :].sum(axis=1) / total for x in (alone, gains_now())
-        ]
-        reached = self.coverage[:, -1]
-        self.bound = np.minimum(1.0, reached / np.minimum(1.0, np.minimum(largest[0], reached + largest[1])))
-
-    def selection(self, i: int, cosine: FloatArray, sigma: Sigma) -> Selection:
-        """The result of query ``i`` of the block."""
-        return Selection(
-            indices=self.picks[i],
-            gains=self.gains[i],
-            log_gains=np.log(self.gains[i]),
-            coverage=self.coverage[i],
-            similarity=cosine[self.picks[i]].astype(np.float64),
-            bound=float(self.bound[i]),
-            owners=self.owners[i],
-            targets=np.arange(len(cosine)),
-            sigma=sigma,
+        found = walks(cosines, relevance, spread, min(k, embeddings.shape[1]), sure)
+        similarity = np.take_along_axis(cosine, found.picks, axis=1).astype(np.float64)
+    return [
+        Selection(
+            indices=found.picks[i],
+            gains=found.gains[i],
+            log_gains=found.log_gains[i],
+            coverage=found.coverage[i],
+            similarity=similarity[i],
+            bound=bound,
+            owners=found.owners[i],
+            targets=np.arange(embeddings.shape[1]),
+            sigma=spreads[i],
             method="dartboard",
         )
+        if safe
+        else None
+        for i, (safe, bound) in enumerate(zip(found.sure.tolist(), found.bound.tolist(), strict=True))
+    ]
 
 
 def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:

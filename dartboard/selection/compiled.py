@@ -68,3 +68,6 @@ def warm_up(machine: ModuleType) -> None:
         machine.walk(one, row, row * 0, row.copy(), row, 0.0, 0.0, rows, gains)
         rows[0] = 0
         machine.answer(one, row, row, row * 0, 0.0, 0.0, 1, rows, gains, rows.copy(), most)
+    cube, many, single = np.ones((1, 1, 1), np.float32), np.zeros((1, 1), dtype=np.intp), np.ones(1)
+    arrays = (many, np.ones((1, 1)), many.copy(), np.ones((1, 2)), single, np.ones(1, dtype=bool))
+    machine.answers(cube, np.zeros((1, 1)), np.ones(1, np.float32), np.zeros(1), 0.0, *arrays)

@@ -34,16 +34,18 @@ class Dartboard:
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
         referee = Referee(pool)
-        k = limits.k if _is_plain(pool, limits) else None
-        if k is not None and (answered := self._shortlisted(pool, limits, k, referee)):
-            return answered
+        start = _start(pool, limits, referee)
+        if start is not None and isinstance(pool.kernel, VectorKernel):
+            found = shortlist.answer(pool.kernel, pool.log_weights, *start)
+            if found is not None:
+                return explain_answer(pool, found, method=self.name)
         for make_state in pool.states(referee):
             try:
                 state = make_state()
-                if k is not None and isinstance(state, LinearState):
-                    answered = self._answer(pool, limits, k, state, referee)
-                    if answered is not None:
-                        return answered
+                if start is not None and isinstance(state, LinearState):
+                    found = state.answer(*start)
+                    if found is not None:
+                        return explain_answer(pool, found, method=self.name)
                 trail = best_trail(pool, limits, state, referee)
             except Uncertain:
                 continue
@@ -52,28 +54,20 @@ class Dartboard:
             raise AssertionError("a walk on logarithms is never uncertain")
         return self._select(pool.refine(), limits)
 
-    def _shortlisted(self, pool: Pool, limits: Limits, k: int, referee: Referee) -> Selection | None:
-        """The picks where few rows of the kernel prove them."""
-        if not isinstance(pool.kernel, VectorKernel):
-            return None
-        leaders = pool.by_row()[0]
-        try:
-            first = int(pool.row_of[most_relevant(pool, pool.relevance[leaders], leaders, referee)])
-        except Uncertain:
-            return None
-        count = min(k, len(pool))
-        found = shortlist.answer(pool.kernel, pool.log_weights, first, count, k, limits.min_gain_share)
-        return None if found is None else explain_answer(pool, leaders[found.rows], found, method=self.name)
 
-    def _answer(
-        self, pool: Pool, limits: Limits, k: int, state: LinearState, referee: Referee
-    ) -> Selection | None:
-        leaders = pool.by_row()[0]
+def _start(pool: Pool, limits: Limits, referee: Referee) -> tuple[int, int, int, float] | None:
+    """Where a plain walk begins, its picks at most, the size of the sets it is compared with, when it stops.
+
+    None where the walk is not plain, or its beginning not clear.
+    """
+    if limits.k is None or not _is_plain(pool, limits):
+        return None
+    leaders = pool.by_row()[0]
+    try:
         first = most_relevant(pool, pool.relevance[leaders], leaders, referee)
-        found = state.answer(int(pool.row_of[first]), min(k, len(pool)), k, limits.min_gain_share)
-        if found is None:
-            return None
-        return explain_answer(pool, leaders[found.rows], found, method=self.name)
+    except Uncertain:
+        return None
+    return int(pool.row_of[first]), min(limits.k, len(pool)), limits.k, limits.min_gain_share
 
 
 def _is_plain(pool: Pool, limits: Limits) -> bool:

@@ -30,8 +30,9 @@ def explain(
     return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
 
 
-def explain_answer(pool: Pool, picks: IntArray, answer: Answer, *, method: str) -> Selection:
-    """The result of a walk that came with its explanation."""
+def explain_answer(pool: Pool, answer: Answer, *, method: str) -> Selection:
+    """The result of a walk that came with its explanation, on a pool without copies."""
+    picks = pool.by_row()[0][answer.rows]
     coverage = np.minimum(answer.gains.cumsum(), 1.0)
     reached = float(coverage[-1])
     return Selection(

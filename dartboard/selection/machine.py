@@ -252,3 +252,43 @@ def answer(
         if nearest[t] < _HALF:
             owners[t] = -1
     return made
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def answers(
+    kernels: Any,
+    relevance: Any,
+    scales: Any,
+    rounding: Any,
+    smallest: float,
+    rows: Any,
+    gains: Any,
+    owners: Any,
+    most: Any,
+    totals: Any,
+    sure: Any,
+) -> None:
+    """:func:`answer` for the queries of a block that are ``sure``, from their cosines on, and stay so."""
+    n = kernels.shape[1]
+    weights = np.empty(n, kernels.dtype)
+    alone = np.empty(n, kernels.dtype)
+    slack = np.empty(n, kernels.dtype)
+    for i in range(len(kernels)):
+        if not sure[i]:
+            continue
+        sure[i] = False
+        fill(kernels[i], scales[i])
+        totals[i] = prepare(kernels[i], relevance[i], rounding[i], weights, alone, slack)
+        first = relevance[i].argmax()
+        close = 0
+        for t in range(n):
+            if relevance[i, t] >= relevance[i, first] - rounding[i]:
+                close += 1
+        if close != 1:
+            continue
+        rows[i, 0] = first
+        size = rows.shape[1]
+        made = answer(
+            kernels[i], weights, alone, slack, smallest, 0.0, size, rows[i], gains[i], owners[i], most[i]
+        )
+        sure[i] = made == size
