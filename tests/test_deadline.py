@@ -252,6 +252,8 @@ def test_postgresql_gives_up_at_the_deadline_and_keeps_its_own_limit_afterwards(
         late = pytest.raises(DeadlineError, match="out of time")
         with deadline(0.2), late, connections.reading() as connection:
             connection.execute("SELECT pg_sleep(15)")
+        with deadline(5), connections.reading(stable=True) as connection:
+            assert connection.execute("SHOW transaction_isolation").fetchone() == ("repeatable read",)
         with connections.reading() as connection:
             assert connection.execute("SHOW statement_timeout").fetchone() == ("20s",)
         with deadline(19), connections.reading() as connection:

@@ -49,10 +49,11 @@ class Connections:
     @contextmanager
     def reading(self, *, stable: bool = False) -> Iterator[Any]:
         """A transaction that reads; ``stable``: all its statements see the same moment."""
-        with self._connection() as connection, connection.transaction(), self._in_time(connection):
+        with self._connection() as connection, connection.transaction():
             if stable:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            yield connection
+            with self._in_time(connection):
+                yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
