@@ -13,6 +13,7 @@ from typing import Annotated
 from fastapi import Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
+from dartboard.api.credentials import key_of, sent_secrets
 from dartboard.api.errors import Forbidden, TooManyRequests, Unauthorized
 from dartboard.api.headers import add_headers
 from dartboard.api.keys import Key, Scope
@@ -62,27 +63,16 @@ def _admit(request: Request, scope: Scope) -> Key | None:
 def _key(request: Request, service: Service) -> Key:
     if service.keys is None:  # pragma: no cover - asked only where there are keys
         raise Unauthorized()
-    secrets = _secrets(request)
-    key = service.keys.find(secrets[0]) if len(secrets) == 1 else None
+    key = key_of(request.scope, service.keys)
     if key is not None:
         return key
     service.metrics.rejected("unauthorized")
     verdict = service.limits.take(f"failed {_address(request)}", rate=FAILURE_RATE, burst=FAILURES)
     if not verdict.allowed:
         raise TooManyRequests("too many wrong keys: wait a little", retry_after=verdict.retry_after)
-    if len(secrets) > 1:
+    if len(sent_secrets(request.scope)) > 1:
         raise Unauthorized("send one key: Authorization: Bearer KEY, or X-API-Key: KEY")
     raise Unauthorized()
-
-
-def _secrets(request: Request) -> list[str]:
-    """What came as a key, each once."""
-    found = list(request.headers.getlist("x-api-key"))
-    for value in request.headers.getlist("authorization"):
-        scheme, _, secret = value.partition(" ")
-        if scheme.lower() == "bearer":
-            found.append(secret.strip())
-    return list(dict.fromkeys(found))
 
 
 def _count(request: Request, service: Service, key: Key | None) -> None:

@@ -2,7 +2,8 @@
 
 Bytes are counted as they arrive, so a body without a length, or with a wrong one, is stopped as well. The
 time that the service waits for the client adds up; a body may take ``timeout`` seconds, and one more for
-each 16 kB of it.
+each 16 kB of it. Bodies are read before endpoints look at keys; so where keys are used, a request without a
+valid one gets no more than a small body in.
 """
 
 import asyncio
@@ -11,11 +12,14 @@ import re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dartboard.api.clients import Client
-from dartboard.api.errors import ApiError, TooLarge, problem, request_id_of
+from dartboard.api.credentials import key_of
+from dartboard.api.errors import ApiError, TooLarge, Unauthorized, problem, request_id_of
 from dartboard.api.settings import ServiceSettings
 
 SLOWEST = 16 * 1024
 """Bytes a second below which a long body is too slow."""
+STRANGERS = 64 * 1024
+"""Bytes that are read from somebody without a key, where keys are used."""
 _STREAMED = re.compile(r"/api/dartboard/collections/[^/]+/(documents|files)")
 
 
@@ -39,20 +43,30 @@ class BodyLimit:
         limit = self.settings.upload_bytes if streamed else self.settings.body_bytes
         client = Client(scope, receive)
         client.enter()
+        refusal: ApiError = TooLarge(f"the body is too large: at most {limit} bytes are taken here")
+        if limit > STRANGERS and _stranger(scope):
+            limit, refusal = STRANGERS, Unauthorized()
         if _declared(scope) > limit:
-            await _answer(_too_large(limit), scope, client, send)
+            await _answer(refusal, scope, client, send)
             return
-        await _Passage(self.app, scope, client, send, limit, self.settings.timeout).run()
+        await _Passage(self.app, scope, client, send, limit, refusal, self.settings.timeout).run()
 
 
 class _Passage:
     """One request on its way in, and its answer on the way out."""
 
     def __init__(
-        self, app: ASGIApp, scope: Scope, client: Client, send: Send, limit: int, patience: float
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        client: Client,
+        send: Send,
+        limit: int,
+        beyond: ApiError,
+        patience: float,
     ) -> None:
         self.app, self.scope, self.client, self.send = app, scope, client, send
-        self.limit, self.patience = limit, patience
+        self.limit, self.beyond, self.patience = limit, beyond, patience
         self.received, self.waited = 0, 0.0
         self.complete = self.started = False
         self.refused: ApiError | None = None
@@ -85,7 +99,7 @@ class _Passage:
             self.received += len(message.get("body", b""))
             self.complete = not message.get("more_body", False)
             if self.received > self.limit:
-                self.refused = _too_large(self.limit)
+                self.refused = self.beyond
                 raise BodyRefused
         return message
 
@@ -104,8 +118,10 @@ def _declared(scope: Scope) -> int:
     return 0
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"the body is too large: at most {limit} bytes are taken here")
+def _stranger(scope: Scope) -> bool:
+    """Whether the service uses keys and the request shows none of them."""
+    keys = scope["app"].state.service.keys
+    return keys is not None and key_of(scope, keys) is None
 
 
 async def _answer(error: ApiError, scope: Scope, client: Client, send: Send) -> None:

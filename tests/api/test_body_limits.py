@@ -5,6 +5,8 @@ import time
 import pytest
 from starlette.testclient import TestClient
 
+from dartboard.api.body_limits import STRANGERS
+from dartboard.api.keys import Keys
 from tests.api.small_app import BASE, serving, small_app, talk
 
 LIMIT = 1000
@@ -84,3 +86,21 @@ def test_a_client_that_leaves_in_the_middle_breaks_nothing(app):
         talk(port, head("/write", "Content-Length: 900") + b"{", read=False)
         whole = head("/write", "Connection: close", "Content-Length: 2") + b"{}"
         assert b"200 OK" in talk(port, whole)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_without_a_key_only_a_small_body_gets_in(tmp_path, chunked):
+    keys = Keys.open(tmp_path / "keys.json", create=True)
+    known = {"X-API-Key": keys.create("indexer", ["read", "write"])}
+    client = TestClient(small_app(keys=keys.path), base_url=BASE)
+
+    def post(length, **headers):
+        body = json_of(length)
+        content = iter([body[:500], body[500:]]) if chunked else body
+        return client.post("/write", content=content, headers={"content-type": "application/json", **headers})
+
+    assert post(2 * STRANGERS, **known).status_code == 200
+    for headers in ({}, {"X-API-Key": "wrong"}):
+        refused = post(2 * STRANGERS, **headers)
+        assert refused.status_code == 401 and refused.headers["connection"] == "close"
+        assert post(1000, **headers).status_code == 401
