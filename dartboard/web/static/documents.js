@@ -139,6 +139,7 @@ function setBusy(value) {
 async function target() {
   if (picker.value !== NEW) return picker.value;
   const name = byId("new-name").value.trim();
+  if (/[/\\]/.test(name)) throw new Error("A collection’s name has no slash: choose another one.");
   if (collections.some((one) => one.name === name && !one.writable)) throw new Error("That name is taken by the demo: choose another one.");
   await call(`collections/${encodeURIComponent(name)}`, { method: "PUT" });
   await load(name);
