@@ -1,0 +1,54 @@
+"""Odd requests of all kinds, made from the OpenAPI document: no server error, no undocumented answer.
+
+``DARTBOARD_DEEP_CASES`` is how many an operation gets; ``make test-deep`` sets it to 1,000.
+"""
+
+import os
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import checks
+
+from dartboard.api.app import create_app
+from dartboard.api.settings import ServiceSettings
+from tests.api.small_app import serving
+
+CASES = int(os.environ.get("DARTBOARD_DEEP_CASES", "25"))
+SMALL = {"k": 10, "triage_k": 30, "batch": 4, "vectors": 50, "jobs": 100, "timeout": 120.0}
+"""Pools that pair scorers read through in no time."""
+CHECKS = (
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+)
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(context, value):
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("service")
+    app = create_app(ServiceSettings(store=str(folder / "index.dartboard"), home=folder / "home", **SMALL))
+    with serving(app) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+schema = schemathesis.openapi.from_dict(create_app(ServiceSettings(**SMALL)).openapi())
+
+
+@schema.parametrize()
+@settings(
+    max_examples=CASES,
+    deadline=None,
+    derandomize=CASES < 100,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+def test_every_operation(case, address):
+    case.call_and_validate(base_url=address, checks=CHECKS, timeout=60)
