@@ -263,9 +263,10 @@ class DartboardRetriever:
         pool = self._pool(query, query_embedding, passages)
         if scores is None:
             return pool
+        dealt = in_order_of(scores, pool.relevance)  # checks the scores, too
         if method_of(method).name == "top_k":
-            return pool.reweighted(_strictly(scores, passages.ids, pool.relevance))
-        return pool.reweighted(in_order_of(scores, pool.relevance))
+            dealt = _strictly(scores, passages.ids, pool.relevance)
+        return pool.reweighted(dealt)
 
     def _source_of(self, sigma: Sigma) -> str:
         """Under ``"auto"`` nobody but a calibration gives σ, or the rule another divisor."""

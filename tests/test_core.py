@@ -424,6 +424,17 @@ def test_the_order_of_other_scores_counts_and_their_scale_does_not():
     assert ids(same.chunks) == ids(dart.choose(QUERY, vector, CORPUS, k=4).chunks)
 
 
+def test_equal_scores_go_by_id_under_top_k_whatever_the_order_of_the_candidates():
+    dart = retriever(reranker_type="cosine")
+    vector = dart.embedding_model.encode_query(QUERY)
+    for order in (CORPUS, CORPUS[::-1]):
+        scores = [float(int(chunk.id[1:]) % 2) for chunk in order]
+        chosen = dart.choose(QUERY, vector, order, scores=scores, k=len(CORPUS), method="top_k")
+        assert ids(chosen.chunks) == sorted(ids(CORPUS), key=lambda id: (-(int(id[1:]) % 2), id))
+    with pytest.raises(InvalidInputError, match="finite"):
+        dart.choose(QUERY, vector, CORPUS, scores=[float("nan")] * len(CORPUS), k=3, method="top_k")
+
+
 def test_dealing_out_values_in_the_order_of_scores():
     values = np.array([-3.0, -1.0, -2.0, -4.0])
     assert in_order_of([1, 2, 3, 4], values).tolist() == [-4, -3, -2, -1]
