@@ -131,6 +131,7 @@ class Exploration:
             "shares": {
                 name: {"rank": share.rank, "score": finite(share.score)}
                 for name, share in self.shares[place].items()
+                if name != self.retriever or len(self.shares[place]) == 1
             },
             "probability": float(self.probability[place]),
             "tokens": self.tokens[place],
@@ -180,9 +181,13 @@ def explore(
         return _nothing(facts, board, sigma, methods, watch)
     limits = board.limits(k, token_budget)
     automatic = board.pool_at("auto")
-    pool = exactly(automatic if sigma == "auto" else board.pool_at(sigma))
+    searched = automatic if sigma == "auto" else board.pool_at(sigma)
+    pool = exactly(searched)
     watch.lap("pool")
-    selections = {method.name: _selected(board, pool, sigma, limits, method) for method in methods}
+    selections = {}
+    for method in methods:
+        given = board.pool_at(sigma, method) if method.name == TopK.name else searched
+        selections[method.name] = _measured(method, method.select(given, limits), pool, limits)
     watch.lap("select")
     check()
     found = trace(pool, limits, selections["dartboard"])
@@ -214,12 +219,12 @@ def explore(
     )
 
 
-def _selected(board: Gathered, pool: Pool, sigma: float | Auto, limits: Limits, method: Method) -> Selection:
-    """The picks that a search by this method makes, measured by Dartboard's own pool."""
-    if method.name != TopK.name:
-        return method.select(pool, limits)
-    picks = method.select(board.pool_at(sigma, method), limits).indices.tolist()
-    return explain_picks(pool, limits, picks, method=method.name)
+def _measured(method: Method, found: Selection, pool: Pool, limits: Limits) -> Selection:
+    """The picks of a search, measured in double precision, those of all methods by one pool."""
+    again = method.select(pool, limits)
+    if np.array_equal(again.indices, found.indices):
+        return again
+    return explain_picks(pool, limits, found.indices.tolist(), method=found.method, **found.parameters)
 
 
 def _sigma(pool: Pool, automatic: Pool, source: str) -> SigmaUsed:

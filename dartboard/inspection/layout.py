@@ -34,6 +34,7 @@ _FEW = 16
 _MANY = 160
 """Beyond so many places, one start is enough: more cost time and gain a hundredth."""
 
+_SAME = 1e-9
 _TINY = 1e-12
 
 
@@ -100,7 +101,7 @@ def _checked(to_query: FloatArray, between: FloatArray) -> tuple[FloatArray, Flo
 
 def _places(radius: FloatArray, apart: FloatArray) -> tuple[IntArray, IntArray]:
     """One candidate for each place on the map, and for every candidate which of these it is."""
-    same = (apart <= 0.0) & (radius[:, None] == radius[None, :])
+    same = (apart <= _SAME) & (np.abs(radius[:, None] - radius[None, :]) <= _SAME)
     np.fill_diagonal(same, True)
     leaders, place_of = np.unique(same.argmax(axis=1), return_inverse=True)
     return leaders, place_of.reshape(-1)

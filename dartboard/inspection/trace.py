@@ -163,12 +163,13 @@ def _values(pool: Pool, limits: Limits, rule: Criterion, log_gains: FloatArray) 
 def _runner_up(pool: Pool, gate: Gate, pick: int, values: FloatArray) -> tuple[int, float | None] | None:
     """The best of the others that could have been picked, and by how much it lost."""
     others = gate.open_candidates() & (pool.row_of != pool.row_of[pick])
-    if not others.any():
+    open_values = np.where(others, values, -np.inf)
+    rival = int(open_values.argmax())
+    if open_values[rival] == -np.inf:
         return None
-    rival = int(np.argmax(np.where(others, values, -np.inf)))
-    if values[rival] == -np.inf:
-        return None
-    behind = None if values[pick] == -np.inf else max(0.0, -float(np.expm1(values[rival] - values[pick])))
+    with np.errstate(under="ignore"):
+        lost = -float(np.expm1(min(0.0, values[rival] - values[pick])))
+    behind = None if values[pick] == -np.inf else lost
     return int(pool.positions[rival]), behind
 
 
