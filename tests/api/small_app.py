@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Annotated
 
@@ -126,13 +126,16 @@ def until(condition, seconds: float = 20.0) -> None:
         time.sleep(0.005)
 
 
-def talk(port: int, *pieces: bytes, pause: float = 0.0, read: bool = True) -> bytes:
-    """Send raw bytes, and return all that comes until the server closes."""
+def talk(port: int, *pieces: bytes, pause: float = 0.0, read: bool = True, shut: bool = False) -> bytes:
+    """Send raw bytes, and return all that comes until the server closes; ``shut`` ends our side first."""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         for piece in pieces:
             connection.sendall(piece)
             time.sleep(pause)
+        if shut:
+            connection.shutdown(socket.SHUT_WR)
         answer = b""
-        while read and (got := connection.recv(65536)):
-            answer += got
+        with suppress(ConnectionResetError):
+            while read and (got := connection.recv(65536)):
+                answer += got
         return answer
