@@ -214,6 +214,7 @@ def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) ->
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # a client could choose the address that it is counted by
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=max(1, round(settings.grace)),
