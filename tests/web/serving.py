@@ -1,5 +1,6 @@
 """A real service in a real uvicorn, on a free port, for a browser to look at."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -25,6 +26,7 @@ class Served:
     url: str
     app: FastAPI
     home: Path
+    loop: asyncio.AbstractEventLoop
 
     def post(self, path: str, **options: Any) -> Any:
         """What an endpoint answers, without a browser."""
@@ -49,7 +51,8 @@ def serving(folder: Path, **options: Any) -> Iterator[Served]:
         app, host="127.0.0.1", port=port, log_config=None, ws="none", timeout_graceful_shutdown=5
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_run, args=(server, loop), daemon=True)
     thread.start()
     until = time.monotonic() + PATIENCE
     while not server.started:
@@ -57,10 +60,18 @@ def serving(folder: Path, **options: Any) -> Iterator[Served]:
             raise RuntimeError("the service did not start")
         time.sleep(0.05)
     try:
-        yield Served(f"http://127.0.0.1:{port}", app, home)
+        yield Served(f"http://127.0.0.1:{port}", app, home, loop)
     finally:
         server.should_exit = True
         thread.join(30)
+
+
+def _run(server: uvicorn.Server, loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(server.serve())
+    finally:
+        loop.close()
 
 
 def add_documents(served: Served, collection: str, texts: list[tuple[str, str]]) -> None:

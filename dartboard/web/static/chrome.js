@@ -6,7 +6,7 @@
  */
 
 import { key, setKey } from "./api.js";
-import { h, s } from "./dom.js";
+import { h } from "./dom.js";
 
 const PAGES = [
   ["playground", "./", "Playground"],
@@ -24,7 +24,12 @@ export function mountChrome(current) {
   const top = document.getElementById("top");
   top.classList.add("top");
   top.append(
-    h("a", { class: "brand", href: "./" }, logo(), "Dartboard"),
+    h(
+      "a",
+      { class: "brand", href: "./" },
+      h("img", { src: "static/icon.svg", alt: "", width: 22, height: 22 }),
+      "Dartboard",
+    ),
     h("nav", { "aria-label": "Pages" }, ...links),
     themeButton(),
   );
@@ -36,18 +41,6 @@ export function mountChrome(current) {
 /** Tell assistive technology what changed. @param {string} text */
 export function announce(text) {
   if (live && live.textContent !== text) live.textContent = text;
-}
-
-/** The mark of the project; decoration only. */
-function logo() {
-  return s(
-    "svg",
-    { viewBox: "0 0 24 24", width: 22, height: 22, "aria-hidden": "true", class: "logo" },
-    s("circle", { cx: 12, cy: 12, r: 10.5, class: "logo-ring" }),
-    s("circle", { cx: 12, cy: 12, r: 6, class: "logo-ring" }),
-    s("circle", { cx: 12, cy: 12, r: 2, class: "logo-eye" }),
-    s("circle", { cx: 17.2, cy: 6.8, r: 2.2, class: "logo-dart" }),
-  );
 }
 
 function themeButton() {

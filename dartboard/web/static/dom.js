@@ -16,6 +16,11 @@ export function h(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
+/** A button that submits nothing. @returns {HTMLElement} */
+export function button(attributes, ...children) {
+  return h("button", { type: "button", ...attributes }, ...children);
+}
+
 /** The same for SVG. @returns {SVGElement} */
 export function s(name, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);

@@ -2,7 +2,7 @@
  * A table twin for a chart: the same numbers as a real table, one button away.
  */
 
-import { h, set } from "./dom.js";
+import { button, h, set } from "./dom.js";
 
 /**
  * @param {string} caption
@@ -39,20 +39,19 @@ export function table(caption, head, rows) {
  */
 export function twin(chart, make, name) {
   const holder = h("div", { class: "twin", hidden: true });
-  const button = h(
-    "button",
-    { type: "button", class: "quiet small", "aria-pressed": "false", "aria-label": `${name} as table` },
+  const swap = button(
+    { class: "quiet small", "aria-pressed": "false", "aria-label": `${name} as table` },
     "As table",
   );
   const refresh = () => {
     if (!holder.hidden) set(holder, make());
   };
-  button.addEventListener("click", () => {
+  swap.addEventListener("click", () => {
     const tabular = holder.hidden;
     holder.hidden = !tabular;
     chart.hidden = tabular;
-    button.setAttribute("aria-pressed", String(tabular));
+    swap.setAttribute("aria-pressed", String(tabular));
     refresh();
   });
-  return { button, holder, refresh };
+  return { button: swap, holder, refresh };
 }

@@ -2,11 +2,13 @@
  * One passage in a column: its text, what stands for it, where it moved, what each retriever said.
  */
 
-import { h, quoted } from "../dom.js";
+import { button, h, quoted } from "../dom.js";
 import { fixed, percent } from "./numbers.js";
 import { nameOf, tint } from "./reading.js";
 
 const SHORT = 420;
+const LONG = 20000;
+const FITS = 150;
 
 /**
  * @param {any} state @param {string} method @param {number} index of the candidate
@@ -17,6 +19,7 @@ export function card(state, method, index, rank, store) {
   const { reading } = state;
   const one = reading.candidates[index];
   const owner = reading.owner[index];
+  const [body, more] = passage(one.text);
   return h(
     "li",
     {
@@ -30,10 +33,8 @@ export function card(state, method, index, rank, store) {
       "div",
       { class: "card-top" },
       h("span", { class: "rank num", "aria-label": `Rank ${rank + 1}` }, rank + 1),
-      h(
-        "button",
+      button(
         {
-          type: "button",
           class: "card-name",
           title: "Why, or why not?",
           onclick: () => store.update({ why: one.id }),
@@ -46,8 +47,8 @@ export function card(state, method, index, rank, store) {
       badge(owner),
     ),
     h("p", { class: "card-note" }, ...movement(reading, method, index)),
-    passage(one.text),
-    facts(reading, method, index),
+    body,
+    facts(reading, method, index, one.text.length > FITS && more),
     members(reading, one),
   );
 }
@@ -62,22 +63,17 @@ export function badge(order) {
   );
 }
 
-/** A text, cut where it is long, with a button for the rest. */
+/** A text of a few lines, and the button that shows all of it. @returns {[HTMLElement, HTMLElement]} */
 function passage(text) {
   const body = h("p", { class: "card-text" }, quoted(text, SHORT));
-  if (text.length <= SHORT) return body;
-  const more = h(
-    "button",
-    { type: "button", class: "link more-text", "aria-expanded": "false" },
-    "all of it",
-  );
+  const more = button({ class: "link more-text", "aria-expanded": "false" }, "more");
   more.addEventListener("click", () => {
-    const open = more.getAttribute("aria-expanded") === "true";
-    body.replaceChildren(quoted(text, open ? SHORT : 20000));
-    more.setAttribute("aria-expanded", String(!open));
-    more.textContent = open ? "all of it" : "less";
+    const open = body.classList.toggle("open");
+    body.replaceChildren(quoted(text, open ? LONG : SHORT));
+    more.setAttribute("aria-expanded", String(open));
+    more.textContent = open ? "less" : "more";
   });
-  return h("div", {}, body, more);
+  return [body, more];
 }
 
 /** Where the passage stands in the other sets. */
@@ -105,7 +101,7 @@ function movement(reading, method, index) {
   return [h("b", { class: "moved out" }, "✕"), " left out: it would have added less"];
 }
 
-function facts(reading, method, index) {
+function facts(reading, method, index, more) {
   const one = reading.candidates[index];
   const list = [
     ["cosine", fixed(one.similarity)],
@@ -123,6 +119,7 @@ function facts(reading, method, index) {
     "dl",
     { class: "facts num" },
     ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+    more && h("div", {}, h("dd", {}, more)),
   );
 }
 
@@ -150,8 +147,7 @@ function members(reading, one) {
 
 /** A toggle that calls a passage relevant. @param {boolean} [worded] with its name, where there is room */
 export function markButton(store, one, worded = false) {
-  const button = h("button", {
-    type: "button",
+  const toggle = button({
     class: `quiet small marker${worded ? " worded" : ""}`,
     "data-id": one.id,
     onclick() {
@@ -160,19 +156,19 @@ export function markButton(store, one, worded = false) {
       store.update({ marks });
     },
   });
-  showMark(button, store.get().marks.has(one.id));
-  return button;
+  showMark(toggle, store.get().marks.has(one.id));
+  return toggle;
 }
 
 /** Keeps the toggles in step with the state without building cards again. */
 export function refreshMarkers(root, marks) {
-  for (const button of root.querySelectorAll(".marker")) showMark(button, marks.has(button.dataset.id));
+  for (const one of root.querySelectorAll(".marker")) showMark(one, marks.has(one.dataset.id));
 }
 
-function showMark(button, marked) {
+function showMark(toggle, marked) {
   const words = marked ? "Marked relevant" : "Mark relevant";
-  button.setAttribute("aria-pressed", String(marked));
-  button.setAttribute("aria-label", "Mark relevant");
-  button.title = words;
-  button.textContent = (marked ? "★" : "☆") + (button.classList.contains("worded") ? ` ${words}` : "");
+  toggle.setAttribute("aria-pressed", String(marked));
+  toggle.setAttribute("aria-label", "Mark relevant");
+  toggle.title = words;
+  toggle.textContent = (marked ? "★" : "☆") + (toggle.classList.contains("worded") ? ` ${words}` : "");
 }

@@ -4,7 +4,7 @@
 
 import { announce } from "../chrome.js";
 import { call, download } from "../api.js";
-import { h, set } from "../dom.js";
+import { button, h, set } from "../dom.js";
 import { count } from "./numbers.js";
 
 /** @param {HTMLElement} root @param {any} store */
@@ -27,20 +27,14 @@ export function mountCases(root, store) {
     h("label", { for: "case-name" }, "Save in"),
     name,
     h("button", { type: "submit", class: "primary" }, "Save as evaluation case"),
-    h(
-      "button",
+    button(
       {
-        type: "button",
         id: "case-download",
         onclick: () => keep(`${name.value || "case"}.json`, asFile(bodyOf(store.get(), name.value))),
       },
       "Download",
     ),
-    h(
-      "button",
-      { type: "button", class: "quiet", onclick: () => store.update({ marks: new Set() }) },
-      "Clear",
-    ),
+    button({ class: "quiet", onclick: () => store.update({ marks: new Set() }) }, "Clear"),
   );
   set(root, form, said);
 
@@ -50,10 +44,8 @@ export function mountCases(root, store) {
       const body = bodyOf(store.get(), name.value);
       const answer = await call("cases", { json: body });
       const zip = `cases/${encodeURIComponent(answer?.name ?? body.name)}.zip`;
-      const link = h(
-        "button",
+      const link = button(
         {
-          type: "button",
           class: "link",
           id: "case-zip",
           onclick: async () => {

@@ -19,7 +19,7 @@ export function mountHeat(root, tools, store) {
   set(root, chart, asTable.holder);
   store.on(["reading"], (state) => {
     if (!state.reading) return;
-    set(chart, ...METHODS.map(([method, name]) => heatMap(state, method, name)));
+    set(chart, ...METHODS.map(([method, , name]) => heatMap(state, method, name)));
     asTable.refresh();
   });
 }

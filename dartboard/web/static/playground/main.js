@@ -4,7 +4,7 @@
 
 import { address, key } from "../api.js";
 import { announce, mountChrome } from "../chrome.js";
-import { byId, h, quoted, set } from "../dom.js";
+import { button, byId, h, quoted, set } from "../dom.js";
 import { mountCases } from "./cases.js";
 import { mountColumns } from "./columns.js";
 import { createExplorer } from "./explore.js";
@@ -110,7 +110,7 @@ function showProblem({ problem }) {
   box.hidden = !problem || problem.status === 401;
   if (!problem) return;
   byId("loading").hidden = true;
-  const again = h("button", { type: "button", class: "small", onclick: start }, "Try again");
+  const again = button({ class: "small", onclick: start }, "Try again");
   set(
     box,
     h(

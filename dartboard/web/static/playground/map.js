@@ -5,7 +5,7 @@
  * A dot's area is P(t|q). Picks carry their number; a line ties a candidate to the pick that stands for it.
  */
 
-import { h, quoted, s, set, shown } from "../dom.js";
+import { button, h, quoted, s, set, shown } from "../dom.js";
 import { table, twin } from "../table.js";
 import { fixed, percent } from "./numbers.js";
 import { nameOf, stepOf, tint } from "./reading.js";
@@ -286,11 +286,7 @@ function mapTable(store) {
     `Candidates in the retriever's order, after ${step} picks`,
     ["Candidate", "Rank", "Cosine", "Distance", "P(t|q)", "State", "Text"],
     reading.candidates.map((one, index) => [
-      h(
-        "button",
-        { type: "button", class: "link", onclick: () => store.update({ why: one.id }) },
-        quoted(nameOf(one), 60),
-      ),
+      button({ class: "link", onclick: () => store.update({ why: one.id }) }, quoted(nameOf(one), 60)),
       String(one.retriever_rank),
       fixed(one.similarity, 3),
       fixed(one.distance, 3),

@@ -3,7 +3,7 @@
  */
 
 import { call } from "../api.js";
-import { byId, h, quoted, set } from "../dom.js";
+import { button, byId, h, quoted, set } from "../dom.js";
 
 /** The collection that the ready questions are about. */
 const DEMO = "demo";
@@ -99,8 +99,8 @@ export function mountQuery(store, explorer) {
   };
 
   function chip(one) {
-    const button = h("button", { type: "button", class: "chip", title: one.wants }, quoted(one.text, 140));
-    button.addEventListener("click", () => {
+    const ask = button({ class: "chip", title: one.wants }, quoted(one.text, 140));
+    ask.addEventListener("click", () => {
       const there = [...field.collection.options].some((each) => each.value === DEMO);
       store.update({
         query: one.text,
@@ -110,6 +110,6 @@ export function mountQuery(store, explorer) {
       });
       fresh();
     });
-    return h("li", {}, button);
+    return h("li", {}, ask);
   }
 }

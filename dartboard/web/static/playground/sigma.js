@@ -3,7 +3,7 @@
  */
 
 import { announce } from "../chrome.js";
-import { h, set } from "../dom.js";
+import { button, h, set } from "../dom.js";
 import { sigmaText } from "./numbers.js";
 
 const FINE = 1000;
@@ -28,7 +28,7 @@ export function mountSigma(root, store, again) {
   const value = h("output", { class: "num sigma-value", for: "sigma-range" });
   const source = h("span", { class: "hint sigma-source" });
   const tick = h("span", { class: "auto-tick", "aria-hidden": "true" });
-  const auto = h("button", { type: "button", class: "small", id: "sigma-auto" }, "Auto");
+  const auto = button({ class: "small", id: "sigma-auto" }, "Auto");
   set(
     root,
     h("div", { class: "sigma-now" }, value, source),

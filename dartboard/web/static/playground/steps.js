@@ -3,7 +3,7 @@
  */
 
 import { announce } from "../chrome.js";
-import { h, quoted, s, set } from "../dom.js";
+import { button, h, quoted, s, set } from "../dom.js";
 import { table, twin } from "../table.js";
 import { percent } from "./numbers.js";
 import { nameOf, stepOf, tint } from "./reading.js";
@@ -14,7 +14,7 @@ const PACE = 1100;
 export function mountSteps(root, tools, store) {
   let timer = 0;
   const range = h("input", { type: "range", id: "step", min: "1", step: "1", "aria-label": "Picks made" });
-  const play = h("button", { type: "button", class: "small play", id: "play" }, "▶ Play");
+  const play = button({ class: "small play", id: "play" }, "▶ Play");
   const where = h("output", { class: "num step-where", for: "step" });
   const mass = h("div", { class: "mass" });
   const list = h("ol", { class: "gains" });
@@ -118,10 +118,8 @@ function gainRow(state, one, order, step, go) {
     "li",
     { class: `gain ${order < step ? "" : "later"} ${order === step - 1 ? "now" : ""}` },
     h("span", { class: `badge ${tint(order)}` }, order + 1),
-    h(
-      "button",
+    button(
       {
-        type: "button",
         class: "gain-name",
         onclick: () => go(order + 1),
         "aria-label": `Go to step ${order + 1}`,

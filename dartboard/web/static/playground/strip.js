@@ -2,7 +2,7 @@
  * Which passages are picked across σ: one row a passage, one cell a value. A click on a column sets σ.
  */
 
-import { h, quoted, s, set } from "../dom.js";
+import { button, h, quoted, s, set } from "../dom.js";
 import { table, twin } from "../table.js";
 import { count, sigmaText } from "./numbers.js";
 import { nameOf, tint } from "./reading.js";
@@ -100,10 +100,8 @@ function row(reading, index, times, places, line, store) {
     const title = `σ ${sigmaText(reading.data.sweep.sigmas[at])}: pick ${rank + 1}`;
     cells.append(s("rect", { x: `${from}%`, width: `${to - from}%`, height: "100%" }, s("title", {}, title)));
   }
-  const name = h(
-    "button",
+  const name = button(
     {
-      type: "button",
       class: "strip-name",
       title: "Why, or why not?",
       onclick: () => store.update({ why: reading.candidates[index].id }),

@@ -2,7 +2,7 @@
  * Why, or why not: one candidate's gain at each step, the pick that made it redundant, the words they share.
  */
 
-import { h, quoted, s, set } from "../dom.js";
+import { button, h, quoted, s, set } from "../dom.js";
 import { table, twin } from "../table.js";
 import { badge, markButton, refreshMarkers } from "./card.js";
 import { diffWords } from "./diff.js";
@@ -48,7 +48,7 @@ function content(state, index, store, close) {
         { id: "why-title" },
         place === undefined ? "Why not this one?" : `Why is this pick ${place + 1}?`,
       ),
-      h("button", { type: "button", class: "quiet small", "aria-label": "Close", onclick: close }, "✕"),
+      button({ class: "quiet small", "aria-label": "Close", onclick: close }, "✕"),
     ),
     h("p", { class: "why-name" }, badge(reading.owner[index]), h("strong", {}, quoted(nameOf(one), 120))),
     h("p", { class: "why-verdict", id: "why-verdict" }, verdict(reading, index, blame)),

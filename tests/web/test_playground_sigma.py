@@ -1,0 +1,121 @@
+"""σ: the slider selects again, the automatic value is marked, the strip shows who survives."""
+
+import json
+import math
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from dartboard.datasets import demo
+
+FIRST = demo.questions()[0].text
+
+
+def place(sigma, value):
+    return math.log(value / sigma["low"]) / math.log(sigma["high"] / sigma["low"])
+
+
+@pytest.fixture
+def answer(served):
+    return served.explore(FIRST)
+
+
+def test_the_slider_selects_again_without_map_or_sweep(page, served, answer):
+    asked = []
+    page.on("request", lambda request: asked.append(request) if "explore" in request.url else None)
+    page.locator("#sigma-range").fill("200")
+    expect(page.locator(".sigma-source")).to_have_text("set by hand")
+    page.wait_for_timeout(50)
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    bodies = [json.loads(request.post_data) for request in asked]
+    assert bodies and all(not body["layout"] and not body["sweep"] for body in bodies)
+    sigma = bodies[-1]["sigma"]
+    low, high = answer["sigma"]["low"], answer["sigma"]["high"]
+    assert sigma == pytest.approx(low * (high / low) ** 0.2, rel=1e-3)
+    fresh = served.explore(FIRST, sigma=sigma)
+    sources = [fresh["candidates"][index]["source"] for index in fresh["methods"]["dartboard"]["picks"]]
+    expect(page.locator(".column.dartboard .card-name")).to_have_text(sources)
+    assert sources != [
+        answer["candidates"][index]["source"] for index in answer["methods"]["dartboard"]["picks"]
+    ]
+
+
+def test_auto_is_marked_and_one_click_away(page, answer):
+    sigma = answer["sigma"]
+    expect(page.locator("#sigma-auto")).to_be_disabled()
+    track = page.locator("#sigma-range").bounding_box()
+    tick = page.locator(".auto-tick").bounding_box()
+    wanted = track["x"] + 8 + (track["width"] - 16) * place(sigma, sigma["auto"])
+    assert tick["x"] + tick["width"] / 2 == pytest.approx(wanted, abs=1.5)
+    page.locator("#sigma-range").fill("900")
+    expect(page.locator("#sigma-auto")).to_be_enabled()
+    page.locator("#sigma-auto").click()
+    expect(page.locator("#sigma-range")).to_have_value(str(round(1000 * place(sigma, sigma["auto"]))))
+    expect(page.locator("#sigma-auto")).to_be_disabled()
+
+
+def test_late_answers_are_dropped(page, served):
+    held = []
+
+    def slow_first(route):
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/explore", slow_first)
+    page.locator("#sigma-range").fill("50")
+    page.wait_for_function("() => document.querySelector('#results').ariaBusy === 'true'")
+    while not held:
+        page.wait_for_timeout(20)
+    page.locator("#sigma-range").fill("950")
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    latest = page.locator(".column.dartboard .card-name").all_inner_texts()
+    try:
+        held[0].continue_()
+    except Exception as error:  # noqa: BLE001 - the page has already given the first request up
+        assert "closed" in str(error) or "handled" in str(error) or "aborted" in str(error).lower()
+    page.wait_for_timeout(400)
+    assert page.locator(".column.dartboard .card-name").all_inner_texts() == latest
+    assert page.locator("#sigma-range").input_value() == "950"
+
+
+def test_many_moves_make_few_requests(page):
+    asked = []
+    page.on("request", lambda request: asked.append(time.monotonic()) if "explore" in request.url else None)
+    page.locator("#sigma-range").focus()
+    page.evaluate(
+        """() => {
+          const range = document.querySelector("#sigma-range");
+          for (let at = 100; at < 140; at++) {
+            range.value = String(at);
+            range.dispatchEvent(new Event("input", { bubbles: true }));
+          }
+        }"""
+    )
+    page.wait_for_timeout(300)
+    assert len(asked) == 1
+
+
+def test_the_strip_shows_who_survives(page, answer):
+    sweep = answer["sweep"]
+    times = {}
+    for picks in sweep["picks"]:
+        for index in picks:
+            times[index] = times.get(index, 0) + 1
+    picks = answer["methods"]["dartboard"]["picks"]
+    rows = page.locator(".strip-cells")
+    assert rows.count() == min(16, len(set(times) | set(picks)))
+    for order, index in enumerate(picks):
+        filled = rows.nth(order).locator("rect:not(.strip-bed)")
+        assert filled.count() == times.get(index, 0)
+    line = float(page.locator(".line-auto").get_attribute("x1").rstrip("%"))
+    assert line == pytest.approx(100 * place(answer["sigma"], answer["sigma"]["auto"]), abs=0.1)
+
+
+def test_a_click_on_the_strip_sets_sigma(page):
+    box = page.locator(".strip-cells").first.bounding_box()
+    page.locator(".strip-cells").first.click(position={"x": box["width"] * 0.25, "y": 5})
+    expect(page.locator(".sigma-source")).to_have_text("set by hand")
+    assert abs(int(page.locator("#sigma-range").input_value()) - 250) <= 5

@@ -1,0 +1,79 @@
+"""Every chart has a table twin, with the same numbers."""
+
+import pytest
+from playwright.sync_api import expect
+
+from dartboard.datasets import demo
+
+FIRST = demo.questions()[0].text
+CHARTS = {
+    "Map": "Candidates in the retriever's order",
+    "Pick by pick": "Picks of Dartboard in order",
+    "Survival across sigma": "Which passages are picked across σ",
+    "Likeness of the picks": "Cosine between the picks of Nearest neighbours",
+}
+
+
+@pytest.mark.parametrize(("chart", "caption"), CHARTS.items())
+def test_a_button_swaps_chart_and_table(page, chart, caption):
+    button = page.get_by_role("button", name=f"{chart} as table")
+    button.focus()
+    page.keyboard.press("Enter")
+    table = page.get_by_role("table", name=caption)
+    expect(table).to_be_visible()
+    assert table.locator("tbody tr").count() > 0
+    assert table.locator("thead th[scope=col]").count() > 1
+    expect(button).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Enter")
+    expect(table).to_be_hidden()
+
+
+def test_every_chart_is_counted(page):
+    page.locator(".card-name").first.click()
+    buttons = page.locator("button[aria-label$='as table']")
+    labels = buttons.evaluate_all("all => all.map((one) => one.ariaLabel)")
+    assert sorted(labels) == sorted([f"{name} as table" for name in CHARTS] + ["Gain at each step as table"])
+
+
+def test_the_map_as_table(page, served):
+    answer = served.explore(FIRST)
+    page.get_by_role("button", name="Map as table").click()
+    rows = page.locator("#map tbody tr")
+    assert rows.count() == len(answer["candidates"])
+    third = answer["candidates"][2]
+    cells = rows.nth(2).locator("th, td").all_inner_texts()
+    assert cells[:4] == [third["source"], "3", f"{third['similarity']:.3f}", f"{third['distance']:.3f}"]
+    rows.nth(2).get_by_role("button").click()
+    expect(page.locator("#why")).to_be_visible()
+
+
+def test_the_table_follows_the_step(page, served):
+    steps = served.explore(FIRST)["steps"]
+    page.get_by_role("button", name="Map as table").click()
+    page.locator("#step").fill("1")
+    expect(page.locator("#map caption")).to_contain_text("after 1 picks")
+    expect(page.locator("#map tbody td", has_text="Pick 2")).to_have_count(0)
+    page.get_by_role("button", name="Pick by pick as table").click()
+    assert page.locator("#steps tbody tr").count() == len(steps)
+
+
+def test_the_heat_maps_and_their_tables(page, served):
+    answer = served.explore(FIRST)
+    for at, one in enumerate(answer["methods"].values()):
+        size = len(one["picks"])
+        heat = page.locator("svg.heat").nth(at)
+        assert heat.locator("rect").count() == size * size
+        wanted = f"{one['matrix'][0][1]:.2f}".removeprefix("0")
+        assert heat.locator(".heat-text").first.text_content() == wanted
+    page.get_by_role("button", name="Likeness of the picks as table").click()
+    tables = page.locator("#heat table")
+    assert tables.count() == 3
+    row = tables.nth(2).locator("tbody tr").nth(1).locator("td").all_inner_texts()
+    assert row == [f"{value:.3f}" for value in answer["methods"]["dartboard"]["matrix"][1]]
+
+
+def test_the_gains_of_one_passage_as_table(page, served):
+    steps = served.explore(FIRST)["steps"]
+    page.locator(".column.top_k .card-name").nth(1).click()
+    page.get_by_role("button", name="Gain at each step as table").click()
+    assert page.locator("#why tbody tr").count() == len(steps)
