@@ -13,6 +13,7 @@ from dartboard.api.narrowing import condition_of
 from dartboard.api.schemas.explore import ExploreRequest, ExploreResponse
 from dartboard.api.service import Service, service_of
 from dartboard.inspection import explore as look_at
+from dartboard.inspection.exploring import DEFAULT_K, TRIAGE
 
 router = APIRouter(
     prefix="/api/dartboard", tags=["explore"], route_class=JsonRoute, dependencies=[Depends(reader)]
@@ -35,15 +36,16 @@ def _explore(service: Service, body: ExploreRequest) -> Response:
     at_most("k", body.k, settings.k)
     at_most("triage_k", body.triage_k, settings.triage_k)
     at_most("token_budget", body.token_budget, settings.token_budget)
+    k = min(DEFAULT_K, settings.k) if body.k is None and body.token_budget is None else body.k
     engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, settings)
     found = look_at(
         engine,
         body.query,
-        k=body.k,
+        k=k,
         token_budget=body.token_budget,
         sigma=body.sigma,
-        triage_k=body.triage_k,
+        triage_k=body.triage_k or min(settings.triage_k, max(TRIAGE, k or 0)),
         mmr_relevance=body.mmr_relevance,
         where=condition_of(body.filter, None),
         reranker=body.reranker_type,

@@ -43,6 +43,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 _LIMITS = {
+    "k": ("k", "maximum"),
     "top_k": ("k", "maximum"),
     "triage_k": ("triage_k", "maximum"),
     "token_budget": ("token_budget", "maximum"),
@@ -86,4 +87,5 @@ def _add_limits(schema: dict[str, Any], settings: ServiceSettings) -> None:
             wanted = {"maximum": "integer", "maxItems": "array"}[keyword]
             for part in described.get("anyOf", [described]):
                 if part.get("type") == wanted:
-                    part[keyword] = getattr(settings, setting)
+                    limit = getattr(settings, setting)
+                    part[keyword] = min(limit, part.get(keyword, limit))

@@ -1,6 +1,6 @@
 """One question looked at from all sides: what the playground draws."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -35,8 +35,8 @@ class ExploreRequest(Model):
         description="Spread of a question around what it means; `auto` as in `/retrieve`.",
         examples=["auto", 0.09],
     )
-    triage_k: Count = Field(
-        100, le=MOST_CANDIDATES, description="How many candidates to pick from.", examples=[100]
+    triage_k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] | None = Field(
+        None, description="How many candidates to pick from; 100, or `k` where that is more.", examples=[100]
     )
     mmr_relevance: float = Field(
         0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is plain similarity.", examples=[0.7]
@@ -58,7 +58,7 @@ class ExploreRequest(Model):
 
     @model_validator(mode="after")
     def _room_for_k(self) -> "ExploreRequest":
-        if self.k is not None and self.triage_k < self.k:
+        if self.k is not None and (self.triage_k or MOST_CANDIDATES) < self.k:
             raise ValueError("triage_k must be at least k: there have to be enough candidates to pick from")
         return self
 

@@ -1,0 +1,160 @@
+"""``/explore``: what the playground draws, within limits, and the picks of ``/retrieve``."""
+
+import json
+
+import pytest
+
+from dartboard.api.keys import Keys
+from dartboard.api.schemas.explore import ExploreResponse
+from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running, upsert
+
+SECRET = "zebra-4711"
+HOSTILE = [
+    "Tea <script>alert('x')</script> grows on hills & \"slopes\".",
+    "Tea <script>alert('x')</script> grows on hills & \"slopes\"!",
+    "Tea on hills \u05e9\u05dc\u05d5\u05dd",
+    "Tea \U0001f375 " + "longword" * 200,
+    "javascript:alert(1) tea ${x} {{y}} \\u003cscript\\u003e",
+]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with running(
+        tmp_path_factory.mktemp("explore"), collection="hostile", k=20, triage_k=200, token_budget=2000
+    ) as client:
+        documents = [{"id": f"d{at}", "text": text} for at, text in enumerate(HOSTILE)]
+        assert upsert(client, "hostile", *documents).json()["failed"] == 0
+        yield client
+
+
+def explore(client, query=QUESTION, **options):
+    return client.post(f"{BASE}/explore", json={"query": query, "collection": "demo", **options})
+
+
+def found_by(response):
+    assert response.status_code == 200, response.text
+    found = response.json()
+    ExploreResponse.model_validate(found)
+    assert "NaN" not in response.text and "Infinity" not in response.text
+    return found
+
+
+def test_everything_at_once(client):
+    found = found_by(explore(client))
+    assert found["query"] == QUESTION and found["collection"] == "demo" and found["k"] == 5
+    assert len(found["candidates"]) == 100 and len(found["steps"]) == 5
+    assert found["layout"]["kind"] == "radial MDS" and len(found["sweep"]["sigmas"]) == 25
+    assert sum(each["probability"] for each in found["candidates"]) == pytest.approx(1.0)
+    assert found["execution_time_ms"] >= 1000 * found["seconds"]["total"]
+    assert set(found["candidates"][0]["shares"]) == {"dense", "bm25"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"k": 3, "sigma": 0.05},
+        {"k": 9, "triage_k": 40, "sigma": 0.3},
+        {"token_budget": 500},
+        {"filter": 'kind = "original"'},
+        {"filter": {"field": "kind", "op": "=", "value": "original"}},
+        {"reranker_type": "hybrid", "triage_k": 20},
+    ],
+)
+def test_picks_are_those_of_retrieve(client, options):
+    found = found_by(explore(client, layout=False, sweep=False, **options))
+    assert found["layout"] is None and found["sweep"] is None and found["candidates"][0]["x"] is None
+    asked = {("top_k" if name == "k" else name): value for name, value in options.items()}
+    for method, facts in found["methods"].items():
+        expected = ids(retrieve(client, collection="demo", method=method, **asked))
+        assert [found["candidates"][pick]["id"] for pick in facts["picks"]] == expected
+
+
+def test_the_weight_of_mmr(client):
+    found = found_by(explore(client, mmr_relevance=1.0, layout=False, sweep=False))
+    similarity = [each["similarity"] for each in found["candidates"]]
+    nearest = sorted(range(100), key=lambda at: -similarity[at])[:5]
+    assert found["methods"]["mmr"]["picks"] == nearest
+    assert found["methods"]["mmr"]["parameters"] == {"relevance_weight": 1.0}
+
+
+def test_hostile_text_comes_back_as_it_went_in(client):
+    found = found_by(explore(client, "how does <b>tea</b> grow?", collection="hostile"))
+    assert {each["text"] for each in found["candidates"]} == set(HOSTILE)
+    assert found["query"] == "how does <b>tea</b> grow?"
+
+
+def test_nothing_found_and_nothing_there(client):
+    found = found_by(explore(client, filter='kind = "no such kind"'))
+    assert found["candidates"] == [] and found["methods"]["mmr"]["picks"] == [] and found["bound"] == 0.0
+    refused(explore(client, collection="nowhere"), 404, "no such collection")
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"k": 21}, "k"),
+        ({"k": 0}, "k"),
+        ({"k": True}, "k"),
+        ({"k": "5"}, "k"),
+        ({"triage_k": 201}, "triage_k"),
+        ({"triage_k": 301}, "triage_k"),
+        ({"k": 6, "triage_k": 5}, "body"),
+        ({"token_budget": 2001}, "token_budget"),
+        ({"sigma": 0}, "sigma"),
+        ({"sigma": 11}, "sigma"),
+        ({"sigma": SECRET}, "sigma"),
+        ({"mmr_relevance": 1.01}, "mmr_relevance"),
+        ({"reranker_type": SECRET}, "reranker_type"),
+        ({"filter": f"{SECRET} ==="}, "filter"),
+        ({"layout": 1}, "layout"),
+        ({SECRET: 1}, ""),
+        ({"query": "  "}, "query"),
+        ({"query": f"{SECRET} " * 600}, "query"),
+    ],
+)
+def test_what_is_too_much_or_wrong_is_named_and_not_repeated(client, options, field):
+    response = explore(client, **options)
+    problem = refused(response, 422)
+    assert SECRET not in response.text.replace(f'"field":"{SECRET}"', "") or field == ""
+    if field not in ("", "body"):
+        assert any(one["field"].startswith(field) for one in problem["errors"]), problem
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"query": NaN}', b'{"query": "x", "sigma": 1e999}', b"[]", b""])
+def test_bodies_that_are_no_request(client, body):
+    refused(client.post(f"{BASE}/explore", content=body, headers=JSON), 422)
+
+
+def test_a_default_that_the_limits_allow(tmp_path):
+    with running(tmp_path, k=3, triage_k=30) as small:
+        found = found_by(explore(small))
+        assert found["k"] == 3 and len(found["candidates"]) == 30
+        described = small.get("/openapi.json").json()["components"]["schemas"]["ExploreRequest"]["properties"]
+        assert [part["maximum"] for part in described["k"]["anyOf"] if "maximum" in part] == [3]
+        assert [part["maximum"] for part in described["triage_k"]["anyOf"] if "maximum" in part] == [30]
+
+
+def test_it_takes_a_key_that_may_read(tmp_path):
+    keys = Keys.open(tmp_path / "keys.json", create=True)
+    secret = keys.create("page", ["read"])
+    with running(tmp_path, keys=tmp_path / "keys.json") as guarded:
+        refused(explore(guarded), 401)
+        answered = guarded.post(
+            f"{BASE}/explore",
+            content=json.dumps({"query": QUESTION, "layout": False, "sweep": False}),
+            headers=JSON | {"authorization": f"Bearer {secret}"},
+        )
+        found_by(answered)
+
+
+def test_it_ends_with_its_time(tmp_path):
+    with running(tmp_path, timeout=0.05) as hurried:
+        refused(explore(hurried, reranker_type="crossencoder"), 504)
+
+
+def test_searches_are_counted(client):
+    found_by(explore(client))
+    shown = client.get("/metrics").text
+    assert 'stage="layout"' in shown and 'stage="trace"' in shown
