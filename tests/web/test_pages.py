@@ -337,8 +337,9 @@ def test_measuring_is_refused_and_fails_in_words(evaluation):
     page.click("#start")
     assert "at least one measure" in page.inner_text("#said")
     page.get_by_label("facets found").check()
-    page.select_option("#dataset", "support")
-    page.click("#start")
+    page.get_by_role("button", name="Measure on support").click()
+    assert page.input_value("#dataset") == "support"
+    page.keyboard.press("Enter")  # the button that starts it has the focus
     page.wait_for_selector("#job .problem")
     assert "cannot answer subtopic_recall" in page.inner_text("#job")
     assert page.locator("#start").is_enabled()

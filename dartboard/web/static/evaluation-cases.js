@@ -26,7 +26,7 @@ function entry(found, unfolded) {
   return h(
     "article",
     { class: "entry" },
-    h("div", { class: "row" }, h("h3", {}, quoted(found.name, 80)), h("button", { type: "button", class: "small", "aria-label": `Download ${shown(found.name, 80)} as a ZIP file`, onclick: () => fetchSet(found.name, said) }, "Download")),
+    h("div", { class: "row" }, h("h3", {}, quoted(found.name, 80)), !found.problem && h("button", { type: "button", class: "primary small", "aria-label": `Measure on ${shown(found.name, 80)}`, onclick: () => choose(found.name) }, "Measure"), h("button", { type: "button", class: "small", "aria-label": `Download ${shown(found.name, 80)} as a ZIP file`, onclick: () => fetchSet(found.name, said) }, "Download")),
     found.problem ? h("p", { class: "hint" }, quoted(`This set cannot be read: ${found.problem}`, 300)) : h("p", { class: "hint" }, facts, quoted(found.collection, 80)),
     said,
     !found.problem && questions(found, said, unfolded),
@@ -65,6 +65,11 @@ function howTo(name) {
     h("p", { class: "hint" }, "Or on the machine of the service, so that the report shows on this page (HOME is what it was started with as --home):"),
     command(`dartboard eval --dataset ${name} --data HOME/cases --systems quick --out HOME/reports/${name}`),
   );
+}
+
+/** Has the form above take this set. */
+function choose(name) {
+  document.dispatchEvent(new CustomEvent("measure-on", { detail: name }));
 }
 
 async function fetchSet(name, said) {

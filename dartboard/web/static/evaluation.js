@@ -175,5 +175,11 @@ async function begin() {
   await resume().catch(() => {});
 }
 document.addEventListener("key-given", begin);
+document.addEventListener("measure-on", (event) => {
+  byId("dataset").value = event.detail;
+  byId("measure").scrollIntoView({ block: "start" });
+  byId("start").focus({ preventScroll: true });
+  announce(`Data set ${shown(event.detail, 80)} chosen`);
+});
 document.addEventListener("cases-changed", () => loadDatasets().catch(() => {}));
 begin();
