@@ -1,0 +1,84 @@
+"""Put the service under load, beside the service that tutorials build; write JSON.
+
+    python benchmarks/load.py [--servers dartboard plain] [--soak SECONDS] [--scale X] [--out FILE]
+
+Loopback only, and it ends by itself. A real ``dartboard serve`` answers over 100,000 passages (made once,
+kept with temporary files); requests leave at drawn times and latency counts from when they should have left.
+Phases: calm (5 a second), the target (100 a second), capacity (8 clients, one question after the other),
+overload (twice the capacity), calm again, and with ``--soak`` half the capacity for long. ``--scale .2`` is a
+short look.
+
+The client runs beside the servers on the same cores, so run it when nothing else does.
+"""
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))  # run as a script, this file finds its parts
+
+from load_parts import phases, servers  # noqa: E402
+from load_parts.corpus import HOT, SHARE_REPEATED, prepared  # noqa: E402
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "--servers", nargs="+", choices=("dartboard", "plain"), default=["dartboard", "plain"]
+    )
+    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--soak-only", action="store_true")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument(
+        "--serve", nargs="+", default=[], metavar="FLAG", help="more of dartboard serve's flags, without --"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "load.json")
+    options = parser.parse_args()
+    found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    folder = prepared(options.chunks)
+    found["setting"] = _setting(options)
+    for name in options.servers:
+        print(f"== {name}", file=sys.stderr, flush=True)
+        found[name] = found.get(name, {}) | _measured(name, folder, options)
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    flags = [f"--{flag}" if not flag[0].isdigit() else flag for flag in options.serve]
+    starting = servers.plain(folder) if name == "plain" else servers.dartboard(folder, *flags)
+    with starting as server:
+        found: dict[str, Any] = {}
+        if not options.soak_only:
+            found = phases.run(lambda: phases.whole(server, scale=options.scale))
+        if options.soak and name == "dartboard":
+            rate = _half_capacity(found, options.out)
+            found["soak"] = phases.run(lambda: phases.soak(server, options.soak, rate))
+    return found
+
+
+def _half_capacity(found: dict[str, Any], out: Path) -> float:
+    known = found or json.loads(out.read_text())["dartboard"]
+    return float(round(known["capacity"]["served_a_second"] / 2, 1))
+
+
+def _setting(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "chunks": options.chunks,
+        "cores": len(os.sched_getaffinity(0)),
+        "scale": options.scale,
+        "serve": options.serve,
+        "share_repeated": SHARE_REPEATED,
+        "hot_questions": HOT,
+        "load_average_before": round(os.getloadavg()[0], 2),
+        "measured": datetime.now(UTC).date().isoformat(),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The parts of the load benchmark: corpus, client, servers, phases."""

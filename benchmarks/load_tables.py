@@ -1,0 +1,95 @@
+# ruff: noqa: E501 - prose
+"""benchmarks/results/load.json as docs/benchmarks/service.md."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Found = Mapping[str, Any]
+NAMES = {"dartboard": "`dartboard serve`", "plain": "FastAPI + sentence-transformers + LangChain MMR"}
+PHASES = {
+    "calm": "calm, {rate:g} a second",
+    "target": "{rate:g} a second",
+    "capacity": "{clients} clients, each asks when it has its answer",
+    "overload": "twice the capacity, {rate:g} a second",
+    "calm after": "calm again",
+}
+
+
+def page(found: Found) -> str:
+    """The whole page."""
+    setting, ours = found["setting"], found["dartboard"]
+    parts = [
+        "# The service under load",
+        f"Made by `python benchmarks/load.py --soak 600` and `python benchmarks/tables.py` on {setting['measured']}: "
+        f"{setting['chunks']:,} passages, {setting['cores']} cores, the client beside the servers on the same cores, "
+        "loopback. Each request is a question in, five passages out of a hundred candidates, with the defaults of "
+        f"each service. {setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} "
+        "hot ones; all others are new, so their vectors have to be made. Requests leave at times drawn beforehand "
+        "(Poisson), and latency counts from when a request should have left. Times of one run on one machine: ratios "
+        "carry over, absolute times do not.",
+        *[f"## {NAMES[name]}\n\n{phases(found[name])}" for name in NAMES if name in found],
+        "## What it says",
+        "\n".join(f"- {line}" for line in findings(found)),
+    ]
+    if "soak" in ours:
+        parts += ["## Memory over a long time", soak(ours["soak"])]
+    return "\n\n".join(parts) + "\n"
+
+
+def phases(part: Found) -> str:
+    """One row a phase."""
+    lines = [
+        "| | served a second | p50 ms | p95 ms | p99 ms | refused (429) | failed | CPU ms a request |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, title in PHASES.items():
+        row = part[name]
+        ms = row["ms"] or {"p50": float("nan"), "p95": float("nan"), "p99": float("nan")}
+        cells = [
+            title.format(**row),
+            f"{row['served_a_second']:g}",
+            *(f"{ms[at]:.0f}" if ms[at] >= 100 else f"{ms[at]:.1f}" for at in ("p50", "p95", "p99")),
+            f"{row['refused'] / max(1, row['asked']):.1%}",
+            str(row["failed"]),
+            f"{row['cpu_ms_a_request']:.1f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def findings(found: Found) -> list[str]:
+    """The sentences that people look for."""
+    ours = found["dartboard"]
+    target, calm, over = ours["target"], ours["calm"], ours["overload"]
+    said = [
+        f"At {target['rate']:g} questions a second, {target['served_a_second']:g} were served and "
+        f"{target['refused'] / target['asked']:.2%} refused; p99 {target['ms']['p99']:.0f} ms.",
+        f"At twice its capacity, requests that were let in had a p99 of {over['ms']['p99']:.0f} ms, "
+        f"{over['ms']['p99'] / calm['ms']['p99']:.1f} times that of a calm service; "
+        f"{over['refused'] / over['asked']:.0%} got 429 (p99 {over['refused_ms']['p99']:.0f} ms), "
+        f"{over['failed']} failed."
+        if over["refused_ms"]
+        else "At twice its capacity nothing was refused.",
+    ]
+    if "plain" in found:
+        theirs = found["plain"]
+        said += [
+            f"Capacity: {ours['capacity']['served_a_second']:g} questions a second against "
+            f"{theirs['capacity']['served_a_second']:g} "
+            f"({ours['capacity']['served_a_second'] / theirs['capacity']['served_a_second']:.1f} times as many).",
+            f"At {target['rate']:g} a second the plain service had a p99 of {theirs['target']['ms']['p99']:,.0f} ms; "
+            f"at twice its own capacity {theirs['overload']['ms']['p99']:,.0f} ms, since it takes in whatever comes "
+            "and lets it wait.",
+        ]
+    return said
+
+
+def soak(part: Found) -> str:
+    """Memory at the beginning and at the end."""
+    held = part["megabytes"]
+    return (
+        f"{part['seconds'] / 60:.0f} minutes at half the capacity ({part['rate']:g} a second, {part['served']:,} answers, "
+        f"{part['refused']} refused, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
+        f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
+        f"{part['growth']:+.1%}; at most {held['most']:.0f} MB."
+    )
