@@ -27,6 +27,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+_PAIRS = tuple((name.encode(), value.encode()) for name, value in HEADERS.items())
 _EXTRA = "response_headers"
 
 
@@ -59,17 +60,10 @@ def _completed(scope: Scope, given: Iterable[tuple[bytes, bytes]]) -> list[tuple
     headers = list(given)
     there = {name.lower() for name, _ in headers}
     page = scope["path"] == "/" or scope["path"].startswith("/static/")
-    wanted = {
-        **HEADERS,
-        "cache-control": "no-cache" if page else "no-store",
-        **scope.get("state", {}).get(_EXTRA, {}),
-    }
-    headers += [
-        (name.lower().encode(), value.encode("latin-1"))
-        for name, value in wanted.items()
-        if name.lower().encode() not in there
-    ]
-    return headers
+    wanted = [*_PAIRS, (b"cache-control", b"no-cache" if page else b"no-store")]
+    for name, value in scope.get("state", {}).get(_EXTRA, {}).items():
+        wanted.append((name.lower().encode(), value.encode("latin-1")))
+    return headers + [pair for pair in wanted if pair[0] not in there]
 
 
 class HostCheck:

@@ -1,15 +1,21 @@
 """Request ids and lines of JSON that never hold what was asked."""
 
+import asyncio
 import io
 import json
 import logging
 import re
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
 
 from dartboard.api import logs
+from dartboard.api.body_limits import BodyLimit
+from dartboard.api.headers import SecurityHeaders
 from dartboard.api.keys import Keys
+from dartboard.api.metrics import Metrics
+from dartboard.api.settings import ServiceSettings
 from tests.api.small_app import BASE, serving, small_app, talk
 
 MARK = "zebra9marker"
@@ -129,3 +135,27 @@ def test_other_loggers_write_json_without_the_words_of_exceptions(lines):
     assert (first["message"], first["level"]) == ("loaded 3", "info")
     assert second["error"] == "ValueError" and "test_logs.py" in second["trace"][0]
     assert MARK not in json.dumps(second)
+
+
+def test_a_request_whose_task_is_cancelled_is_logged_as_gone(lines):
+    async def cancelled(scope, receive, send):
+        raise asyncio.CancelledError
+
+    service = SimpleNamespace(settings=ServiceSettings(), metrics=Metrics())
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(logs.RequestLog(cancelled, service)(scope, None, None))
+    [line] = lines()
+    assert (line["status"], line["route"]) == (499, "unmatched")
+
+
+def test_what_is_no_request_passes():
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append(scope["type"])
+
+    service = SimpleNamespace(settings=ServiceSettings(), metrics=Metrics())
+    layered = logs.RequestLog(SecurityHeaders(BodyLimit(app, service.settings)), service)
+    asyncio.run(layered({"type": "lifespan"}, None, None))
+    assert seen == ["lifespan"]
