@@ -127,7 +127,10 @@ def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:
 
 
 def _spreads(cosines: FloatArray, sigma: float | Auto) -> list[Sigma]:
-    """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies."""
+    """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies.
+
+    0 where half of the pairs are copies: such a query is selected alone.
+    """
     if sigma != "auto":
         return [Sigma(float(sigma), "given")] * len(cosines)
     flat = cosines.reshape(len(cosines), -1)
@@ -144,6 +147,9 @@ def _spreads(cosines: FloatArray, sigma: float | Auto) -> list[Sigma]:
     diagonal[:] = with_itself
     near = (1.0 - nearest.astype(np.float64)) / 2.0
     return [
-        Sigma(bandwidth.spread(median, bandwidth.crowd(one), "scaled_cosine"), "candidates")
+        Sigma(
+            bandwidth.spread(median, bandwidth.crowd(one), "scaled_cosine") if median > 0 else 0.0,
+            "candidates",
+        )
         for median, one in zip(wide, near, strict=True)
     ]

@@ -2,7 +2,7 @@
 
 A product of a hundred rows takes several times longer through two BLAS threads than through one, and
 callers that make many have threads of their own. How many threads BLAS takes is a setting of the whole
-process: the first to ask sets it, the last to leave sets it back.
+process, so one caller at a time sets it, and sets it back when done.
 """
 
 from collections.abc import Iterator
@@ -12,32 +12,26 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
-_lock = Lock()
-_inside: list[Any] = []
+_setting = Lock()
 
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Products made inside take one thread, provided that threadpoolctl is installed."""
     controller = _controller()
-    if controller is None:
+    if controller is None or not _setting.acquire(blocking=False):
         yield
         return
-    with _lock:
-        _inside.append(None if _inside else controller.limit(limits=1))
-        limiter = _inside[0]
     try:
-        yield
+        with controller.limit(limits=1):
+            yield
     finally:
-        with _lock:
-            _inside.pop()
-            if not _inside:
-                limiter.restore_original_limits()
+        _setting.release()
 
 
 @cache
 def _controller() -> Any:
-    """Those who look after the BLAS libraries that are loaded; looking for them takes milliseconds."""
+    """Who looks after the BLAS libraries that are loaded; looking for them takes milliseconds."""
     if find_spec("threadpoolctl") is None:
         return None
     from threadpoolctl import ThreadpoolController

@@ -75,7 +75,8 @@ class VectorKernel:
     @property
     def rounding(self) -> float:
         """What rounding may do to a gain, as a share of what its row covers alone."""
-        return float(rounding_32(self.sigma or 1.0)) if self._is_fast else _ROUNDING_64
+        sigma = self.sigma or 1.0
+        return float(rounding_32(sigma)) if self._is_fast else _ROUNDING_64 + 1e-15 / sigma**2
 
     def plain(self, rows: IntArray) -> FloatArray:
         """``(len(rows), n)`` the kernel of some rows with all rows, in the precision of the vectors."""

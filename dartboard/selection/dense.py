@@ -25,6 +25,9 @@ _FEW_TARGETS = 256
 _CACHED = 65_536
 """Entries that a block of rows may have to stay in the processor's cache."""
 
+TIGHT = 160
+"""At least so many bounds are made tight for what a selection says of the best possible."""
+
 _COUNTING = np.arange(_BURST)
 _ZERO = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
 
@@ -108,7 +111,7 @@ def answer(
     if made < 0:
         return made
     made += 1
-    refresh(kernel, weights, covered, bounds, slack, _largest(bounds, 2 * size)[0])
+    refresh(kernel, weights, covered, bounds, slack, _largest(bounds, max(2 * size, TIGHT))[0])
     most[1] = sum_of_largest(bounds, size)
     kernel.take(rows[:made], axis=0).argmax(axis=0, out=owners)
     owners[covered < HALF] = -1

@@ -119,7 +119,7 @@ class _Board:
         made = engine.walk(board, weights, covered, bounds, slack, smallest, stop_below, picks[1:], gains[1:])
         if made < 0:
             return None
-        dense.refresh(board, weights, covered, bounds, slack, bounds.argsort()[-2 * count :])
+        dense.refresh(board, weights, covered, bounds, slack, bounds.argsort()[-dense.TIGHT :])
         picks, gains = picks[: made + 1], gains[: made + 1]
         levels = gains - slack[picks]
         if made + 1 < count:
@@ -144,7 +144,7 @@ class _Board:
             some = (ceilings >= lowest).nonzero()[0]
             ceilings[some] = self._gain_at_most(some, reached[step - 1])
             judged = step
-        some = np.argpartition(ceilings, -len(trail.picks))[-len(trail.picks) :]
+        some = ceilings.argsort()[-dense.TIGHT :]
         some = some[self._outside[some]]
         ceilings[some] = self._gain_at_most(some, reached[-1])
         trail.ceilings[self._outside] = ceilings[self._outside]

@@ -47,6 +47,17 @@ def test_a_bad_pool_is_an_error_as_it_is_alone():
         select_many(pools, queries[0], 3)
 
 
+def test_a_pool_of_copies_among_others():
+    queries, pools = stacked(3, 70, dim=16)
+    pools[1] = pools[1, :1]
+    for together, vectors, query in zip(select_many(pools, queries, 3), pools, queries, strict=True):
+        alone = select(vectors, query, 3)
+        assert (
+            together.indices.tolist() == alone.indices.tolist()
+            and together.sigma.source == alone.sigma.source
+        )
+
+
 def test_no_queries():
     assert select_many([], np.empty((0, 4))) == []
 

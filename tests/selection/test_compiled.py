@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from dartboard.errors import MissingExtraError
-from dartboard.selection import Dartboard, Limits, accelerate, compiled, dense, from_embeddings, select
+from dartboard.selection import (
+    Dartboard,
+    Limits,
+    accelerate,
+    compiled,
+    dense,
+    from_embeddings,
+    select,
+    select_many,
+)
 from dartboard.selection.coverage import rounding_32
 from tests.selection.pools import topical
 
@@ -66,7 +75,20 @@ asked, candidates = (np.stack([pool[i] for pool in pools]) for i in (0, 1))
 together = select_many(candidates, asked, 7, sigma=0.09)
 assert len(together) == 60
 for one, query, vectors in zip(together, asked, candidates, strict=True):
-    assert one.indices.tolist() == select(vectors, query, 7, sigma=0.09).indices.tolist()
+    same(select(vectors, query, 7, sigma=0.09), one)
+candidates[3, 5] = candidates[3, 9]
+candidates[4] = candidates[4, :1]
+for one, query, vectors in zip(select_many(candidates, asked, 7), asked, candidates, strict=True):
+    assert one.indices.tolist() == select(vectors, query, 7).indices.tolist()
+candidates[7, 2] = np.nan
+try:
+    select_many(candidates, asked, 7)
+except ValueError as error:
+    assert "embeddings row 2" in str(error)
+query, vectors = topical(600, seed=2, dim=48)
+for sigma in (0.02, 0.04, 0.06):
+    here, there = (select(v, query, 8, sigma=sigma) for v in (vectors, vectors.astype(np.float64)))
+    assert here.indices.tolist() == there.indices.tolist()
 print(len(cases), len(ties) > 20)
 """
 
@@ -115,6 +137,11 @@ def test_the_source_walks_as_it_is(machine, monkeypatch):
     assert got.owners.tolist() == want.owners.tolist()
     assert got.bound == pytest.approx(want.bound, abs=0.01)
     compiled.warm_up(machine)
+    together = select_many(np.stack([vectors] * 2), np.stack([query] * 2), 6, sigma=0.1)
+    assert together[1].indices.tolist() == want.indices.tolist()
+    np.testing.assert_allclose(together[1].gains, want.gains, rtol=1e-5)
+    assert together[1].owners.tolist() == want.owners.tolist()
+    assert together[1].bound == pytest.approx(want.bound, abs=0.01)
     with np.errstate(over="ignore"):
         pool = from_embeddings(query, vectors, sigma=0.1)
     half = Dartboard().select(pool, Limits(k=6, must_include=[3]))
