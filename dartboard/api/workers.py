@@ -16,6 +16,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from dartboard.api.clients import current_client
+from dartboard.api.crowding import Crowding
 from dartboard.api.errors import ApiError, Busy, Stopping, TimedOut
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
@@ -42,6 +43,8 @@ class Workers:
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="dartboard-worker")
         self._queue: deque[asyncio.Future[None]] = deque()
+        self._joined: dict[asyncio.Future[None], float] = {}
+        self._crowding = Crowding()
         self._cancels: set[Event] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -91,11 +94,12 @@ class Workers:
         if self.running < self._settings.workers:
             self._take()
             return
+        now = time.monotonic()
         if len(self._queue) >= self._settings.queue:
-            self._metrics.rejected("busy")
-            raise Busy(retry_after=self._delay())
+            raise self._refusal(now)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(place)
+        self._joined[place] = now
         self._report()
         try:
             await _first(place, leaving, end)
@@ -106,6 +110,11 @@ class Workers:
             self._give_back(place)
             raise self._why(leaving)
         place.result()
+
+    def _refusal(self, now: float) -> Busy:
+        self._crowding.refused(now)
+        self._metrics.rejected("busy")
+        return Busy(retry_after=self._delay())
 
     async def _work(
         self,
@@ -171,12 +180,19 @@ class Workers:
         self._next()
 
     def _next(self) -> None:
-        """Give free places to those who wait longest."""
+        """Give free places to those who wait longest, but not to those who waited too long in a crowd."""
+        now = time.monotonic()
+        patience = self._crowding.patience(now, self._usual)
         while self._queue and self.running < self._settings.workers:
             place = self._queue.popleft()
-            if not place.done():
-                self.running += 1
-                place.set_result(None)
+            waited = now - self._joined.pop(place, now)
+            if place.done():
+                continue
+            if waited > patience:
+                place.set_exception(self._refusal(now))
+                continue
+            self.running += 1
+            place.set_result(None)
         if not self.running:
             self._idle.set()
         self._report()
@@ -185,6 +201,7 @@ class Workers:
         """Leave the queue; a place that was given in the same moment goes to the next."""
         if place in self._queue:
             self._queue.remove(place)
+            self._joined.pop(place, None)
             place.cancel()
             self._report()
         elif place.done() and not place.cancelled() and place.exception() is None:
