@@ -17,6 +17,7 @@ from dartboard.types import FloatArray
 
 Distance = Literal["scaled_cosine", "euclidean"]
 _CACHED = 65_536
+_HALVED_FROM, _STRIP = 2048, 512
 _UNIT = 3e-7
 """float32 rows whose squared length is that close to 1 are as long as rounding lets them be."""
 
@@ -129,19 +130,33 @@ def fast_kernel(rows: FloatArray, unit: FloatArray, sigma: float) -> FloatArray:
     """``exp(-d² / 2σ²)`` of unit float32 ``rows`` with others under the scaled cosine, ``(m, n)`` float32.
 
     The exponent is ``-(1 - x·x')² / 8σ²``: one matrix product, half of it where both sides are one array,
-    and four passes, made on blocks of rows that stay in the cache.
+    and four passes, made on blocks of rows that stay in the cache. The half that NumPy leaves out it copies
+    entry by entry, which large matrices make slow: those are made and mirrored strip by strip.
     """
-    one, scale = np.float32(1.0), np.float32(-1.0 / (8.0 * sigma**2))
+    scale = np.float32(-1.0 / (8.0 * sigma**2))
     if rows is unit and (machine := compiled()):
         cosines = products(unit)
         machine.fill(cosines, scale)
         return cosines
-    kernel: FloatArray = rows @ unit.T
-    at_once = max(1, _CACHED // len(unit))
-    for start in range(0, len(rows), at_once):
-        block = kernel[start : start + at_once]
+    if rows is not unit or len(unit) < _HALVED_FROM:
+        kernel: FloatArray = rows @ unit.T
+        _gaussian(kernel, scale)
+        return kernel
+    kernel = np.empty((len(unit), len(unit)), np.float32)
+    for start in range(0, len(unit), _STRIP):
+        end = min(start + _STRIP, len(unit))
+        strip = np.matmul(unit[start:end], unit[:end].T, out=kernel[start:end, :end])
+        _gaussian(strip, scale)
+        kernel[:start, start:end] = strip[:, :start].T
+    return kernel
+
+
+def _gaussian(cosines: FloatArray, scale: np.float32) -> None:
+    """Cosines become ``exp(scale · (1 - cos)²)``, in place."""
+    one, at_once = np.float32(1.0), max(1, _CACHED // cosines.shape[1])
+    for start in range(0, len(cosines), at_once):
+        block = cosines[start : start + at_once]
         block -= one
         block *= block
         block *= scale
         np.exp(block, out=block)
-    return kernel
