@@ -1,7 +1,7 @@
 """When waiting has become pointless: a burst may wait, a crowd that does not end may not.
 
 A bounded queue lets a burst through. Where more comes in than goes out it is always full, and then it only
-makes everybody late. So once requests have been refused for a tenth of a second on end, those that have waited
+makes everybody late. So once requests have been refused for a tenth of a second on end, those that waited
 longer than a usual request takes are refused too, until nobody had to be for a second. What is let in is then
 served about as fast as ever. (After Nichols and Jacobson's CoDel, 2012: judge a queue by how long it stands.)
 """
