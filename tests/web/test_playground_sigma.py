@@ -95,7 +95,7 @@ def test_many_moves_make_few_requests(page):
         }"""
     )
     page.wait_for_timeout(300)
-    assert len(asked) == 1
+    assert 1 <= len(asked) <= 2
 
 
 def test_the_strip_shows_who_survives(page, answer):
@@ -119,3 +119,25 @@ def test_a_click_on_the_strip_sets_sigma(page):
     page.locator(".strip-cells").first.click(position={"x": box["width"] * 0.25, "y": 5})
     expect(page.locator(".sigma-source")).to_have_text("set by hand")
     assert abs(int(page.locator("#sigma-range").input_value()) - 250) <= 5
+
+
+def test_a_new_question_is_not_lost_to_a_new_sigma(page, served):
+    held = []
+
+    def slow_first(route):
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/explore", slow_first)
+    page.locator("#questions button").nth(2).click()
+    page.locator("#sigma-range").fill("400")
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    body = json.loads(held[0].request.post_data)
+    wanted = served.explore(demo.questions()[2].text, sigma=body["sigma"])
+    expect(page.locator("#query")).to_have_value(demo.questions()[2].text)
+    assert page.locator(".spot").count() == len(wanted["candidates"])
+    sources = [wanted["candidates"][index]["source"] for index in wanted["methods"]["top_k"]["picks"]]
+    expect(page.locator(".column.top_k .card-name")).to_have_text(sources)
+    assert page.locator(".strip-cells").count() > 5

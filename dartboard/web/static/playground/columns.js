@@ -11,9 +11,13 @@ import { METHODS, different, stepOf } from "./reading.js";
 /** @param {HTMLElement} root @param {any} store */
 export function mountColumns(root, store) {
   const svg = s("svg", { class: "connectors", "aria-hidden": "true" });
+  let frame = 0;
   const again = () => {
-    const { reading } = store.get();
-    if (reading && root.querySelector(".card")) connect(root, svg, reading);
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => {
+      const { reading } = store.get();
+      if (reading && root.querySelector(".card")) connect(root, svg, reading);
+    });
   };
   new ResizeObserver(again).observe(root);
 
