@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Path
 from starlette.responses import Response
 
 from dartboard.api.auth import reader, writer
@@ -14,6 +14,9 @@ from dartboard.api.service import Service, service_of
 from dartboard.errors import DatasetError
 
 router = APIRouter(prefix="/api/dartboard", tags=["cases"], route_class=JsonRoute)
+
+Name = Annotated[str, Path(description="The set's name.", examples=["my-cases"])]
+QueryId = Annotated[str, Path(description="The question's id in the set.", examples=["q1"])]
 
 
 @router.post(
@@ -45,7 +48,7 @@ async def listed(service: Annotated[Service, Depends(service_of)]) -> CaseList:
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "A BEIR folder."}},
 )
-async def download(name: str, service: Annotated[Service, Depends(service_of)]) -> Response:
+async def download(name: Name, service: Annotated[Service, Depends(service_of)]) -> Response:
     """A set as a ZIP file: unpack it into the folder of data sets, and `dartboard eval` finds it."""
     content = await service.run(CaseSets(service.settings.home).packed, name)
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
@@ -55,7 +58,7 @@ async def download(name: str, service: Annotated[Service, Depends(service_of)]) 
 @router.delete(
     "/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=[Depends(writer)]
 )
-async def delete(name: str, query_id: str, service: Annotated[Service, Depends(service_of)]) -> None:
+async def delete(name: Name, query_id: QueryId, service: Annotated[Service, Depends(service_of)]) -> None:
     """Take a case out of its set, with the passages that only it looked at."""
     await service.run(CaseSets(service.settings.home).delete, name, query_id)
 

@@ -21,6 +21,7 @@ from dartboard.api.wording import field_errors, plain
 from dartboard.errors import (
     CollectionError,
     DartboardError,
+    DatasetError,
     DeadlineError,
     EndpointError,
     MissingExtraError,
@@ -203,6 +204,9 @@ def in_our_terms(error: DartboardError) -> ApiError:
     if isinstance(error, (StoreError, ModelError)):
         logger.error("%s: %s", type(error).__name__, error)
         return ApiError(503, "unusable", "the collection cannot be used: the service's log says why")
+    if isinstance(error, DatasetError):
+        logger.error("data set: %s", error)
+        return Invalid("the data set cannot be read: the service's log says why")
     return Invalid(plain(str(error)))
 
 

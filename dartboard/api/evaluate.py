@@ -5,7 +5,6 @@ to the job's address.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from dartboard.datasets import load_dataset
 from dartboard.datasets.catalogue import list_datasets
 from dartboard.embeddings import LateInteraction
 from dartboard.embeddings.pairs import PairScorer
-from dartboard.errors import ConfigError, DatasetError
+from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
 from dartboard.evaluation.catalogue import check_names, choose
 from dartboard.evaluation.measures import MEASURES, available
@@ -41,8 +40,6 @@ from dartboard.evaluation.systems import KnownVector, Selecting
 from dartboard.selection import Dartboard
 from dartboard.selection.building import Auto
 from dartboard.types import Dataset
-
-logger = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], route_class=JsonRoute)
 
@@ -173,19 +170,13 @@ class _Evaluation:
         }
 
     def _dataset(self, hear: Any) -> Dataset:
-        try:
-            return load_dataset(
-                self._body.dataset_name,
-                roots_by_name(self._service).get(self._body.dataset_name),
-                model=self._service.engines.model,
-                progress=hear,
-                fetch=False,
-            )
-        except DatasetError as error:
-            logger.error("data set: %s", error)
-            raise Invalid(
-                "the data set cannot be read: the service's log says why", field="dataset_name"
-            ) from None
+        return load_dataset(
+            self._body.dataset_name,
+            roots_by_name(self._service).get(self._body.dataset_name),
+            model=self._service.engines.model,
+            progress=hear,
+            fetch=False,
+        )
 
     def _own(self) -> System:
         """The configuration that was asked for, as a system."""

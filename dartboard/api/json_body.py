@@ -32,9 +32,12 @@ class JsonRoute(APIRoute):
         handler = super().get_route_handler()
         if self.body_field is None:
             return handler
+        required = self.body_field.field_info.is_required()
 
         async def read_first(request: Request) -> Response:
             body = await request.body()
+            if not body and not required:
+                return await handler(request)
             try:
                 request._json = parse(body, request.headers.get("content-type", ""))
             except ApiError as error:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import FileResponse, Response
 
 from dartboard.api.auth import reader
@@ -23,6 +23,9 @@ from dartboard.api.schemas.reports import ReportList, ReportTicket
 from dartboard.api.service import Service, service_of
 
 router = APIRouter(prefix="/api/dartboard", tags=["reports"])
+
+Name = Annotated[str, Path(description="The report's name.", examples=["scifact"])]
+File = Annotated[str, Path(description="A file of the report.", examples=["results.json"])]
 
 TICKET_SECONDS = 300
 PAGE_HEADERS = {
@@ -51,7 +54,7 @@ async def reports(service: Annotated[Service, Depends(service_of)]) -> ReportLis
     dependencies=[Depends(reader)],
     response_model=ReportTicket,
 )
-async def ticket(name: str, service: Annotated[Service, Depends(service_of)]) -> ReportTicket:
+async def ticket(name: Name, service: Annotated[Service, Depends(service_of)]) -> ReportTicket:
     """An address under which a frame can show the report's page, for a few minutes."""
     await service.run(report_file, service.settings.home, name, "report.html")
     until = int(time.time()) + TICKET_SECONDS
@@ -62,7 +65,7 @@ async def ticket(name: str, service: Annotated[Service, Depends(service_of)]) ->
 
 
 async def with_ticket(
-    name: str,
+    name: Name,
     request: Request,
     ticket: Annotated[str | None, Query(max_length=200, description="From `POST …/ticket`.")] = None,
 ) -> None:
@@ -80,7 +83,7 @@ async def with_ticket(
     response_class=Response,
     responses={200: {"content": {"text/html": {}}, "description": "The page."}},
 )
-async def page(name: str, service: Annotated[Service, Depends(service_of)]) -> FileResponse:
+async def page(name: Name, service: Annotated[Service, Depends(service_of)]) -> FileResponse:
     """The page of a report: it stands alone, and its policy allows it nothing but its own style."""
     path = await service.run(report_file, service.settings.home, name, "report.html")
     return FileResponse(path, media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
@@ -93,7 +96,7 @@ async def page(name: str, service: Annotated[Service, Depends(service_of)]) -> F
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
 )
-async def download(name: str, file: str, service: Annotated[Service, Depends(service_of)]) -> FileResponse:
+async def download(name: Name, file: File, service: Annotated[Service, Depends(service_of)]) -> FileResponse:
     """A file of a report: `results.json`, `report.md`, `per_query/…`, `runs/…` (TREC)."""
     path = await service.run(report_file, service.settings.home, name, file)
     kind = _TYPES.get(path.suffix, "application/octet-stream")

@@ -5,6 +5,8 @@ known of an earlier document of the same id goes. So a reader finds the old one 
 that stops halfway has added whole batches and lost nothing.
 """
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +34,7 @@ from dartboard.types import FloatArray
 BATCH = 64
 LISTED = 1000
 _LETTERS_A_TOKEN = 16
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _OURS = frozenset(
     {"source", "position", "start", "end", "content_hash", "document_hash", "pieces", "read_as"}
 )
@@ -199,8 +202,14 @@ class Upsert:
 
 
 def _read(data: bytes) -> DocumentLine:
+    value = loads(data, one_line=True)
+    if _LONG_NUMBER.search(data):  # kept as they are, to be refused: orjson would round them
+        try:
+            value = json.loads(data)
+        except ValueError:
+            raise InvalidInputError("metadata: a number has too many digits; keep it as text") from None
     try:
-        return DocumentLine.model_validate(loads(data, one_line=True))
+        return DocumentLine.model_validate(value)
     except ValidationError as error:
         listed = field_errors(error.errors(include_input=False, include_url=False))
         raise InvalidInputError(

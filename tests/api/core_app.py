@@ -33,7 +33,9 @@ def running(folder: Path, *, collection: str | None = None, **options) -> Iterat
 def upsert(client: TestClient, collection: str, *documents: dict, **options):
     body = "".join(json.dumps(document) + "\n" for document in documents)
     return client.post(
-        f"{BASE}/collections/{collection}/documents", content=body, headers=NDJSON | options.get("headers", {})
+        f"{BASE}/collections/{collection}/documents",
+        content=body,
+        headers=NDJSON | options.get("headers", {}),
     )
 
 

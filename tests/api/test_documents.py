@@ -1,0 +1,216 @@
+"""Documents over HTTP: a stream in, one out, some away; a bad line spoils nothing."""
+
+import json
+import threading
+
+import pytest
+
+from dartboard.api.lines import Line, lines_of
+from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, REMOTE, ids, refused, retrieve, running, upsert
+from tests.api.small_app import serving, talk, until
+
+
+@pytest.fixture
+def client(tmp_path):
+    with running(tmp_path, collection="notes", line_bytes=5000, documents=50) as client:
+        yield client
+
+
+def passages(client, id: str, collection: str = "notes"):
+    return client.get(f"{BASE}/collections/{collection}/documents/{id}")
+
+
+def test_documents_are_kept_split_and_found(client):
+    long = " ".join(f"Sentence number {i} says something about topic {i % 7}." for i in range(90))
+    report = upsert(
+        client,
+        "notes",
+        {"id": "handbook/leave.md", "text": LEAVE, "metadata": {"year": 2024, "title": "Leave"}},
+        {"text": PAY},
+        {"id": "long", "text": long},
+    ).json()
+    assert (report["accepted"], report["failed"], report["errors"]) == (3, 0, [])
+    assert report["chunks"] == sum(one["chunks"] for one in report["documents"]) > 3
+    assert [one["line"] for one in report["documents"]] == [1, 2, 3]
+    assert report["documents"][1]["id"].startswith("doc-")
+    kept = passages(client, "handbook/leave.md").json()
+    assert [one["text"] for one in kept["passages"]] == [LEAVE]
+    assert {"year": 2024, "title": "Leave", "source": "handbook/leave.md"}.items() <= kept["passages"][0][
+        "metadata"
+    ].items()
+    pieces = passages(client, "long").json()
+    assert [one["metadata"]["position"] for one in pieces["passages"]] == list(range(len(pieces["passages"])))
+    assert not pieces["truncated"]
+    found = retrieve(client, "how many days of leave?", collection="notes", top_k=1)
+    assert ids(found) == [kept["passages"][0]["chunk_id"]]
+    assert ids(retrieve(client, "leave", collection="notes", corpus_ids=["long"], top_k=1))[0].startswith(
+        "long#"
+    )
+
+
+def test_a_bad_line_is_named_and_spoils_nothing(client):
+    body = b"\n".join(
+        [
+            json.dumps({"id": "a", "text": LEAVE}).encode(),
+            b"",
+            b"not json",
+            b'{"text": NaN}',
+            b'{"id": "b"}',
+            b'{"text": "  "}',
+            b'{"text": 5}',
+            b'{"text": "a", "more": 1}',
+            b'{"text": "a\\u0000b"}',
+            b'{"text": "a", "metadata": {"n": 123456789012345678901}}',
+            b'{"text": "a", "metadata": {"": 1}}',
+            b'{"text": "a", "metadata": ' + b'{"a":' * 20 + b"1" + b"}" * 21,
+            b'{"text": "' + b"x" * 6000 + b'"}',
+            b'{"text": "\xff"}',
+            b"[]",
+            json.dumps({"id": "z", "text": PAY}).encode(),
+        ]
+    )
+    report = client.post(f"{BASE}/collections/notes/documents", content=body, headers=NDJSON).json()
+    assert report["accepted"] == 2
+    assert [one["id"] for one in report["documents"]] == ["a", "z"]
+    assert [one["line"] for one in report["errors"]] == list(range(3, 16))
+    said = {one["line"]: one["message"] for one in report["errors"]}
+    assert "column 1" in said[3]
+    assert said[5] == "text: is required"
+    assert "more: there is no such field" in said[8]
+    assert "longer than 5000 bytes" in said[13]
+    assert "UTF-8" in said[14]
+    assert report["failed"] == len(report["errors"])
+
+
+def test_answers_line_by_line_where_asked(client):
+    response = upsert(
+        client, "notes", {"id": "a", "text": LEAVE}, {"id": "b"}, headers={"accept": "application/x-ndjson"}
+    )
+    assert response.headers["content-type"] == "application/x-ndjson"
+    first, second, summary = map(json.loads, response.text.splitlines())
+    assert first == {"line": 1, "id": "a", "chunks": 1}
+    assert second == {"line": 2, "message": "text: is required"}
+    assert summary == {"accepted": 1, "chunks": 1, "failed": 1}
+
+
+def test_the_same_id_replaces(client):
+    long = " ".join(f"Old sentence {i} is here to stay for a while." for i in range(90))
+    upsert(client, "notes", {"id": "a", "text": long}, {"id": "b", "text": PAY})
+    assert len(passages(client, "a").json()["passages"]) > 1
+    upsert(client, "notes", {"id": "a", "text": LEAVE, "metadata": {"v": 1}})
+    assert [one["text"] for one in passages(client, "a").json()["passages"]] == [LEAVE]
+    upsert(client, "notes", {"id": "a", "text": LEAVE, "metadata": {"v": 2}})
+    assert [one["metadata"]["v"] for one in passages(client, "a").json()["passages"]] == [2]
+    assert [one["text"] for one in passages(client, "b").json()["passages"]] == [PAY]
+    report = upsert(client, "notes", {"id": "c", "text": PAY}, {"id": "c", "text": REMOTE}).json()
+    assert report["accepted"] == 2
+    assert [one["text"] for one in passages(client, "c").json()["passages"]] == [REMOTE]
+
+
+def test_metadata_of_our_own_names_is_kept_beside(client):
+    upsert(client, "notes", {"id": "a", "text": LEAVE, "metadata": {"source": "x", "position": 9, "page": 3}})
+    metadata = passages(client, "a").json()["passages"][0]["metadata"]
+    assert {
+        "source": "a",
+        "source_": "x",
+        "position": 0,
+        "position_": 9,
+        "page": 3,
+    }.items() <= metadata.items()
+
+
+def test_deleting(client):
+    upsert(
+        client,
+        "notes",
+        {"id": "a", "text": LEAVE, "metadata": {"year": 2019}},
+        {"id": "b/c", "text": PAY, "metadata": {"year": 2021}},
+        {"id": "d", "text": REMOTE, "metadata": {"year": 2023}},
+    )
+    place = f"{BASE}/collections/notes/documents"
+    assert client.delete(f"{place}/b/c").json() == {"deleted": 1}
+    refused(client.delete(f"{place}/b/c"), 404)
+    refused(passages(client, "b/c"), 404)
+    chunk = passages(client, "d").json()["passages"][0]["chunk_id"]
+    assert passages(client, chunk.replace("#", "%23")).json()["passages"][0]["chunk_id"] == chunk
+    assert client.post(f"{place}/delete", json={"filter": "year < 2020"}).json() == {"deleted": 1}
+    assert client.post(f"{place}/delete", json={"ids": [chunk, "nothing"]}).json() == {"deleted": 1}
+    assert ids(retrieve(client, "leave", collection="notes")) == []
+    refused(client.post(f"{place}/delete", json={}), 422, "one of the two")
+    refused(client.post(f"{place}/delete", json={"ids": ["a"], "filter": "a = 1"}), 422, "one of the two")
+    refused(client.post(f"{place}/delete", json={"filter": "a ="}), 422, "filter")
+
+
+def test_what_cannot_be_written_to(client):
+    refused(upsert(client, "demo", {"text": "a"}), 409, "demo")
+    refused(client.delete(f"{BASE}/collections/demo/documents/slow-01"), 409, "demo")
+    refused(upsert(client, "nowhere", {"text": "a"}), 404)
+    refused(
+        client.post(f"{BASE}/collections/notes/documents", json={"text": "a"}), 415, "application/x-ndjson"
+    )
+
+
+def test_no_more_lines_than_allowed(client):
+    lines = [{"id": f"d{i}", "text": f"text {i}"} for i in range(60)]
+    refused(upsert(client, "notes", *lines), 413, "50 lines", "50 kept")
+    assert passages(client, "d49").status_code == 200
+    refused(passages(client, "d50"), 404)
+
+
+def test_lines_arrive_in_any_pieces():
+    data = b'{"a": 1}\n\n  \r\n{"b": 2}\r\n' + b"x" * 30 + b'\n{"c": 3}'
+    for size in (1, 2, 3, 7, 1000):
+
+        async def parts(size=size):
+            for start in range(0, len(data), size):
+                yield data[start : start + size]
+
+        async def gathered(parts=parts):
+            return [line async for line in lines_of(parts(), 20)]
+
+        import asyncio
+
+        assert asyncio.run(gathered()) == [
+            Line(1, b'{"a": 1}'),
+            Line(4, b'{"b": 2}\r'),
+            Line(5, None),
+            Line(6, b'{"c": 3}'),
+        ]
+
+
+def test_a_client_that_leaves_keeps_what_was_taken(tmp_path):
+    with running(tmp_path, collection="notes") as client:
+        app = client.app
+    from dartboard.api.app import create_app
+
+    app = create_app(app.state.service.settings)
+    with serving(app) as port:
+        head = (
+            f"POST {BASE}/collections/notes/documents HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+        ).encode()
+        lines = b"".join(
+            json.dumps({"id": f"d{i}", "text": f"text {i}"}).encode() + b"\n" for i in range(130)
+        )
+        talk(port, head, b"%x\r\n%s\r\n" % (len(lines), lines), pause=0.3, read=False)
+        collection = app.state.service.engines.get("notes").collection
+        until(lambda: collection.count() >= 64)
+        until(lambda: app.state.service.workers.running == 0)
+        assert collection.count() in (64, 128)
+        assert not app.state.service.writing.locked()
+
+
+def test_two_uploads_at_once(client):
+    def send(name):
+        reports.append(
+            upsert(client, "notes", *({"id": f"{name}{i}", "text": f"{name} {i}"} for i in range(40)))
+        )
+
+    reports: list = []
+    threads = [threading.Thread(target=send, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [report.json()["accepted"] for report in reports] == [40, 40]
+    assert client.get(f"{BASE}/collections/notes").json()["passages"] == 80

@@ -1,0 +1,150 @@
+"""Errors have one shape and hold nothing of the request, of the machine, or of the store."""
+
+import pytest
+from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
+
+from dartboard import errors as library
+from dartboard.api.errors import ApiError, Invalid, in_our_terms, install, problem
+from dartboard.api.wording import field_errors, plain
+from tests.api.core_app import BASE, refused, running
+
+SECRET = "/srv/secret/index.dartboard"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (library.InvalidInputError(f"no chunk '{SECRET}' here"), 422, "invalid_input"),
+        (library.ConfigError(f"k must be >= 1, got {SECRET!r}"), 422, "invalid_input"),
+        (library.IngestError(f"there is no file '{SECRET}'"), 422, "invalid_input"),
+        (library.DatasetError(f"put it into {SECRET}"), 422, "invalid_input"),
+        (library.CollectionError(f"no collection '{SECRET}': there are none yet"), 404, "not_found"),
+        (library.CollectionError(f"collection '{SECRET}' exists already: open it"), 409, "exists"),
+        (library.StoreLockedError(f"{SECRET} is being written"), 409, "store_locked"),
+        (library.StoreFormatError(f"{SECRET} is damaged"), 503, "unusable"),
+        (library.StoreError(f"{SECRET} was closed"), 503, "unusable"),
+        (library.StoreUnavailableError(f"{SECRET} is gone"), 503, "unavailable"),
+        (library.EndpointError(f"{SECRET} refused"), 503, "unavailable"),
+        (library.ModelError(f"{SECRET} is no model"), 503, "unusable"),
+        (library.DeadlineError("out of time"), 504, "timed_out"),
+        (library.MissingExtraError("pypdf", "docs", "reading PDF"), 501, "not_installed"),
+    ],
+)
+def test_library_errors_in_our_terms(error, status, code):
+    made = in_our_terms(error)
+    assert (made.status, made.code) == (status, code)
+    assert SECRET not in made.message
+    assert len(made.message) > 10
+
+
+def test_a_missing_extra_names_its_command():
+    message = in_our_terms(library.MissingExtraError("pypdf", "docs", "reading PDF")).message
+    assert "pip install 'dartboard[docs]'" in message
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("k must be >= 1, got -5", "k must be >= 1"),
+        ("unknown method 'x y': choose one of a, b", "unknown method …: choose one of a, b"),
+        ('chunk "it\'s" is both', "chunk … is both"),
+        (
+            "a budget needs each candidate's tokens, and a user's",
+            "a budget needs each candidate's tokens, and a user's",
+        ),
+        ("sigma must be a number or 'auto', got 'b'", "sigma must be a number or 'auto'"),
+        ("a name is printable, got 'cut off here", "a name is printable"),
+        ("filter: cannot read at '' of 'a b'", "filter: cannot read at … of …"),
+    ],
+)
+def test_quoted_parts_go(message, left):
+    assert plain(message) == left
+
+
+@given(
+    st.text(min_size=3, max_size=30).filter(lambda text: text.strip() not in ("...", "…") and "…" not in text)
+)
+def test_no_quoted_text_survives(text):
+    if text in (
+        "auto",
+        "text",
+        "field",
+        "value",
+        "exists",
+        "year",
+        "mmr",
+        "not",
+        "and",
+        "hybrid",
+        "cosine",
+        "top_k",
+    ):
+        return
+    left = plain(f"no chunk {text!r} in the collection: check must_include")
+    assert left == "no chunk … in the collection: check must_include"
+
+
+def test_fields_are_named_by_what_is_ours():
+    errors = [
+        {"type": "extra_forbidden", "loc": ("body", "<script>"), "msg": "x"},
+        {"type": "float_type", "loc": ("body", "sigma", "float"), "msg": "Input should be a valid number"},
+        {
+            "type": "literal_error",
+            "loc": ("body", "sigma", "literal['auto']"),
+            "msg": "Input should be 'auto'",
+        },
+        {"type": "missing", "loc": ("body",), "msg": "Field required"},
+        {"type": "value_error", "loc": ("body", "ids", 3), "msg": "Value error, too many"},
+    ]
+    assert field_errors(errors) == [
+        {"field": "(a field)", "message": "there is no such field: see /openapi.json"},
+        {"field": "sigma", "message": "should be a valid number or should be 'auto'"},
+        {"field": "body", "message": "is required"},
+        {"field": "ids.3", "message": "too many"},
+    ]
+
+
+def test_a_problem_of_any_status():
+    response = problem(ApiError(499, "odd", "gone"), "abc")
+    assert response.status_code == 499
+    assert b'"title":"Error"' in response.body
+    assert Invalid("no", field="a").errors == [{"field": "a", "message": "no"}]
+
+
+def test_http_errors_of_the_framework():
+    app = FastAPI()
+    install(app)
+
+    @app.get("/teapot")
+    def teapot():
+        raise HTTPException(418, SECRET, headers={"x-odd": "1"})
+
+    response = TestClient(app).get("/teapot")
+    assert response.status_code == 418
+    assert response.headers["x-odd"] == "1"
+    assert SECRET not in response.text
+
+
+def test_addresses_and_methods_that_are_not_there(tmp_path):
+    with running(tmp_path, demo=False) as client:
+        assert SECRET not in refused(client.get(f"{BASE}{SECRET}"), 404)["detail"]
+        refused(client.get(f"{BASE}/retrieve"), 405)
+        refused(client.get("/healthz", headers={"host": "evil.example"}), 421)
+        refused(
+            client.post(f"{BASE}/retrieve", content=b"x" * 10, headers={"content-length": "999999999"}), 413
+        )
+
+
+def test_what_nobody_foresaw_says_nothing(tmp_path, monkeypatch):
+    with running(tmp_path, demo=False) as client:
+        monkeypatch.setattr(
+            client.app.state.service.engines, "names", lambda: (_ for _ in ()).throw(KeyError(SECRET))
+        )
+        response = client.get(f"{BASE}/collections")
+        assert response.status_code == 500
+        assert response.json()["code"] == "internal"
+        assert SECRET not in response.text

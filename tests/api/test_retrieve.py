@@ -1,0 +1,240 @@
+"""``/retrieve``: the specification's fields, every option, every limit; nothing odd gets through."""
+
+import json
+
+import pytest
+
+from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running
+
+SECRET = "zebra-4711"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with running(
+        tmp_path_factory.mktemp("retrieve"), k=20, triage_k=200, token_budget=2000, batch=3
+    ) as client:
+        yield client
+
+
+def post(client, body: bytes, **headers):
+    return client.post(f"{BASE}/retrieve", content=body, headers=JSON | headers)
+
+
+def test_answers_with_the_fields_of_the_specification(client):
+    found = retrieve(client, top_k=3, sigma=0.09, reranker_type="hybrid").json()
+    assert set(found) == {"query", "results", "execution_time_ms", "config"}
+    assert found["query"] == QUESTION
+    assert found["execution_time_ms"] > 0
+    assert {"sigma": 0.09, "top_k": 3, "reranker_type": "hybrid"}.items() <= found["config"].items()
+    assert [result["rank"] for result in found["results"]] == [1, 2, 3]
+    for result in found["results"]:
+        assert set(result) == {"chunk_id", "text", "score", "rank", "metadata"}
+        assert isinstance(result["score"], float)
+        assert result["metadata"]["source"]
+
+
+def test_same_as_the_engine(client):
+    engine = client.app.state.service.engines.get("demo")
+    expected = engine.search(QUESTION, k=5)
+    found = retrieve(client).json()
+    assert [result["chunk_id"] for result in found["results"]] == [chunk.id for chunk in expected.chunks]
+    assert [result["score"] for result in found["results"]] == pytest.approx(expected.scores)
+    assert found["config"]["sigma"] == pytest.approx(expected.metadata["sigma"])
+    assert found["config"]["sigma_source"] == "candidates"
+
+
+def test_explains_itself_where_asked(client):
+    found = retrieve(client, explain=True, return_scores=False).json()
+    assert 0 < found["bound"] <= 1
+    assert found["candidates"] == 100
+    assert found["seconds"]["total"] > 0
+    first = found["results"][0]
+    assert "score" not in first
+    assert first["gain"] == first["coverage"] > 0
+    assert first["chunk_id"] in first["stands_for"]
+    assert set(first["shares"]) == {"hybrid", "dense", "bm25"}
+
+
+def test_narrows_to_chunks_and_documents(client):
+    everything = client.app.state.service.engines.get("demo").collection
+    source = everything.get(["slow-01"])[0].metadata["source"]
+    of_source = {
+        record.id for batch in everything.iterate() for record in batch if record.metadata["source"] == source
+    }
+    assert set(ids(retrieve(client, corpus_ids=[source, "skew-02"], top_k=20))) == of_source | {"skew-02"}
+    assert ids(retrieve(client, corpus_ids=["skew-02"])) == ["skew-02"]
+    assert ids(retrieve(client, corpus_ids=["nothing"])) == []
+    assert ids(retrieve(client, corpus_ids=[])) == []
+    both = retrieve(client, corpus_ids=["skew-02", "slow-01"], filter='theme = "slow handlers"')
+    assert ids(both) == ["slow-01"]
+
+
+@pytest.mark.parametrize(
+    "where", ['theme = "slow handlers"', {"field": "theme", "op": "=", "value": "slow handlers"}]
+)
+def test_filters_as_text_and_as_json(client, where):
+    found = retrieve(client, filter=where, top_k=20).json()["results"]
+    assert found
+    assert {result["metadata"]["theme"] for result in found} == {"slow handlers"}
+
+
+def test_required_and_excluded_chunks(client):
+    plain = ids(retrieve(client))
+    found = ids(retrieve(client, must_include=["skew-02"], exclude=[plain[0]]))
+    assert found[0] == "skew-02"
+    assert plain[0] not in found
+    assert len(set(found)) == 5
+
+
+def test_limits_on_what_is_picked(client):
+    budget = retrieve(client, token_budget=150).json()
+    assert budget["config"]["top_k"] is None
+    assert budget["config"]["token_budget"] == 150
+    assert 1 <= len(budget["results"]) <= 3
+    sources = [
+        result["metadata"]["source"]
+        for result in retrieve(client, max_per_source=1, top_k=20).json()["results"]
+    ]
+    assert len(set(sources)) == len(sources)
+    assert len(ids(retrieve(client, min_gain_share=0.9))) < 5
+    assert ids(retrieve(client, min_similarity=0.999)) == []
+
+
+@pytest.mark.parametrize("method", ["dartboard", "mmr", "top_k", "near_duplicate_filter", "random"])
+def test_every_method(client, method):
+    found = retrieve(client, method=method).json()
+    assert found["config"]["method"] == method
+    assert len(found["results"]) == 5
+
+
+def test_many_questions_at_once(client):
+    queries = [QUESTION, "How do I replay messages?"]
+    found = client.post(f"{BASE}/retrieve/batch", json={"queries": queries, "top_k": 2}).json()
+    assert [one["query"] for one in found["results"]] == queries
+    for one, query in zip(found["results"], queries, strict=True):
+        assert [result["chunk_id"] for result in one["results"]] == ids(retrieve(client, query, top_k=2))
+
+
+def test_one_bad_question_does_not_spoil_the_others(client):
+    body = {"queries": [QUESTION, "other"], "must_include": [SECRET]}
+    found = client.post(f"{BASE}/retrieve/batch", json=body).json()
+    assert [set(one) for one in found["results"]] == [{"error"}, {"error"}]
+    assert SECRET not in json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "limit"),
+    [
+        ({"top_k": 21}, "top_k", "20"),
+        ({"triage_k": 201}, "triage_k", "200"),
+        ({"token_budget": 2001}, "token_budget", "2000"),
+        ({"query": "word " * 600}, "query", "512"),
+        ({"query": "x" * 9000}, "query", "512"),
+    ],
+)
+def test_limits_are_named(client, options, field, limit):
+    body = {"query": QUESTION} | options
+    problem = refused(client.post(f"{BASE}/retrieve", json=body), 422, limit)
+    assert [error["field"] for error in problem["errors"]] == [field]
+
+
+def test_limits_of_batches(client):
+    refused(client.post(f"{BASE}/retrieve/batch", json={"queries": ["a"] * 4}), 422, "queries", "3")
+    long = client.post(f"{BASE}/retrieve/batch", json={"queries": ["a", "word " * 600]})
+    assert refused(long, 422, "512")["errors"][0]["field"] == "queries.1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"query": ""}, "query"),
+        ({"query": "  \n"}, "query"),
+        ({"query": 5}, "query"),
+        ({"query": None}, "query"),
+        ({"query": f"{SECRET}\x00"}, "query"),
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": "5"}, "top_k"),
+        ({"top_k": True}, "top_k"),
+        ({"top_k": 5.5}, "top_k"),
+        ({"top_k": 10**30}, "top_k"),
+        ({"sigma": SECRET}, "sigma"),
+        ({"sigma": 0}, "sigma"),
+        ({"sigma": True}, "sigma"),
+        ({"reranker_type": SECRET}, "reranker_type"),
+        ({"method": "exhaustive"}, "method"),
+        ({"corpus_ids": SECRET}, "corpus_ids"),
+        ({"corpus_ids": [""]}, "corpus_ids.0"),
+        ({"corpus_ids": [f"{SECRET}\x00"]}, "corpus_ids.0"),
+        ({"filter": f"{SECRET} ="}, "filter"),
+        ({"filter": {SECRET: 1}}, "filter"),
+        ({"filter": {"field": "year", "op": "<", "value": [SECRET]}}, "filter"),
+        ({"filter": []}, "filter"),
+        ({"min_gain_share": 1.1}, "min_gain_share"),
+        ({"max_per_source": 0}, "max_per_source"),
+        ({"collection": "\n"}, "collection"),
+        ({"explain": "yes"}, "explain"),
+        ({"unknown": SECRET}, "unknown"),
+        ({"top_k": 5, "triage_k": 4}, "body"),
+        ({"must_include": [SECRET], "exclude": [SECRET]}, "body"),
+    ],
+)
+def test_refuses_what_cannot_be_used_without_repeating_it(client, changes, field):
+    response = client.post(f"{BASE}/retrieve", json={"query": QUESTION} | changes)
+    problem = refused(response, 422)
+    assert [error["field"] for error in problem["errors"]] == [field]
+    assert SECRET not in response.text
+    assert problem["errors"][0]["message"]
+
+
+def test_refuses_unknown_chunks_and_collections(client):
+    assert SECRET not in refused(retrieve(client, must_include=[SECRET]), 422, "must_include")["detail"]
+    assert SECRET not in refused(retrieve(client, collection=SECRET), 404, "no such collection")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"query": NaN}', "column 11"),
+        (b'{"query": "a", "sigma": Infinity}', "not JSON"),
+        (b'{"query": "a", "sigma": 1e999}', "too large"),
+        (b'{"query": "\\ud800"}', "surrogate"),
+        (b'{"query": "\xff"}', "UTF-8"),
+        (b"[" * 100_000, "deep"),
+        (b'{"a":' * 900 + b"1" + b"}" * 900, "query"),
+        (b'{"query": "a"', "not JSON"),
+        (b"", "body"),
+        (b"[]", "body"),
+        (b"null", "body"),
+        (b'"text"', "body"),
+    ],
+)
+def test_refuses_bodies_that_are_no_json_of_ours(client, body, said):
+    refused(post(client, body), 422, said)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "application/xml"])
+def test_reads_json_only(client, kind):
+    refused(post(client, b'{"query": "a"}', **{"content-type": kind}), 415, "application/json")
+
+
+def test_takes_json_with_a_charset(client):
+    assert (
+        post(client, b'{"query": "a"}', **{"content-type": "Application/JSON; charset=utf-8"}).status_code
+        == 200
+    )
+
+
+def test_deep_filters_are_refused(client):
+    where: dict = {"field": "a", "op": "exists"}
+    for _ in range(500):
+        where = {"not": where}
+    refused(post(client, json.dumps({"query": "a", "filter": where}).encode()), 422, "nested")
+
+
+def test_counts_what_it_finds(client):
+    retrieve(client)
+    shown = client.get("/metrics").text
+    assert 'dartboard_stage_seconds_count{stage="select"}' in shown
+    assert "dartboard_picks_count" in shown
+    assert 'route="/api/dartboard/retrieve"' in shown
