@@ -15,6 +15,7 @@ from load_parts.servers import Server
 CALM, TARGET = 5.0, 100.0
 CLIENTS = 8
 _BLOCK = 5000
+_PAUSE = 3.0
 
 
 def body_of(question: str) -> bytes:
@@ -89,6 +90,7 @@ async def soak(server: Server, seconds: float, rate: float) -> dict[str, Any]:
 
 
 async def _phase(name: str, server: Server, work: Any) -> dict[str, Any]:
+    await asyncio.sleep(_PAUSE)
     before = server.cpu_seconds()
     found: dict[str, Any] = await work
     used = server.cpu_seconds() - before
