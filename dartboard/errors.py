@@ -15,6 +15,7 @@
     ├── ModelError (RuntimeError)         a model that cannot be loaded, verified or trusted
     │   └── EndpointError                 a remote model that refused, timed out or answered nonsense
     ├── DeadlineError (TimeoutError)      work that was given less time than it needs, or that was cancelled
+    ├── BudgetError (RuntimeError)        the next call could cost more than is left of the budget
     └── MissingExtraError (ImportError)   an optional dependency; the message is the command to type
 """
 
@@ -69,6 +70,10 @@ class EndpointError(ModelError):
 
 class DeadlineError(DartboardError, TimeoutError):
     """Work ran out of the time that it was given, or was cancelled."""
+
+
+class BudgetError(DartboardError, RuntimeError):
+    """The next call could cost more than is left; what was paid for is kept."""
 
 
 class MissingExtraError(DartboardError, ImportError):

@@ -24,14 +24,16 @@ class Check:
 class Case:
     """One question with its targets: names of documents that are believed, not proved, to answer it.
 
-    ``answers`` are strings any of which is a right answer; ``solution`` is code that solves the case, for
-    finding what it imports; ``place`` says where the case was written, for messages.
+    ``answers`` are strings any of which is a right answer. A question of several parts has ``facets``
+    instead: every facet needs one of its strings. ``solution`` is code that solves the case, for finding
+    what it imports; ``place`` says where the case was written, for messages.
     """
 
     id: str
     question: str
     targets: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    facets: tuple[tuple[str, ...], ...] = ()
     kind: Kind = "question"
     choices: tuple[str, ...] = ()
     unfixed: str | None = None

@@ -12,12 +12,17 @@ Label = Literal["YES", "NO", "UNSURE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens and money of one call, as the endpoint counted them, or as estimated where it does not."""
+    """Tokens and money of one call, as the endpoint counted them, or as estimated where it does not.
+
+    ``unanswered`` counts requests whose answer never arrived whole: nobody here knows whether they were
+    charged, so they are in no other figure.
+    """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    unanswered: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -25,6 +30,7 @@ class Usage:
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cost=self.cost + other.cost,
+            unanswered=self.unanswered + other.unanswered,
         )
 
 
