@@ -220,9 +220,7 @@ def _open_session(weights: Path, threads: int | None) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or min(_usable_cores(), _MOST_THREADS)
     options.inter_op_num_threads = 1
-    options.add_session_config_entry(
-        "session.intra_op.allow_spinning", "0"
-    )  # idle threads cost others theirs
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave the core to others
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
