@@ -60,17 +60,19 @@ def from_candidates(
     divisor: float = DIVISOR,
     *,
     sharpen: bool = True,
+    apart: FloatArray | None = None,
 ) -> Sigma:
     """σ of a pool of distinct candidates, ``(n, d)`` in an order that has nothing to do with the query.
 
     ``known`` is the σ of the model that made the vectors; it stands in for a pool that is too small.
     Without ``sharpen`` σ is the same whether or not candidates repeat one another: for targets that are
-    not the candidates, which a small σ would leave out of everyone's reach.
+    not the candidates, which a small σ would leave out of everyone's reach. ``apart``, ``(n, n)``, are
+    their distances where these are known; pools larger than the sample do without.
     """
     if len(vectors) < SMALLEST_POOL:
         return _stand_in(distance, known)
     sample = vectors[:SAMPLE]
-    pairwise = distances(sample, sample, distance)
+    pairwise = distances(sample, sample, distance) if apart is None else apart
     median = _median(pairwise)
     if median is None:
         return _stand_in(distance, known)
@@ -79,7 +81,9 @@ def from_candidates(
     if len(vectors) > SAMPLE:
         pairwise = distances(vectors[:NEIGHBOURS_OF], vectors, distance)
     np.fill_diagonal(pairwise, np.inf)
-    return Sigma(spread(median, crowd(pairwise.min(axis=1)), distance, divisor), "candidates")
+    nearest = pairwise.min(axis=1)
+    np.fill_diagonal(pairwise, 0.0)
+    return Sigma(spread(median, crowd(nearest), distance, divisor), "candidates")
 
 
 def from_distances(

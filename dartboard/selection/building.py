@@ -119,7 +119,13 @@ def _vector_pool(
         centre = vectors.mean(axis=0)  # distances stay, but lose less to rounding
         vectors, asked = vectors - centre, asked - centre
         to_query = distances(vectors, asked, distance)[:, 0]
-    sigma = sigma or bandwidth.from_candidates(vectors, distance, model_sigma, divisor, sharpen=sharpen)
+    apart = None
+    if sigma is None:
+        if len(vectors) <= bandwidth.SAMPLE:
+            apart = distances(vectors, vectors, distance)
+        sigma = bandwidth.from_candidates(
+            vectors, distance, model_sigma, divisor, sharpen=sharpen, apart=apart
+        )
     log_weights = log_kernel(to_query, sigma.value)
     relevance = log_weights[row_of]
     return Pool(
@@ -128,7 +134,7 @@ def _vector_pool(
         relevance=relevance,
         row_of=row_of,
         log_weights=log_weights if len(rows) == len(row_of) else summed(relevance, row_of),
-        kernel=VectorKernel(vectors, distance, sigma.value),
+        kernel=VectorKernel(vectors, distance, sigma.value, apart=apart),
         sigma=sigma,
         targets_are="rows",
         rounding=0.0 if dtype == np.float64 else float(rounding_32(sigma.value)),

@@ -57,19 +57,19 @@ class VectorKernel:
 
     The targets are the rows themselves unless ``to_targets``, ``(rows, T)``, gives distances to others.
     The kernel is Gaussian with spread ``sigma``, or ``1 - d`` itself where that is None. Unit float32 rows
-    walk fast, and are certain of a pick only where its lead exceeds their rounding.
+    walk fast, and are certain of a pick only where its lead exceeds their rounding. ``apart`` has the
+    distances of rows to one another where somebody has worked them out already.
     """
 
     vectors: FloatArray
     distance: Distance
     sigma: float | None
     to_targets: FloatArray | None = None
+    apart: FloatArray | None = None
 
     def states(self, log_weights: FloatArray, referee: Settler | None) -> list[Callable[[], State]]:
         if self._is_fast:
-            return [
-                lambda: LinearState(log_weights, self._fast(self.vectors), self.rounding, referee=referee)
-            ]
+            return [lambda: LinearState(log_weights, self._fast_rows(), self.rounding, referee=referee)]
         return [lambda: self._linear(log_weights), lambda: self._log(log_weights)]
 
     @property
@@ -100,7 +100,7 @@ class VectorKernel:
 
     def subset(self, rows: IntArray, targets: IntArray | None) -> "VectorKernel":
         to_targets = None if self.to_targets is None else self.to_targets[rows]
-        return replace(self, vectors=self.vectors[rows], to_targets=to_targets)
+        return replace(self, vectors=self.vectors[rows], to_targets=to_targets, apart=None)
 
     @property
     def _is_fast(self) -> bool:
@@ -108,6 +108,14 @@ class VectorKernel:
 
     def _fast(self, some: FloatArray) -> FloatArray:
         return fast_kernel(some, self.vectors, self.sigma or 1.0)
+
+    def _fast_rows(self) -> FloatArray:
+        """All rows in float32."""
+        if self.apart is None:
+            return self._fast(self.vectors)
+        kernel = np.multiply(self.apart, self.apart)
+        kernel *= np.float32(-0.5 / (self.sigma or 1.0) ** 2)
+        return np.exp(kernel, out=kernel)
 
     def _linear(self, log_weights: FloatArray) -> State:
         kernel = _exp(self._all_rows())
@@ -124,7 +132,10 @@ class VectorKernel:
         """The whole log kernel; with one array on both sides the matrix product costs half."""
         if self.to_targets is not None:
             return self._log_kernel(self.to_targets)
-        return self._log_kernel(distances(self.vectors, self.vectors, self.distance))
+        apart = self.apart
+        if apart is None:
+            apart = distances(self.vectors, self.vectors, self.distance)
+        return self._log_kernel(apart)
 
     def _log_kernel(self, distance: FloatArray) -> FloatArray:
         return log_similarity(distance) if self.sigma is None else log_kernel(distance, self.sigma)
