@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.evaluation.metrics import pairwise_diversity
+from dartboard.evaluation.metrics import intra_list_distance
 from dartboard.selection import Selection
 from dartboard.types import Chunk, FloatArray
 
@@ -42,7 +42,8 @@ def picked_set(
     matrix = cosines[np.ix_(picks, picks)]
     return PickedSet(
         picks=picks,
-        pairwise_diversity=pairwise_diversity([chunks[pick] for pick in picks]),
+        # The pairwise diversity of the evaluation is twice this distance; one product, no pair by itself.
+        pairwise_diversity=min(1.0, 2.0 * intra_list_distance([chunks[pick] for pick in picks])),
         redundancy=redundancy(matrix),
         mean_similarity=float(similarity[picks].mean()) if picks else 0.0,
         coverage=float(selection.coverage[-1]) if picks else 0.0,

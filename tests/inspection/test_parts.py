@@ -39,7 +39,9 @@ def test_a_set_describes_itself():
     assert sorted(top.picks) == [0, 1] and top.redundancy == pytest.approx(1.0) and top.tokens == 8
     assert chosen.picks[0] in (0, 1) and not {0, 1} <= set(chosen.picks)
     assert chosen.redundancy < top.redundancy and chosen.coverage > top.coverage
-    assert chosen.pairwise_diversity == pairwise_diversity([chunks[pick] for pick in chosen.picks])
+    for each in sets.values():
+        expected = pairwise_diversity([chunks[pick] for pick in each.picks])
+        assert each.pairwise_diversity == pytest.approx(expected, abs=1e-6)
     assert chosen.matrix.shape == (2, 2) and top.mean_similarity == pytest.approx(1.0)
     assert overlap(sets) == {"top_k|dartboard": 1}
 
