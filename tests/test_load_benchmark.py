@@ -1,0 +1,124 @@
+"""The load benchmark measures what it says: a real server, times from when requests were due, real texts."""
+
+import asyncio
+import itertools
+import time
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from benchmarks import load_tables
+from benchmarks.load_parts import client as load_client
+from benchmarks.load_parts import corpus
+from tests.api.small_app import serving
+
+
+def answering(stall=0.0, refuse_every=0):
+    """A server that is quick, but for one stall of the whole loop, and that refuses some."""
+    count = itertools.count(1)
+
+    async def ask(request):
+        number = next(count)
+        assert (await request.json())["query"]
+        if number == 5:
+            time.sleep(stall)  # the whole server stands still
+        if refuse_every and number % refuse_every == 0:
+            return JSONResponse({"detail": "busy"}, 429)
+        return JSONResponse({"results": ["x" * 3000]})
+
+    return Starlette(routes=[Route("/ask", ask, methods=["POST"])])
+
+
+def measured(app, work):
+    with serving(app) as port:
+        load = load_client.Load(port, "/ask", lambda question: f'{{"query": "{question}"}}'.encode())
+
+        async def run():
+            try:
+                return await work(load)
+            finally:
+                load.close()
+
+        return asyncio.run(run())
+
+
+def test_requests_leave_on_time_and_are_all_counted():
+    found = measured(
+        answering(refuse_every=4), lambda load: load.at_rate(itertools.repeat("why"), 200, 0.5, seed=1)
+    )
+    assert 60 < found["asked"] < 150
+    assert found["asked"] == found["served"] + found["refused"]
+    assert found["refused"] == found["asked"] // 4
+    assert found["failed"] == 0
+    assert found["ms"]["p50"] <= found["ms"]["p95"] <= found["ms"]["p99"] <= found["ms"]["max"]
+
+
+def test_a_stall_counts_for_all_who_were_due_meanwhile():
+    found = measured(
+        answering(stall=0.4), lambda load: load.at_rate(itertools.repeat("why"), 200, 0.5, seed=1)
+    )
+    assert found["ms"]["max"] > 390
+    assert found["ms"]["p50"] > 50, "most requests were due while the server stood still"
+
+
+def test_clients_in_a_loop_find_the_capacity():
+    found = measured(answering(), lambda load: load.saturating(itertools.repeat("why"), 3, 0.3))
+    assert found["served"] == found["asked"] > 10
+    assert found["clients"] == 3
+
+
+def test_a_server_that_is_gone_is_a_failure():
+    load = load_client.Load(1, "/ask", lambda question: b"{}")
+    found = asyncio.run(load.at_rate(itertools.repeat("why"), 100, 0.1, seed=1))
+    assert found["failed"] == found["asked"] > 0
+    assert found["ms"] is None
+
+
+def test_texts_and_questions_repeat_as_stated():
+    notes = list(corpus.passages(60))
+    assert len({text for text, _, _ in notes}) == 60
+    assert [base for _, _, base in notes] == [number // corpus.NOTES for number in range(60)]
+    assert notes == list(corpus.passages(60))
+    asked = corpus.questions(3000, seed=1)
+    assert asked == corpus.questions(3000, seed=1)
+    repeated = 1 - len(set(asked)) / len(asked)
+    assert repeated == pytest.approx(corpus.SHARE_REPEATED - corpus.HOT / 3000, abs=0.02)
+
+
+def test_vectors_of_notes_stand_around_their_passage():
+    made = corpus.vectors(50)
+    np.testing.assert_allclose(np.linalg.norm(made, axis=1), 1, atol=1e-5)
+    alike = made @ made.T
+    assert alike[0, 1] == pytest.approx(1 / (1 + 0.36**2), abs=0.05)
+    assert alike[0, 1] > alike[0, 30]
+
+
+def test_the_page_by_hand():
+    def phase(rate, p99, refused=0):
+        ms = {"p50": 10.0, "p95": 20.0, "p99": p99, "max": 2 * p99}
+        return {
+            "rate": rate, "clients": 8, "asked": 1000, "served": 1000 - refused, "served_a_second": rate,
+            "refused": refused, "failed": 0, "ms": ms, "refused_ms": ms if refused else None,
+            "cpu_ms_a_request": 9.0, "seconds": 600,
+        }  # fmt: skip
+
+    ours = {
+        "calm": phase(5, 20.0), "target": phase(100, 25.0), "capacity": phase(150, 60.0),
+        "overload": phase(300, 38.0, 500), "calm after": phase(5, 20.0),
+        "soak": phase(75, 22.0)
+        | {"growth": 0.011, "megabytes": {"second fifth": 400, "last fifth": 404, "most": 410}},
+    }  # fmt: skip
+    theirs = ours | {
+        "target": phase(100, 9000.0),
+        "capacity": phase(30, 300.0),
+        "overload": phase(60, 8000.0),
+    }
+    setting = {"measured": "today", "chunks": 1000, "cores": 2, "share_repeated": 0.1, "hot_questions": 100}
+    page = load_tables.page({"setting": setting, "dartboard": ours, "plain": theirs})
+    assert "1.9 times that of a calm service; 50% got 429" in page
+    assert "150 questions a second against 30 (5.0 times as many)" in page
+    assert "+1.1%" in page
+    assert "9,000 ms" in page
