@@ -1,0 +1,190 @@
+"""YAML and JSON files as nodes: text with lines, from which nothing is built.
+
+Every value is read through a check, and every complaint names file and line. Aliases are refused: a few
+hundred bytes of them can stand for more than memory holds. A value that YAML takes for something other
+than text (``NO``, ``012``, ``1:30``) is complained of, never guessed at.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dartboard.datasets.rows import Place
+from dartboard.errors import DatasetError, MissingExtraError
+
+_STRING = "tag:yaml.org,2002:str"
+_NULL = "tag:yaml.org,2002:null"
+_INTEGER = "tag:yaml.org,2002:int"
+_FLOAT = "tag:yaml.org,2002:float"
+_PAIR = re.compile(r"(\\\\)|\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A mapping whose values are checked when they are read."""
+
+    path: Path
+    node: Any
+    entries: dict[str, Any]
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return place_of(self.path, self.node)
+
+    def error(self, problem: str, node: Any = None) -> DatasetError:
+        """An error at a node of this file, by default the mapping itself."""
+        return place_of(self.path, node or self.node).error(problem)
+
+    def only(self, known: Iterable[str]) -> None:
+        """Refuse keys that nobody reads; a misspelt one is told what it was meant to be."""
+        allowed = sorted(known)
+        for key, value in self.entries.items():
+            if key not in allowed:
+                near = difflib.get_close_matches(key, allowed, n=1)
+                advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(allowed)}"
+                raise self.error(f"unknown key {key!r}: {advice}", value)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there and not null."""
+        node = self.entries.get(key)
+        return node is not None and node.tag != _NULL
+
+    def string(self, key: str) -> str:
+        """Text that must be there and not blank."""
+        node = self.entries.get(key)
+        if node is None:
+            raise self.error(f"{key!r} is missing")
+        value = string_of(self.path, node, repr(key))
+        if not value.strip():
+            raise self.error(f"{key!r} is empty", node)
+        return value
+
+    def strings(self, key: str) -> list[str]:
+        """A list of texts; empty where the key is absent or null."""
+        return [string_of(self.path, node, f"each of {key!r}") for node in self.items(key)]
+
+    def number(self, key: str, default: float, *, least: float, most: float) -> float:
+        """A number within bounds, the default where the key is absent or null."""
+        if not self.has(key):
+            return default
+        node = self.entries[key]
+        value = _number(node)
+        if value is None or not least <= value <= most:
+            raise self.error(f"{key!r} must be a number in [{least:g}, {most:g}]", node)
+        return value
+
+    def items(self, key: str) -> list[Any]:
+        """The nodes of a list; none where the key is absent or null."""
+        node = self.entries.get(key)
+        if node is None or node.tag == _NULL:
+            return []
+        if node.id != "sequence":
+            raise self.error(f"{key!r} must be a list", node)
+        nodes: list[Any] = node.value
+        return nodes
+
+    def mappings(self, key: str) -> "list[Fields]":
+        """The mappings of a list."""
+        return [fields_of(self.path, node, f"each of {key!r}") for node in self.items(key)]
+
+    def mapping(self, key: str) -> "Fields":
+        """The mapping under a key that must be there."""
+        if key not in self.entries:
+            raise self.error(f"{key!r} is missing")
+        return fields_of(self.path, self.entries[key], repr(key))
+
+
+def read_fields(path: Path, expected: str) -> Fields:
+    """The mapping that a YAML or JSON file is; ``expected`` says what belongs into it, for complaints."""
+    return fields_of(path, parse(path, expected), "the file")
+
+
+def parse(path: Path, expected: str) -> Any:
+    """The tree of nodes of a file; nodes hold text and lines, and nothing is built from them."""
+    try:
+        import yaml
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise MissingExtraError("pyyaml", "eval", "A YAML or JSON file of data") from error
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        text = _text(path)
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise place_of(path, event).error(
+                    f"alias *{event.anchor}: write the value out, aliases are refused"
+                )
+        root = yaml.compose(text, Loader=loader)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise Place(path, line).error(f"not YAML ({reason})") from None
+    if root is None:
+        raise Place(path, 1).error(f"the file is empty: expected {expected}")
+    return root
+
+
+def fields_of(path: Path, node: Any, what: str) -> Fields:
+    """A node that must be a mapping, each of its keys a text that occurs once."""
+    if node.id != "mapping":
+        raise place_of(path, node).error(f"{what} must be a mapping, got a {node.id}")
+    entries: dict[str, Any] = {}
+    for key, value in node.value:
+        name = string_of(path, key, "a key")
+        if name in entries:
+            raise place_of(path, key).error(f"key {name!r} occurs twice")
+        entries[name] = value
+    return Fields(path, node, entries)
+
+
+def string_of(path: Path, node: Any, what: str) -> str:
+    """A string; ``NO``, ``012`` or ``1:30`` without quotes are something else to YAML."""
+    if node.id != "scalar":
+        raise place_of(path, node).error(f"{what} must be a string, got a {node.id}")
+    if node.tag != _STRING:
+        kind = node.tag.rpartition(":")[2]
+        raise place_of(path, node).error(
+            f"{what} must be a string, but {node.value!r} is {kind}: put it in quotes"
+        )
+    value: str = node.value
+    return value
+
+
+def place_of(path: Path, node: Any) -> Place:
+    """The line on which a node or an event begins."""
+    return Place(path, node.start_mark.line + 1)
+
+
+def _text(path: Path) -> str:
+    """What YAML can read: JSON needs its tabs as spaces and its pairs of surrogates as characters."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
+    if path.suffix != ".json":
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Place(path, getattr(error, "lineno", 1)).error(f"not JSON ({error})") from None
+    return _PAIR.sub(_character, text.replace("\t", " "))
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[1]:
+        return match[1]
+    high, low = int(match[2], 16), int(match[3], 16)
+    return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+
+
+def _number(node: Any) -> float | None:
+    if node.id != "scalar" or node.tag not in (_INTEGER, _FLOAT):
+        return None
+    try:
+        return float(node.value)
+    except ValueError:  # 1:30, 0x1f and the like, which nobody means
+        return None
