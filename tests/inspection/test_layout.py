@@ -31,7 +31,7 @@ def candidates(draw):
 
 
 @given(candidates())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_distance_to_the_query_is_true(given_distances):
     to_query, between = given_distances
     found = radial_layout(to_query, between)

@@ -14,7 +14,7 @@ from dartboard.inspection import explore
 from dartboard.stores import Record, open_store
 
 QUESTIONS = [question.text for question in demo.questions()]
-MORE = [row["text"][:60] for row in demo.passages()[::12]]
+MORE = [row["text"][:60] for row in demo.passages()[::30]]
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_picks_of_the_hybrid_reranker_equal_those_of_a_search(engine, model):
         retriever=engine.retriever,
         pair_scorer=LateInteraction(model),
     )
-    for query in QUESTIONS[:3]:
+    for query in QUESTIONS[:2]:
         for sigma in ("auto", 0.5):
             options = {"reranker": "hybrid", "sigma": sigma, "triage_k": 30}
             found = explore(own, query, layout=False, **options).to_json()

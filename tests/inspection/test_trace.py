@@ -34,7 +34,7 @@ def boards(draw, most=24):
 
 
 @given(boards())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_gains_and_coverage_are_those_of_the_selection(board):
     pool, k = board
     limits = Limits(k=k)
@@ -86,7 +86,7 @@ def test_gains_of_all_candidates_follow_the_definition(board):
 
 
 @given(boards())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_pick_by_gain_is_never_behind_its_runner_up(board):
     pool, k = board
     limits = Limits(k=k)
