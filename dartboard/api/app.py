@@ -22,6 +22,7 @@ from dartboard.api import (
     rerank,
     retrieve,
     select,
+    static,
 )
 from dartboard.api.body_limits import BodyLimit
 from dartboard.api.headers import HostCheck, SecurityHeaders
@@ -29,7 +30,6 @@ from dartboard.api.logs import RequestLog
 from dartboard.api.openapi import DESCRIPTION, REFUSALS, describe
 from dartboard.api.service import Service
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.static import serve_pages
 from dartboard.version import __version__
 
 ROUTERS = (
@@ -46,6 +46,7 @@ ROUTERS = (
     cases.router,
     rerank.router,
     health.router,
+    static.router,
 )
 
 
@@ -77,7 +78,6 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
-    serve_pages(app)
     describe(app, settings)
     return app
 

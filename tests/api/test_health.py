@@ -54,6 +54,14 @@ def test_pages(tmp_path):
         refused(client.get("/static/../settings.py"), 404)
         refused(client.get("/static/%2e%2e/settings.py"), 404)
         refused(client.get("/docs"), 404)
+        refused(client.get("/static"), 404)
+        refused(client.get("/static/"), 404)
+        refused(client.get("/static//etc/passwd"), 404)
+        again = client.get(
+            "/static/app.css", headers={"if-none-match": client.get("/static/app.css").headers["etag"]}
+        )
+        assert again.status_code == 304
+        assert client.head("/").status_code == 200
 
 
 def test_other_sites_may_call_only_where_that_is_configured(tmp_path):

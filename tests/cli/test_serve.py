@@ -1,0 +1,134 @@
+"""``dartboard serve`` as a user runs it: what it prints, how it refuses, how it ends."""
+
+import json
+import re
+import signal
+import socket
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from dartboard.cli import main
+from dartboard.cli.serve import listening
+from dartboard.errors import ConfigError
+from tests.cli.running import run, start
+
+CLI_PATIENCE = 60
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    started = []
+
+    def begin(*options):
+        process = start("serve", "--port", "0", *options, cache=tmp_path / "cache")
+        started.append(process)
+        lines = [process.stdout.readline()]
+        while "No key" not in lines[-1] and "described by" not in lines[-1]:
+            lines.append(process.stdout.readline())
+            assert process.poll() is None, process.stderr.read()
+        return process, lines, re.search(r"http://\S+:\d+", lines[0]).group()
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=CLI_PATIENCE)
+
+
+def get(url: str):
+    with urllib.request.urlopen(url, timeout=CLI_PATIENCE) as response:
+        return response.status, response.read()
+
+
+def post(url: str, body: dict):
+    asked = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=CLI_PATIENCE) as response:
+        return json.loads(response.read())
+
+
+def test_serves_and_ends_when_told(server, tmp_path):
+    process, lines, address = server()
+    assert "collection 'demo'" in lines[0]
+    assert f"playground  {address}/" in lines[1]
+    assert get(f"{address}/readyz")[0] == 200
+    assert b"<html" in get(f"{address}/")[1]
+    assert post(f"{address}/api/dartboard/retrieve", {"query": "why slow?"})["results"]
+    rest = process.stdout.readline()
+    assert "There is no collection 'default' in index.dartboard yet" in rest
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=CLI_PATIENCE)
+    assert process.returncode == 0
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert all(line["level"] == "info" for line in lines)
+    assert [line["route"] for line in lines if "route" in line][:2] == ["/readyz", "/"]
+    assert "why slow" not in log
+    assert not (tmp_path / "index.dartboard").exists()
+
+
+def test_finishes_what_is_running(server):
+    process, _, address = server("--timeout", "60")
+    found: list = []
+    body = {"query": "why slow?", "reranker_type": "hybrid", "triage_k": 60}
+    asking = threading.Thread(target=lambda: found.append(post(f"{address}/api/dartboard/retrieve", body)))
+    asking.start()
+    time.sleep(0.4)
+    process.send_signal(signal.SIGINT)
+    asking.join(CLI_PATIENCE)
+    assert found and found[0]["results"]
+    process.communicate(timeout=CLI_PATIENCE)
+    assert process.returncode == 0
+
+
+def test_a_port_in_use_is_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = run("serve", "--port", str(taken.getsockname()[1]), cache=tmp_path)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "--port" in done.stderr
+
+
+def test_strangers_need_a_key(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", "--host", "0.0.0.0"]) == 1
+    assert "dartboard keys create" in capsys.readouterr().err
+
+
+def test_a_store_that_is_none_is_said_at_once(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("no store, but text")
+    assert main(["serve", "--port", "0", "--store", "notes.txt"]) == 1
+    shown = capsys.readouterr()
+    assert "notes.txt" in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--timeout", "0"], "timeout"), (["--max-k", "0"], "k must be"), (["--port", "70000"], "port")],
+)
+def test_bad_settings(capsys, tmp_path, monkeypatch, options, said):
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", *options]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_addresses():
+    with listening("localhost", 0) as bound:
+        assert bound.getsockname()[1] > 0
+    with pytest.raises(ConfigError, match="no address of this machine"):
+        listening("no such host.invalid", 0)
+    with pytest.raises(ConfigError, match="cannot be had"):
+        listening("192.0.2.1", 0)
+
+
+def test_help_teaches(tmp_path):
+    shown = run("serve", "--help", cache=tmp_path).stdout
+    for words in ("dartboard serve --host 0.0.0.0 --keys", "[serve]", "DARTBOARD_SERVE_", "curl"):
+        assert words in shown
