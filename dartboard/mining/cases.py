@@ -7,17 +7,23 @@ from dartboard.errors import DatasetError
 
 Kind = Literal["api_question", "fix_error", "multiple_choice", "question"]
 
+TIMEOUT = 60.0
+CANDIDATE = "solution.py"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """An executable truth: a test file that fails with the broken code and passes with the fixed one.
 
-    ``command`` runs in an empty folder that holds ``files``; exit code 0 means that the case is solved.
+    ``command`` runs in an empty folder that holds ``files`` and, under the name ``candidate``, the code
+    that is to be judged; exit code 0 means that the case is solved. A command's ``python`` is the Python
+    that runs dartboard.
     """
 
     command: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
-    timeout: float = 60.0
+    timeout: float = TIMEOUT
+    candidate: str = CANDIDATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Benchmarks of different kinds, each read into cases."""

@@ -1,0 +1,91 @@
+"""What all kinds of cases have in common, and how it is written down."""
+
+from dartboard.datasets.nodes import Fields, string_of
+from dartboard.errors import DatasetError
+from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check, Kind
+from dartboard.mining.inside import Inside
+
+CASE_KEYS = frozenset({"id", "question", "target", "targets", "answer", "answers", "facets"})
+_CHECK_KEYS = frozenset({"command", "files", "timeout", "candidate"})
+
+
+def read_case(entry: Fields, inside: Inside, *, kind: Kind, prefix: str = "") -> Case:
+    """A case from its mapping; the files that it names are read now."""
+    own = entry.string("id")
+    return Case(
+        id=f"{prefix}:{own}" if prefix else own,
+        question=entry.string("question").strip(),
+        targets=one_or_many(entry, "target", "targets"),
+        answers=one_or_many(entry, "answer", "answers"),
+        facets=read_facets(entry),
+        kind=kind,
+        unfixed=named_text(entry, "unfixed", inside) if entry.has("unfixed") else None,
+        solution=named_text(entry, "solution", inside) if entry.has("solution") else None,
+        check=_check(entry.mapping("check"), inside) if entry.has("check") else None,
+        place=inside.shown(entry.path, entry.place.line),
+    )
+
+
+def one_or_many(entry: Fields, one: str, many: str) -> tuple[str, ...]:
+    """The text under one key, or the texts under another; not both, none of them blank or twice."""
+    if entry.has(one) and entry.has(many):
+        raise entry.error(f"give {one!r} or {many!r}, not both")
+    found = [entry.string(one)] if entry.has(one) else entry.strings(many)
+    if any(not text.strip() for text in found):
+        raise entry.error(f"one of {many!r} is empty", entry.entries[many])
+    if len(set(found)) < len(found):
+        raise entry.error(f"one of {many!r} occurs twice", entry.entries[many])
+    return tuple(found)
+
+
+def read_facets(entry: Fields) -> tuple[tuple[str, ...], ...]:
+    """Parts of an answer, each a list of strings any of which will do."""
+    facets = tuple(
+        tuple(string_of(entry.path, one, "each string of 'facets'") for one in part.value)
+        if part.id == "sequence"
+        else (string_of(entry.path, part, "each of 'facets'"),)
+        for part in entry.items("facets")
+    )
+    if any(not facet or any(not text.strip() for text in facet) for facet in facets):
+        raise entry.error("one of 'facets' is empty", entry.entries["facets"])
+    return facets
+
+
+def prefix_of(entry: Fields, kind: str) -> str:
+    """What goes before the ids of a benchmark."""
+    return entry.string("prefix") if entry.has("prefix") else kind
+
+
+def named_text(entry: Fields, key: str, inside: Inside) -> str:
+    """The text of the file that a key names."""
+    try:
+        return inside.text(entry.string(key))
+    except DatasetError as error:
+        raise entry.error(f"{key!r}: {error}", entry.entries[key]) from None
+
+
+def named_texts(entry: Fields, key: str, inside: Inside) -> dict[str, str]:
+    """The files that a list names, by the last part of their names."""
+    texts: dict[str, str] = {}
+    for name in entry.strings(key):
+        try:
+            path = inside.path(name)
+            if path.name in texts:
+                raise DatasetError(f"two files are called {path.name!r}")
+            texts[path.name] = inside.text(name)
+        except DatasetError as error:
+            raise entry.error(f"{key!r}: {error}", entry.entries[key]) from None
+    return texts
+
+
+def _check(entry: Fields, inside: Inside) -> Check:
+    entry.only(_CHECK_KEYS)
+    command = tuple(entry.strings("command"))
+    if not command:
+        raise entry.error("'command' is missing: a list such as [python, test_it.py]")
+    return Check(
+        command=command,
+        files=named_texts(entry, "files", inside),
+        timeout=entry.number("timeout", TIMEOUT, least=0.1, most=3600),
+        candidate=entry.string("candidate") if entry.has("candidate") else CANDIDATE,
+    )

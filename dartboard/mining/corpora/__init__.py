@@ -1,0 +1,43 @@
+"""Where contexts come from: a Python package, a folder, a store, or a data set with known answers.
+
+::
+
+    package:google.adk            an installed package, read and never imported
+    package:google.adk@FOLDER     one that is unpacked below a folder
+    folder:docs                   a folder of documents, in pieces
+    store:docs.dartboard#manuals  a collection of a store
+    dataset:hotpotqa              the passages of a data set, by name or by its folder
+"""
+
+from dartboard.embeddings import EmbeddingModel
+from dartboard.errors import ConfigError
+from dartboard.mining.documents import Corpus
+
+FORMS = "package:NAME[@FOLDER], folder:PATH, store:URL[#COLLECTION], dataset:NAME-OR-PATH"
+
+
+def open_corpus(spec: str, *, model: EmbeddingModel | None = None) -> Corpus:
+    """The corpus that ``spec`` names; ``model`` makes the vectors of its texts, by default the default."""
+    kind, colon, rest = spec.strip().partition(":")
+    if not colon or not rest.strip():
+        raise ConfigError(f"cannot tell which corpus {spec!r} is: write {FORMS}")
+    match kind:
+        case "package":
+            from dartboard.mining.corpora.package import PackageCorpus
+
+            name, _, folder = rest.partition("@")
+            return PackageCorpus(name.strip(), folder or None, model=model)
+        case "folder":
+            from dartboard.mining.corpora.folder import FolderCorpus
+
+            return FolderCorpus(rest, model=model)
+        case "store":
+            from dartboard.mining.corpora.store import StoreCorpus
+
+            url, _, collection = rest.partition("#")
+            return StoreCorpus(url, collection or None, model=model)
+        case "dataset":
+            from dartboard.mining.corpora.labelled import LabelledCorpus
+
+            return LabelledCorpus(rest, model=model)
+    raise ConfigError(f"unknown kind of corpus {kind!r}: write {FORMS}")
