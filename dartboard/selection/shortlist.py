@@ -10,8 +10,9 @@ The walk is made on S alone. It stands if no candidate outside S can have been a
 those that can have been join S, and the walk is made again. What it reports is no estimate: the rows of
 the picks are complete. Where S would grow too large to save anything, all rows are walked instead.
 
-The default σ makes weights that steep: of 1,000 candidates that triage leaves of real questions, 99.99 %
-of the weight lies on some 10 to 70. At σ = .09 it is spread over nearly all, and nothing is tried here.
+The default σ mostly makes weights that steep: of 1,000 candidates for real questions, 99.99 % of the weight
+lies on 13 to 68 (medians of four data sets; in a fifth, where nearly every passage repeats another, on
+nearly all). At σ = .09 it is spread over nearly all in every set, and nothing is tried here.
 """
 
 from dataclasses import dataclass
