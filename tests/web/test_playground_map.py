@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dartboard.datasets import demo
+from tests.web.serving import add_documents
 
 FIRST = demo.questions()[0].text
 DRAWN = """() => [...document.querySelectorAll(".spot")].map((spot) => ({
@@ -105,3 +106,13 @@ def test_the_map_keeps_its_places_when_sigma_changes(page):
     page.locator("#sigma-range").fill("150")
     expect(page.locator("#verdict")).not_to_have_text(verdict)
     assert {one["index"]: one["at"] for one in page.evaluate(DRAWN)} == before
+
+
+def test_a_passage_that_is_the_question_lies_in_the_middle(open_page, served):
+    add_documents(served, "echo", [("only", "Where do consumers lag?")])
+    page = open_page()
+    page.goto(f"{served.url}/#q=Where+do+consumers+lag%3F&c=echo&k=1")
+    page.wait_for_selector(".card")
+    (spot,) = page.evaluate(DRAWN)
+    assert math.dist(spot["at"], (middle(page), middle(page))) < 1
+    assert page.locator(".ring").count() < 10

@@ -55,6 +55,16 @@ def test_a_changed_address_changes_the_view(page):
     expect(page.locator("#query")).to_have_value("garbage collection")
 
 
+def test_back_returns_to_the_question_before(page):
+    before = page.locator(".column.dartboard .card-name").all_inner_texts()
+    page.locator("#questions button").nth(1).click()
+    expect(page.locator("#query")).to_have_value(demo.questions()[1].text)
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    page.go_back()
+    expect(page.locator("#query")).to_have_value(FIRST)
+    expect(page.locator(".column.dartboard .card-name")).to_have_text(before)
+
+
 def test_a_nonsense_address_is_no_harm(open_page, served):
     page = open_page()
     page.goto(f"{served.url}/#k=banana&sigma=-3&step=99&why=nobody&pool=1e999&mmr=x")

@@ -63,6 +63,14 @@ def test_a_token_budget_instead(page, served):
     assert page.locator("#k").is_disabled()
 
 
+def test_a_budget_that_nothing_fits_into(page):
+    page.locator("#by-tokens").check()
+    page.locator("#tokens").fill("1")
+    page.locator("#tokens").press("Enter")
+    expect(page.locator("#steps")).to_contain_text("No passage fits into this budget")
+    expect(page.locator(".card")).to_have_count(0)
+
+
 def test_a_filter_and_nothing_found(page, served):
     page.locator("#more summary").click()
     page.locator("#filter").fill('theme = "partition skew"')

@@ -55,3 +55,14 @@ export function twin(chart, make, name) {
   });
   return { button: swap, holder, refresh };
 }
+
+/**
+ * A chart in its panel, with the button for its table among the panel's tools.
+ * @returns {() => void} refreshes the table where it shows
+ */
+export function panel(root, tools, chart, make, name) {
+  const { button: swap, holder, refresh } = twin(chart, make, name);
+  tools.append(swap);
+  set(root, chart, holder);
+  return refresh;
+}

@@ -5,6 +5,7 @@
  */
 
 const MOST = 1500;
+const LONGEST = 30000;
 
 /** @typedef {{text: string, same: boolean}} Run words in a row that are all shared, or all not */
 
@@ -15,9 +16,8 @@ const MOST = 1500;
  *   common; `share` of the left text's words; `cut` when a text was too long to be compared whole
  */
 export function diffWords(left, right) {
-  const a = words(left);
-  const b = words(right);
-  const cut = a.length > MOST || b.length > MOST;
+  const [a, b] = [left, right].map((text) => words(text.slice(0, LONGEST)));
+  const cut = Math.max(a.length, b.length) > MOST || Math.max(left.length, right.length) > LONGEST;
   const [x, y] = [a.slice(0, MOST), b.slice(0, MOST)];
   const [inLeft, inRight] = common(x.map(plain), y.map(plain));
   const shared = inLeft.reduce((sum, one) => sum + one, 0);

@@ -3,7 +3,7 @@
  */
 
 import { h, s, set } from "../dom.js";
-import { table, twin } from "../table.js";
+import { panel, table } from "../table.js";
 import { fixed } from "./numbers.js";
 import { METHODS } from "./reading.js";
 
@@ -14,77 +14,42 @@ const READABLE = 12;
 /** @param {HTMLElement} root @param {HTMLElement} tools @param {any} store */
 export function mountHeat(root, tools, store) {
   const chart = h("div", { class: "heats" });
-  const asTable = twin(chart, () => heatTables(store.get()), "Likeness of the picks");
-  tools.append(asTable.button);
-  set(root, chart, asTable.holder);
+  const refreshTable = panel(root, tools, chart, () => heatTables(store.get()), "Likeness of the picks");
   store.on(["reading"], (state) => {
     if (!state.reading) return;
-    set(chart, ...METHODS.map(([method, , name]) => heatMap(state, method, name)));
-    asTable.refresh();
+    set(chart, ...METHODS.map(([method, , name]) => heatMap(state.reading.data.methods[method], name)));
+    refreshTable();
   });
 }
 
-function matrixOf(state, method) {
-  return state.reading.data.methods[method].matrix ?? [];
-}
-
-function heatMap(state, method, name) {
-  const matrix = matrixOf(state, method);
+function heatMap({ matrix, redundancy }, name) {
   const side = EDGE + CELL * matrix.length;
-  const label = `${name}: redundancy ${fixed(state.reading.data.methods[method].redundancy)}`;
-  const svg = s("svg", {
-    viewBox: `0 0 ${Math.max(side, 1)} ${Math.max(side, 1)}`,
-    class: "heat",
-    role: "img",
-    "aria-label": label,
-  });
+  const label = `${name}: redundancy ${fixed(redundancy)}`;
+  const svg = s("svg", { viewBox: `0 0 ${side} ${side}`, class: "heat", role: "img", "aria-label": label });
   matrix.forEach((row, i) => {
     const middle = EDGE + CELL * (i + 0.5);
-    svg.append(
-      s("text", { x: middle, y: 12, class: "heat-axis", "text-anchor": "middle" }, i + 1),
-      s("text", { x: 8, y: middle + 4, class: "heat-axis", "text-anchor": "middle" }, i + 1),
-    );
+    svg.append(word(i + 1, middle, 12, "heat-axis"), word(i + 1, 8, middle + 4, "heat-axis"));
     row.forEach((value, j) => svg.append(...cell(value, i, j, matrix.length)));
   });
-  return h(
-    "figure",
-    {},
-    h(
-      "figcaption",
-      {},
-      h("h3", {}, name),
-      h("span", { class: "hint num" }, fixed(state.reading.data.methods[method].redundancy)),
-    ),
-    svg,
-  );
+  const number = h("span", { class: "hint num" }, fixed(redundancy));
+  return h("figure", {}, h("figcaption", {}, h("h3", {}, name), number), svg);
 }
 
+function word(text, x, y, kind) {
+  return s("text", { x, y, class: kind, "text-anchor": "middle" }, text);
+}
+
+/** The strength of the one colour grows with the square of the cosine, so that near-copies stand out. */
 function cell(value, i, j, size) {
-  const at = { x: EDGE + CELL * j, y: EDGE + CELL * i };
+  const [x, y, side] = [EDGE + CELL * j, EDGE + CELL * i, CELL - 2];
   const own = i === j;
-  const shade = Math.max(0, Math.min(9, Math.floor(value * 10)));
-  const rect = s(
-    "rect",
-    {
-      x: at.x + 1,
-      y: at.y + 1,
-      width: CELL - 2,
-      height: CELL - 2,
-      rx: 3,
-      class: own ? "heat-own" : `heat-cell h${shade}`,
-    },
-    s("title", {}, `${i + 1} and ${j + 1}: cosine ${fixed(value, 3)}`),
-  );
+  const strength = Math.max(0.04, Math.min(1, value * Math.abs(value)));
+  const box = { x: x + 1, y: y + 1, width: side, height: side, rx: 3, class: own ? "heat-own" : "heat-cell" };
+  const title = s("title", {}, `${i + 1} and ${j + 1}: cosine ${fixed(value, 3)}`);
+  const rect = s("rect", { ...box, "fill-opacity": own ? null : strength.toFixed(2) }, title);
   if (own || size > READABLE) return [rect];
-  const text = fixed(value).replace(/^0/, "");
-  return [
-    rect,
-    s(
-      "text",
-      { x: at.x + CELL / 2, y: at.y + CELL / 2 + 4, class: `heat-text h${shade}`, "text-anchor": "middle" },
-      text,
-    ),
-  ];
+  const kind = `heat-text${strength > 0.5 ? " strong" : ""}`;
+  return [rect, word(fixed(value).replace(/^0/, ""), x + CELL / 2, y + CELL / 2 + 4, kind)];
 }
 
 function heatTables(state) {
@@ -92,7 +57,7 @@ function heatTables(state) {
     "div",
     { class: "heat-tables" },
     ...METHODS.map(([method, name]) => {
-      const matrix = matrixOf(state, method);
+      const { matrix } = state.reading.data.methods[method];
       return table(
         `Cosine between the picks of ${name}`,
         ["Pick", ...matrix.map((_, at) => String(at + 1))],

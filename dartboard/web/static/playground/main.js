@@ -22,6 +22,7 @@ import { mountStrip } from "./strip.js";
 import { mountWhy } from "./why.js";
 
 const store = createStore(initialState());
+let restoring = false;
 const explorer = createExplorer(store);
 mountChrome("playground");
 const form = mountQuery(store, explorer);
@@ -76,8 +77,7 @@ function showVerdict({ reading }) {
   byId("loading").hidden = true;
   byId("empty").hidden = !nothing;
   byId("empty").textContent = "Nothing found. The collection is empty, or the filter leaves nothing over.";
-  const verdict = nothing ? [] : verdictParts(reading);
-  set(byId("verdict"), ...verdict);
+  set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   const { data } = reading;
   byId("foot").textContent =
     `${data.model} · ${data.retriever} · ${count(reading.candidates.length, "candidate")} · ` +
@@ -124,16 +124,20 @@ function showProblem({ problem }) {
   );
 }
 
-function keepAddress(state) {
+/** A new question makes a new entry in the browser's history; anything else changes the entry. */
+function keepAddress(state, before) {
   const hash = `#${toHash(state, initialState())}`;
-  if (hash !== location.hash && state.query) history.replaceState(null, "", hash);
+  if (hash === location.hash || !state.query) return;
+  const asked = before.query && before.query !== state.query && !restoring;
+  history[asked ? "pushState" : "replaceState"](null, "", hash);
 }
 
 /** The reader changed the address, or went back. */
 function restore() {
-  const standard = initialState();
-  const view = { ...standard, ...fromHash(location.hash), reading: store.get().reading };
-  store.update({ ...view, collection: view.collection || store.get().collection });
+  const { reading, collection } = store.get();
+  restoring = true;
+  store.update({ ...initialState(), collection, ...fromHash(location.hash), reading });
+  restoring = false;
   explorer.everything();
 }
 

@@ -6,13 +6,13 @@
  */
 
 import { button, h, quoted, s, set, shown } from "../dom.js";
-import { table, twin } from "../table.js";
+import { panel, table } from "../table.js";
 import { fixed, percent } from "./numbers.js";
 import { nameOf, stepOf, tint } from "./reading.js";
+import { rings, scaleOf } from "./rings.js";
 import { createTooltip } from "./tooltip.js";
 
 const WIDEST = 640;
-const EDGE = 30;
 
 /** @param {HTMLElement} root @param {HTMLElement} tools @param {any} store */
 export function mountMap(root, tools, store) {
@@ -24,9 +24,7 @@ export function mountMap(root, tools, store) {
   const note = h("p", { class: "hint map-note" });
   const frame = h("div", { class: "map-frame" }, svg);
   const chart = h("div", {}, frame, note);
-  const asTable = twin(chart, () => mapTable(store), "Map");
-  tools.append(asTable.button);
-  set(root, chart, asTable.holder);
+  const refreshTable = panel(root, tools, chart, () => mapTable(store), "Map");
   const tooltip = createTooltip(frame);
   /** @type {Record<string, any>[]} */
   let marks = [];
@@ -44,7 +42,7 @@ export function mountMap(root, tools, store) {
     if (key !== drawn) build(reading);
     drawn = key;
     refresh(state);
-    asTable.refresh();
+    refreshTable();
   }
 
   function build(reading) {
@@ -126,23 +124,16 @@ export function mountMap(root, tools, store) {
     const inside = radius >= 10;
     const way = Math.hypot(one.x - middle, one.y - middle) || 1;
     const out = inside ? 0 : radius + 10;
-    const at = [((one.x - middle) / way) * out, ((one.y - middle) / way) * out].map((each) =>
-      each.toFixed(1),
-    );
-    one.badge.setAttribute("r", value === null || inside ? "0" : "9.5");
-    one.badge.setAttribute("cx", at[0]);
-    one.badge.setAttribute("cy", at[1]);
-    one.label.setAttribute("x", at[0]);
-    one.label.setAttribute("y", at[1]);
+    const [x, y] = [one.x, one.y].map((each) => (((each - middle) / way) * out).toFixed(1));
+    attributes(one.badge, { r: value === null || inside ? 0 : 9.5, cx: x, cy: y });
+    attributes(one.label, { x, y });
     one.label.textContent = value === null ? "" : String(value);
   }
 
   function tie(one, order, reading) {
     one.line.setAttribute("class", `tie ${tint(order)}`);
     const to = order === null ? one : marks[reading.picks[order]];
-    for (const [name, value] of Object.entries({ x1: one.x, y1: one.y, x2: to.x, y2: to.y })) {
-      one.line.setAttribute(name, value.toFixed(1));
-    }
+    attributes(one.line, { x1: one.x, y1: one.y, x2: to.x, y2: to.y });
   }
 
   /** Large dots first, then small, then picks in order: nothing small lies under something large. */
@@ -207,56 +198,8 @@ export function mountMap(root, tools, store) {
   });
 }
 
-function scaleOf(reading, middle) {
-  const reach = middle - EDGE;
-  const lengths = reading.candidates.map((one) => Math.hypot(one.x, one.y));
-  const far = Math.max(...lengths, 1e-9);
-  const at = lengths.indexOf(far);
-  return {
-    at: (one) => [middle + (one.x / far) * reach, middle - (one.y / far) * reach],
-    far: reading.candidates[at].distance,
-    radius: (distance) => (distance / Math.max(reading.candidates[at].distance, 1e-9)) * reach,
-  };
-}
-
-function rings(scale, reading, middle) {
-  const gap = niceGap(scale.far / 4);
-  const radii = [];
-  for (let at = 1; at * gap <= scale.far * 1.09; at++) radii.push([at * gap, scale.radius(at * gap)]);
-  const [dx, dy] = freeWay(radii, reading.candidates.map(scale.at), middle);
-  const circles = radii.map(([, r], at) =>
-    s("circle", { cx: middle, cy: middle, r: r.toFixed(1), class: at % 2 ? "ring" : "ring odd" }),
-  );
-  const labels = radii.map(([distance, r]) => {
-    const place = { x: (middle + dx * r).toFixed(1), y: (middle + dy * r).toFixed(1), dy: "0.36em" };
-    const text = String(Number(distance.toPrecision(3)));
-    return s("text", { ...place, class: "ring-label", "text-anchor": "middle" }, text);
-  });
-  return s("g", { class: "rings", "aria-hidden": "true" }, ...circles.reverse(), ...labels);
-}
-
-/** The direction in which labels lie farthest from any dot. */
-function freeWay(radii, dots, middle) {
-  let best = [0, -1];
-  let most = -1;
-  for (let turn = 0; turn < 48; turn++) {
-    const [dx, dy] = [Math.sin((turn * Math.PI) / 24), -Math.cos((turn * Math.PI) / 24)];
-    const gaps = radii.map(([, r]) =>
-      Math.min(60, ...dots.map(([x, y]) => Math.hypot(middle + dx * r - x, middle + dy * r - y))),
-    );
-    const room = Math.min(...gaps) + 0.1 * gaps.reduce((sum, one) => sum + one, 0);
-    if (room > most) [best, most] = [[dx, dy], room];
-  }
-  return best;
-}
-
-function niceGap(about) {
-  const power = 10 ** Math.floor(Math.log10(about));
-  return [1, 2, 5, 10]
-    .map((step) => step * power)
-    .reduce((best, step) =>
-      Math.abs(Math.log(step / about)) < Math.abs(Math.log(best / about)) ? step : best,
-    );
+function attributes(element, values) {
+  for (const [name, value] of Object.entries(values)) element.setAttribute(name, String(value));
 }
 
 /** What a candidate is once `step` picks are made. */

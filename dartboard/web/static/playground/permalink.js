@@ -2,7 +2,7 @@
  * The view as the part of the address after "#": readable, and restored by opening it.
  */
 
-const NUMBERS = { k: "k", tokens: "tokens", pool: "pool", mmr: "mmr", step: "step" };
+const NUMBERS = ["k", "tokens", "pool", "mmr", "step"];
 const TEXTS = { q: "query", c: "collection", filter: "filter", why: "why" };
 
 /**
@@ -15,8 +15,7 @@ export function toHash(state, standard) {
   for (const [name, key] of Object.entries(TEXTS)) {
     if (state[key] && state[key] !== standard[key]) parts.set(name, state[key]);
   }
-  const size = state.size === "k" ? ["k"] : ["tokens"];
-  for (const name of size) parts.set(name, String(state[name]));
+  parts.set(state.size, String(state[state.size]));
   if (state.sigma !== "auto") parts.set("sigma", String(state.sigma));
   for (const name of ["pool", "mmr", "step"]) {
     if (state[name] !== null && state[name] !== standard[name]) parts.set(name, String(state[name]));
@@ -37,10 +36,10 @@ export function fromHash(hash) {
   for (const [name, key] of Object.entries(TEXTS)) {
     if (parts.get(name)) view[key] = parts.get(name);
   }
-  for (const [name, key] of Object.entries(NUMBERS)) {
+  for (const name of NUMBERS) {
     const value = Number(parts.get(name) ?? "");
     if (parts.get(name) && Number.isFinite(value) && value >= 0 && (value > 0 || name === "mmr")) {
-      view[key] = name === "mmr" ? value : Math.round(value);
+      view[name] = name === "mmr" ? value : Math.round(value);
     }
   }
   if (view.tokens !== undefined) view.size = "tokens";

@@ -2,7 +2,6 @@
  * What the service's answer says, in the terms that all views share.
  */
 
-/** @typedef {{index: number, gain: number, behind: number|null}} RunnerUp */
 /**
  * @typedef {object} Reading
  * @property {any} data the answer itself

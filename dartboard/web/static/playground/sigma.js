@@ -2,7 +2,6 @@
  * σ on a log scale: a slider that selects again at once, with the automatic value marked on it.
  */
 
-import { announce } from "../chrome.js";
 import { button, h, set } from "../dom.js";
 import { sigmaText } from "./numbers.js";
 
@@ -50,7 +49,7 @@ export function mountSigma(root, store, again) {
     again();
   });
 
-  store.on(["reading", "sigma"], (state, before) => {
+  store.on(["reading", "sigma"], (state) => {
     if (!state.reading) return;
     const { sigma } = state.reading.data;
     const places = logScale(sigma);
@@ -66,9 +65,6 @@ export function mountSigma(root, store, again) {
     auto.disabled = state.sigma === "auto";
     auto.textContent = `Auto ${sigmaText(sigma.auto)}`;
     tick.style.left = `calc(8px + (100% - 16px) * ${places.of(sigma.auto).toFixed(4)})`;
-    if (state.reading !== before.reading && before.reading && state.sigma !== "auto") {
-      announce(`Sigma ${sigmaText(shown)}: coverage and picks are new`);
-    }
   });
 }
 

@@ -4,7 +4,7 @@
 
 import { announce } from "../chrome.js";
 import { button, h, quoted, s, set } from "../dom.js";
-import { table, twin } from "../table.js";
+import { panel, table } from "../table.js";
 import { percent } from "./numbers.js";
 import { nameOf, stepOf, tint } from "./reading.js";
 
@@ -19,9 +19,9 @@ export function mountSteps(root, tools, store) {
   const mass = h("div", { class: "mass" });
   const list = h("ol", { class: "gains" });
   const chart = h("div", {}, mass, list);
-  const asTable = twin(chart, () => stepsTable(store.get()), "Pick by pick");
-  tools.append(asTable.button);
-  set(root, h("div", { class: "scrub" }, play, range, where), chart, asTable.holder);
+  const body = h("div", {});
+  const refreshTable = panel(body, tools, chart, () => stepsTable(store.get()), "Pick by pick");
+  set(root, h("div", { class: "scrub" }, play, range, where), body);
 
   range.addEventListener("input", () => {
     stop();
@@ -54,7 +54,12 @@ export function mountSteps(root, tools, store) {
   }
 
   store.on(["reading", "step"], (state, before) => {
-    if (!state.reading || !state.reading.data.steps.length) return;
+    if (!state.reading) return;
+    if (!state.reading.picks.length) {
+      set(mass, h("p", { class: "hint" }, "No passage fits into this budget."));
+      set(list);
+      return;
+    }
     if (state.reading !== before.reading && state.reading?.picks.length !== before.reading?.picks.length)
       stop();
     const step = stepOf(state);
@@ -65,7 +70,7 @@ export function mountSteps(root, tools, store) {
     where.textContent = `${step} of ${steps.length}`;
     set(mass, massBar(steps, step), massNote(steps[step - 1]));
     set(list, ...steps.map((one, order) => gainRow(state, one, order, step, go)));
-    asTable.refresh();
+    refreshTable();
   });
 }
 
@@ -119,11 +124,7 @@ function gainRow(state, one, order, step, go) {
     { class: `gain ${order < step ? "" : "later"} ${order === step - 1 ? "now" : ""}` },
     h("span", { class: `badge ${tint(order)}` }, order + 1),
     button(
-      {
-        class: "gain-name",
-        onclick: () => go(order + 1),
-        "aria-label": `Go to step ${order + 1}`,
-      },
+      { class: "gain-name", onclick: () => go(order + 1), "aria-label": `Go to step ${order + 1}` },
       quoted(nameOf(candidates[one.pick]), 80),
     ),
     h("span", { class: "gain-value num" }, percent(one.gain)),

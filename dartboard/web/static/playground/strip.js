@@ -3,7 +3,7 @@
  */
 
 import { button, h, quoted, s, set } from "../dom.js";
-import { table, twin } from "../table.js";
+import { panel, table } from "../table.js";
 import { count, sigmaText } from "./numbers.js";
 import { nameOf, tint } from "./reading.js";
 import { logScale } from "./sigma.js";
@@ -20,9 +20,7 @@ export function mountStrip(root, tools, store, again) {
       "Solid line: σ now. Dotted: automatic.",
   );
   const chart = h("div", {}, strip, note);
-  const asTable = twin(chart, () => stripTable(store.get()), "Survival across sigma");
-  tools.append(asTable.button);
-  set(root, chart, asTable.holder);
+  const refreshTable = panel(root, tools, chart, () => stripTable(store.get()), "Survival across sigma");
 
   strip.addEventListener("click", (event) => {
     const cells = event.target.closest(".strip-cells");
@@ -39,7 +37,7 @@ export function mountStrip(root, tools, store, again) {
     const { sigma } = state.reading.data;
     if (state.reading !== before.reading) {
       draw(strip, state.reading, store);
-      asTable.refresh();
+      refreshTable();
     }
     moveLine(strip, "now", logScale(sigma).of(state.sigma === "auto" ? sigma.auto : state.sigma));
     moveLine(strip, "auto", logScale(sigma).of(sigma.auto));

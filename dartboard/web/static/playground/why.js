@@ -2,7 +2,7 @@
  * Why, or why not: one candidate's gain at each step, the pick that made it redundant, the words they share.
  */
 
-import { button, h, quoted, s, set } from "../dom.js";
+import { button, byId, h, quoted, s, set, shown } from "../dom.js";
 import { table, twin } from "../table.js";
 import { badge, markButton, refreshMarkers } from "./card.js";
 import { diffWords } from "./diff.js";
@@ -14,15 +14,14 @@ export function mountWhy(root, store) {
   let opener = null;
   const close = () => {
     store.update({ why: null });
-    if (opener?.isConnected) opener.focus();
+    (opener?.isConnected ? opener : byId("results")).focus();
     opener = null;
   };
-  root.addEventListener("keydown", (event) => event.key === "Escape" && close());
+  document.addEventListener("keydown", (event) => event.key === "Escape" && !root.hidden && close());
 
   store.on(["why", "reading"], (state, before) => {
     const index = state.reading?.candidates.findIndex((one) => one.id === state.why) ?? -1;
     root.hidden = index < 0;
-    document.body.classList.toggle("explaining", index >= 0);
     if (index < 0) return;
     const fresh = state.why !== before.why || root.childElementCount === 0;
     if (fresh && document.activeElement !== document.body && !root.contains(document.activeElement)) {
@@ -38,7 +37,8 @@ function content(state, index, store, close) {
   const { reading } = state;
   const one = reading.candidates[index];
   const place = reading.place.get(index);
-  const blame = place === undefined ? blamed(reading, index) : null;
+  // The pick that took its place: the one that stands for it, else the one that cost it most gain.
+  const blame = place === undefined ? (reading.owner[index] ?? largestDrop(reading.data, index)) : null;
   return [
     h(
       "header",
@@ -57,11 +57,6 @@ function content(state, index, store, close) {
     numbers(reading, index),
     markButton(store, one, true),
   ];
-}
-
-/** The pick that took this candidate's place: the one that stands for it, else the largest drop. */
-function blamed(reading, index) {
-  return reading.owner[index] ?? largestDrop(reading.data, index);
 }
 
 /** Something to compare a pick with: the pick before it. */
@@ -203,7 +198,7 @@ function diffView(reading, index, order) {
         h(
           "bdi",
           { dir: "auto" },
-          ...runs.map((run) => (run.same ? quoted(run.text) : h("mark", {}, quoted(run.text)))),
+          ...runs.map((run) => (run.same ? shown(run.text) : h("mark", {}, shown(run.text)))),
         ),
       ),
     );
@@ -211,7 +206,8 @@ function diffView(reading, index, order) {
     h(
       "p",
       { class: "hint", id: "diff-share" },
-      `${percent(diff.share)} of its words stand in pick ${order + 1}, in the same order. Marked: said by one only.${diff.cut ? " Long texts are compared by their beginning." : ""}`,
+      `${percent(diff.share)} of its words stand in pick ${order + 1}, in the same order. Marked: said by one only.` +
+        (diff.cut ? " Long texts are compared by their beginning." : ""),
     ),
     h(
       "div",
@@ -224,9 +220,7 @@ function diffView(reading, index, order) {
 
 function numbers(reading, index) {
   const one = reading.candidates[index];
-  const sets = METHODS.filter(([method]) => reading.data.methods[method].picks.includes(index)).map(
-    ([, , short]) => short,
-  );
+  const chose = METHODS.filter(([method]) => reading.data.methods[method].picks.includes(index));
   const rows = [
     ["Retriever", `rank ${one.retriever_rank}, score ${fixed(one.retriever_score, 3)}`],
     ...Object.entries(one.shares ?? {})
@@ -238,7 +232,7 @@ function numbers(reading, index) {
     ["Cosine to the query", fixed(one.similarity, 3)],
     ["P(t|q)", percent(one.probability)],
     ["Tokens", String(one.tokens)],
-    ["Chosen by", sets.join(", ") || "none"],
+    ["Chosen by", chose.map(([, , short]) => short).join(", ") || "none"],
     ["Id", quoted(one.id, 200)],
     ...Object.entries(one.metadata ?? {})
       .slice(0, 12)
