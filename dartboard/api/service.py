@@ -50,7 +50,7 @@ class Service:
         self.engines.close()
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """The service of the application that a request came to."""
     service: Service = request.app.state.service
     return service
