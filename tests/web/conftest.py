@@ -34,10 +34,11 @@ def served(tmp_path_factory) -> Iterator[Served]:
 def chromium():
     """Debian's Chromium; without it the tests of this folder are skipped, and counted."""
     api = pytest.importorskip("playwright.sync_api")
-    if not Path(CHROMIUM).exists() and shutil.which("chromium") is None:
+    path = CHROMIUM if Path(CHROMIUM).exists() else shutil.which("chromium")
+    if path is None:
         pytest.skip("no chromium: the pages are not tested")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()
 
