@@ -81,6 +81,8 @@ def million(part: Found) -> str:
         ["first search after reopening", f"{part['first_search_after_reopening_seconds']:.2f} s"],
         ["on disk", f"{part['megabytes_on_disk'] / 1000:.1f} GB"],
     ]
+    if unlike := part.get("recall@100_of_queries_unlike_all"):
+        rows.append(["recall@100 of queries unlike any passage", f"{unlike:.3f}"])
     return _table((f"{part['vectors']:,} × 384", ""), rows)
 
 

@@ -39,20 +39,23 @@ def measure(*, quick: bool) -> dict[str, Any]:
     queries = questions(asked)
     texts = _texts(count)
     found: dict[str, Any] = {"chunks": count, "triage": TRIAGE, "k": K, "systems": {}}
-    for name, system in (
-        ("dartboard, dense", lambda *given: ours(*given, retriever="dense")),
-        ("dartboard, hybrid", lambda *given: ours(*given, retriever="hybrid")),
-        ("LangChain, FAISS and MMR", langchain),
-        ("LlamaIndex, FAISS and MMR", llama_index),
-    ):
-        say(name)
-        try:
-            result = system(vectors, texts, queries)
-        except ImportError as error:
-            found["systems"][name] = {"missing": str(error)}
-            continue
-        result.pop("found")
-        found["systems"][name] = result
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "search.dartboard")
+        stored(path, vectors, texts)
+        for name, system in (
+            ("dartboard, dense", lambda *given: ours(path, queries, retriever="dense")),
+            ("dartboard, hybrid", lambda *given: ours(path, queries, retriever="hybrid")),
+            ("LangChain, FAISS and MMR", langchain),
+            ("LlamaIndex, FAISS and MMR", llama_index),
+        ):
+            say(name)
+            try:
+                result = system(vectors, texts, queries)
+            except ImportError as error:
+                found["systems"][name] = {"missing": str(error)}
+                continue
+            result.pop("found")
+            found["systems"][name] = result
     return found
 
 
@@ -71,27 +74,28 @@ def _asked(count: int) -> list[str]:
     return [f"{number} " + " ".join(f"w{word}" for word in row) for number, row in enumerate(drawn.tolist())]
 
 
-def ours(vectors: np.ndarray, texts: list[str], queries: np.ndarray, *, retriever: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "search.dartboard")
-        with open_store(path) as store:
-            collection = store.create("default", Manifest(model="given", dimension=DIM))
-            for start in range(0, len(vectors), 5000):
-                rows = range(start, min(start + 5000, len(vectors)))
-                collection.upsert(
-                    [Record(str(row), texts[row], vectors[row], {"source": f"f{row % 100}"}) for row in rows]
-                )
-        with Engine.open(path, read_only=True, model=Given(queries), retriever=retriever) as engine:
-            asked = _asked(len(queries))
-            parts: dict[str, list[float]] = {}
+def stored(path: str, vectors: np.ndarray, texts: list[str]) -> None:
+    with open_store(path) as store:
+        collection = store.create("default", Manifest(model="given", dimension=DIM))
+        for start in range(0, len(vectors), 5000):
+            rows = range(start, min(start + 5000, len(vectors)))
+            collection.upsert(
+                [Record(str(row), texts[row], vectors[row], {"source": f"f{row % 100}"}) for row in rows]
+            )
 
-            def ask(text: str) -> list[str]:
-                result = engine.search(text, k=K, triage_k=TRIAGE)
-                for name, seconds in result.metadata["seconds"].items():
-                    parts.setdefault(name, []).append(1000 * seconds)
-                return [chunk.text for chunk in result.chunks]
 
-            result = timed(ask, asked)
+def ours(path: str, queries: np.ndarray, *, retriever: str) -> dict[str, Any]:
+    with Engine.open(path, read_only=True, model=Given(queries), retriever=retriever) as engine:
+        asked = _asked(len(queries))
+        parts: dict[str, list[float]] = {}
+
+        def ask(text: str) -> list[str]:
+            result = engine.search(text, k=K, triage_k=TRIAGE)
+            for name, seconds in result.metadata["seconds"].items():
+                parts.setdefault(name, []).append(1000 * seconds)
+            return [chunk.text for chunk in result.chunks]
+
+        result = timed(ask, asked)
     return result | {"stages_ms": {name: round(float(np.median(ms)), 3) for name, ms in parts.items()}}
 
 
