@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
-# Two stages: one with compilers and pip's leavings, one with what runs. Rebuild for security updates, and
-# move the base by its digest, which names one image for ever.
-ARG PYTHON=python:3.12.13-slim-bookworm@sha256:8a7e7cc04fd3e2bd787f7f24e22d5d119aa590d429b50c95dfe12b3abe52f48b
+# Two stages: one with compilers and pip's leavings, one with what runs. Rebuild for security updates; for an
+# image that never changes, name the base by its digest: --build-arg PYTHON=python@sha256:…
+ARG PYTHON=python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
