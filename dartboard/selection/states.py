@@ -171,7 +171,7 @@ class LinearState:
 
     def _engine(self) -> ModuleType | None:
         """Who walks fast: what is compiled, or bursts where the pool is small."""
-        return compiled() or dense
+        return compiled() or (dense if len(self._kernel) <= ALL_AT_ONCE else None)
 
 
 class LogState:
