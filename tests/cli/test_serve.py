@@ -1,6 +1,7 @@
 """``dartboard serve`` as a user runs it: what it prints, how it refuses, how it ends."""
 
 import json
+import logging
 import re
 import signal
 import socket
@@ -132,3 +133,45 @@ def test_help_teaches(tmp_path):
     shown = run("serve", "--help", cache=tmp_path).stdout
     for words in ("dartboard serve --host 0.0.0.0 --keys", "[serve]", "DARTBOARD_SERVE_", "curl"):
         assert words in shown
+
+
+@pytest.fixture
+def loggers():
+    """The command makes the log of the whole program its own; afterwards all is as before."""
+    names = ("", "dartboard", "uvicorn", "uvicorn.error", "uvicorn.access")
+    known = [logging.getLogger(name) for name in names]
+    before = [(list(one.handlers), one.level, one.propagate, one.disabled) for one in known]
+    yield
+    for one, (handlers, level, propagate, disabled) in zip(known, before, strict=True):
+        one.handlers[:], one.propagate, one.disabled = handlers, propagate, disabled
+        one.setLevel(level)
+
+
+def test_a_signal_ends_it_and_signals_are_as_before(tmp_path, monkeypatch, loggers):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dartboard.toml").write_text('store = "notes.db"\n[serve]\ntimeout = 20\n')
+    said: list[str] = []
+    monkeypatch.setattr("builtins.print", lambda *words, **_: said.append(" ".join(map(str, words))))
+    seen: list[bytes] = []
+
+    def ask_and_stop():
+        while not any("No key" in line for line in said):
+            time.sleep(0.02)
+        address = re.search(r"http://\S+:\d+", said[0]).group()
+        seen.append(get(f"{address}/api/dartboard/health")[1])
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    helper = threading.Thread(target=ask_and_stop)
+    helper.start()
+    assert main(["serve", "--port", "0", "--max-k", "7"]) == 0
+    helper.join()
+    assert b'"healthy"' in seen[0]
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert any("'notes.db'" not in line and "notes.db" in line for line in said)
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr("dartboard.cli.serve.find_spec", lambda name: None)
+    assert main(["serve"]) == 1
+    assert "pip install 'dartboard[serve]'" in capsys.readouterr().err
