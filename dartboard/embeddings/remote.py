@@ -90,7 +90,7 @@ class Endpoint:
                 trouble = f"HTTP {response.status_code} {response.text[:300]}"
                 if response.status_code not in _WORTH_ANOTHER_TRY and response.status_code < 500:
                     raise EndpointError(self._hidden(f"{url} refused: {trouble}"))
-                asked = _retry_after(response)
+                asked = retry_after(response)
             if attempt + 1 < self._patience.attempts:
                 wait = self._patience.wait(attempt, asked)
                 logger.info("%s: %s; asking again in %.1f s", url, self._hidden(trouble), wait)
@@ -245,7 +245,7 @@ def _checked_url(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def _retry_after(response: httpx.Response) -> float | None:
+def retry_after(response: httpx.Response) -> float | None:
     """Seconds that the server asks to wait, from a number or a date; None where it says nothing usable."""
     text = response.headers.get("retry-after", "").strip()
     if text.isdecimal():

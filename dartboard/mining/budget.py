@@ -1,0 +1,145 @@
+"""Limits of a run, prices, and the money that is left.
+
+A call reserves the most that it could cost before it is made and settles for what it did cost afterwards,
+so that parallel calls together never exceed the budget: at every moment spent + reserved <= budget.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from threading import Condition
+
+from dartboard.deadline import check
+from dartboard.errors import BudgetError, ConfigError
+from dartboard.mining.verdicts import Usage
+
+PRICES_AS_OF = "2025-11"
+_PICO = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Money for a million tokens."""
+
+    input_per_million: float
+    output_per_million: float
+
+    def __post_init__(self) -> None:
+        for price in (self.input_per_million, self.output_per_million):
+            if not 0 <= price < 1e6:
+                raise ConfigError(
+                    f"a price for a million tokens is a number from 0 to 1,000,000, got {price}"
+                )
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float:
+        """What so many tokens cost; computed in whole picos, so that equal tokens cost equal money."""
+        whole = input_tokens * round(self.input_per_million * 10**6)
+        return (whole + output_tokens * round(self.output_per_million * 10**6)) / _PICO
+
+
+# Dollars of the providers' public price lists as of PRICES_AS_OF, for prompts of usual length. They change:
+# who needs to be sure gives prices.
+_LISTED = {
+    "gemini-3-pro-preview": (2.0, 12.0),
+    "gemini-2.5-pro": (1.25, 10.0),
+    "gemini-2.5-flash": (0.3, 2.5),
+    "gemini-2.5-flash-lite": (0.1, 0.4),
+    "gpt-5": (1.25, 10.0),
+    "gpt-5-mini": (0.25, 2.0),
+    "gpt-4.1": (2.0, 8.0),
+    "gpt-4.1-mini": (0.4, 1.6),
+    "gpt-4o": (2.5, 10.0),
+    "gpt-4o-mini": (0.15, 0.6),
+}
+
+
+def listed_prices(model: str) -> Prices | None:
+    """The listed prices of a model; None where it is not in the table: then only tokens are counted."""
+    listed = _LISTED.get(model.removeprefix("models/"))
+    return listed and Prices(input_per_million=listed[0], output_per_million=listed[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """How many calls at once and a minute, and how much may be spent; None: no limit."""
+
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    budget_cost: float | None = None
+    budget_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.concurrency <= 1000:
+            raise ConfigError(f"concurrency must be from 1 to 1000, got {self.concurrency}")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise ConfigError(f"{name} must be a positive number or None, got {value}")
+        for name in ("budget_cost", "budget_tokens"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} must be a number >= 0 or None, got {value}")
+
+
+class Budget:
+    """What may still be spent, shared by threads."""
+
+    def __init__(self, limits: CallLimits, spent: Usage) -> None:
+        self._most = (_picos(limits.budget_cost), limits.budget_tokens)
+        self._spent = [_picos(spent.cost) or 0, spent.input_tokens + spent.output_tokens]
+        self._reserved = [0, 0]
+        self._changed = Condition()
+
+    def reserve(self, bound: Usage) -> None:
+        """Set the most that a call can cost aside; wait for other calls where that helps."""
+        wanted = _amounts(bound)
+        with self._changed:
+            while not self._fits(wanted, self._reserved):
+                if not self._fits(wanted, (0, 0)):
+                    raise BudgetError(self._message(wanted))
+                self._changed.wait(0.05)
+                check()
+            for at, amount in enumerate(wanted):
+                self._reserved[at] += amount
+
+    def settle(self, bound: Usage, actual: Usage) -> None:
+        """Replace a reservation by what was spent."""
+        with self._changed:
+            for at, (reserved, amount) in enumerate(zip(_amounts(bound), _amounts(actual), strict=True)):
+                self._reserved[at] -= reserved
+                self._spent[at] += amount
+            self._changed.notify_all()
+
+    def _fits(self, wanted: tuple[int, int], reserved: "list[int] | tuple[int, int]") -> bool:
+        return all(
+            most is None or self._spent[at] + reserved[at] + wanted[at] <= most
+            for at, most in enumerate(self._most)
+        )
+
+    def _message(self, wanted: tuple[int, int]) -> str:
+        parts = []
+        if self._most[0] is not None:
+            spent, most, next_ = (amount / _PICO for amount in (self._spent[0], self._most[0], wanted[0]))
+            parts.append(f"{spent:.4f} of {most:.4f} are spent, and the next call may cost {next_:.4f}")
+        if self._most[1] is not None:
+            parts.append(
+                f"{self._spent[1]} of {self._most[1]} tokens are spent, the next call may take {wanted[1]}"
+            )
+        return (
+            f"the budget is used up: {'; '.join(parts)}. Resume with a larger one: what was paid for is kept"
+        )
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """The sum, with money added in whole picos: the order of the calls does not show in it."""
+    listed = list(usages)
+    picos = sum(round(usage.cost * _PICO) for usage in listed)
+    return replace(sum(listed, Usage()), cost=picos / _PICO)
+
+
+def _picos(cost: float | None) -> int | None:
+    return None if cost is None else round(cost * _PICO)
+
+
+def _amounts(usage: Usage) -> tuple[int, int]:
+    return round(usage.cost * _PICO), usage.input_tokens + usage.output_tokens

@@ -1,0 +1,185 @@
+"""Many verdicts at once: parallel calls within limits, results in the order of the tasks.
+
+Whatever ends a run early (the budget, an endpoint that is down, Ctrl-C), calls under way are waited for,
+since they are paid, and every verdict that exists is handed out before the error is raised.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from itertools import islice
+from threading import Event, Lock
+
+from dartboard.deadline import deadline
+from dartboard.errors import BudgetError, ConfigError, DeadlineError, EndpointError
+from dartboard.mining.budget import CallLimits
+from dartboard.mining.cases import Case
+from dartboard.mining.documents import Document
+from dartboard.mining.judges.asking import RefusedError
+from dartboard.mining.judges.base import expected_usage, is_known
+from dartboard.mining.metering import Meter, metered
+from dartboard.mining.verdicts import Judge, Usage, Verdict
+
+_AHEAD = 8
+_LEAST_FAILURES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question about contexts; ``attempt`` > 0 asks it again, independently."""
+
+    case: Case
+    contexts: tuple[Document, ...]
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is: verdicts so far, of how many where that is known, and what this run has spent."""
+
+    done: int
+    total: int | None
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What tasks will probably cost; ``known`` of them are in the journal already and cost nothing."""
+
+    tasks: int
+    known: int
+    usage: Usage
+
+
+Listener = Callable[[Progress], None]
+
+
+def estimate(judge: Judge, tasks: Iterable[Task]) -> Estimate:
+    """Calls, tokens and money of tasks, before any of them is asked."""
+    count = known = 0
+    usage = Usage()
+    for task in tasks:
+        count += 1
+        if is_known(judge, task.case, task.contexts, task.attempt):
+            known += 1
+        else:
+            usage = usage + expected_usage(judge, task.case, task.contexts)
+    return Estimate(tasks=count, known=known, usage=usage)
+
+
+def judge_many(
+    judge: Judge,
+    tasks: Iterable[Task],
+    limits: CallLimits | None = None,
+    listen: Listener | None = None,
+    *,
+    meter: Meter | None = None,
+) -> Iterator[tuple[Task, Verdict]]:
+    """Tasks with their verdicts, in order; ``meter`` continues a budget over several stages.
+
+    A task whose endpoint fails for good is left out and the others go on; at the end an error says how many
+    are missing. A refused key, a used-up budget, or ten failures in a row end the run.
+    """
+    if meter is not None and limits is not None and limits != meter.limits:
+        raise ConfigError("give limits or a meter, not both: a meter has its own limits")
+    return _Run(judge, meter or Meter(limits), listen, _length(tasks)).results(iter(tasks))
+
+
+class _Run:
+    """One run of parallel calls."""
+
+    def __init__(self, judge: Judge, meter: Meter, listen: Listener | None, total: int | None) -> None:
+        self._judge, self._meter, self._listen, self._total = judge, meter, listen, total
+        self._start = meter.usage
+        self._concurrency = meter.limits.concurrency
+        self._lock = Lock()
+        self._cancelled = Event()
+        self._done = self._failed = self._in_a_row = 0
+        self._first_failure: EndpointError | None = None
+        self._ended_by: Exception | None = None
+
+    def results(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, Verdict]]:
+        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="judge")
+        waiting: deque[tuple[Task, Future[Verdict | None]]] = deque()
+        try:
+            while True:
+                room = 0 if self._ended_by else _AHEAD * self._concurrency - len(waiting)
+                for task in islice(tasks, max(0, room)):
+                    waiting.append((task, pool.submit(copy_context().run, self._verdict, task)))
+                if not waiting:
+                    break
+                task, future = waiting.popleft()
+                verdict = future.result()
+                if verdict is not None:
+                    yield task, verdict
+        finally:
+            self._cancelled.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+        self._raise()
+
+    def _verdict(self, task: Task) -> Verdict | None:
+        """The verdict, or None where there is none; what went wrong is kept."""
+        if self._ended_by is not None or self._cancelled.is_set():
+            return None
+        try:
+            with metered(self._meter), deadline(float("inf"), cancelled=self._cancelled):
+                verdict = self._judge.judge(task.case, task.contexts, attempt=task.attempt)
+        except DeadlineError:
+            if self._cancelled.is_set():
+                return None
+            raise
+        except (BudgetError, RefusedError) as error:
+            self._ended_by = self._ended_by or error
+            return None
+        except EndpointError as error:
+            self._fail(error)
+            return None
+        self._succeed()
+        return verdict
+
+    def _succeed(self) -> None:
+        with self._lock:
+            self._done += 1
+            self._in_a_row = 0
+            if self._listen is not None:
+                usage = _since(self._start, self._meter.usage)
+                self._listen(Progress(done=self._done, total=self._total, usage=usage))
+
+    def _fail(self, error: EndpointError) -> None:
+        with self._lock:
+            self._failed += 1
+            self._in_a_row += 1
+            self._first_failure = self._first_failure or error
+            if self._in_a_row >= max(_LEAST_FAILURES, 2 * self._concurrency):
+                self._ended_by = EndpointError(
+                    f"{self._in_a_row} calls in a row failed, the last with: {error}. {self._kept()}"
+                )
+
+    def _raise(self) -> None:
+        if isinstance(self._ended_by, BudgetError):
+            raise BudgetError(f"{self._ended_by} ({self._done} verdicts in this run)")
+        if self._ended_by is not None:
+            raise self._ended_by
+        if self._first_failure is not None:
+            raise EndpointError(
+                f"{self._failed} calls failed, the first with: {self._first_failure}. {self._kept()}"
+            )
+
+    def _kept(self) -> str:
+        return f"{self._done} verdicts are there; resume to ask for the missing ones"
+
+
+def _length(tasks: Iterable[Task]) -> int | None:
+    return len(tasks) if isinstance(tasks, Sized) else None
+
+
+def _since(start: Usage, now: Usage) -> Usage:
+    return Usage(
+        calls=now.calls - start.calls,
+        input_tokens=now.input_tokens - start.input_tokens,
+        output_tokens=now.output_tokens - start.output_tokens,
+        cost=round(now.cost - start.cost, 12),
+        unanswered=now.unanswered - start.unanswered,
+    )

@@ -1,0 +1,24 @@
+"""Judges: can a question be answered from these contexts alone?
+
+:class:`AnswerJudge` and :class:`CheckJudge` ask nobody; :class:`GeminiJudge`, :class:`OpenAIJudge` and any
+other :class:`ChatJudge` ask a model and believe a YES only with a quote that stands in a context;
+:class:`EnsembleJudge` counts votes.
+"""
+
+from dartboard.mining.judges.answers import AnswerJudge
+from dartboard.mining.judges.by_name import judge_by_name
+from dartboard.mining.judges.checks import CheckJudge
+from dartboard.mining.judges.ensemble import EnsembleJudge
+from dartboard.mining.judges.gemini import GeminiJudge
+from dartboard.mining.judges.model import ChatJudge
+from dartboard.mining.judges.openai import OpenAIJudge
+
+__all__ = [
+    "AnswerJudge",
+    "ChatJudge",
+    "CheckJudge",
+    "EnsembleJudge",
+    "GeminiJudge",
+    "OpenAIJudge",
+    "judge_by_name",
+]

@@ -1,0 +1,172 @@
+"""Chat models: asked politely, paid for exactly; and the judge that asks one."""
+
+import json
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dartboard.deadline import check
+from dartboard.errors import ConfigError, EndpointError
+from dartboard.mining.budget import Prices, listed_prices
+from dartboard.mining.judges.asking import ChatEndpoint, RefusedError, Reply
+from dartboard.mining.metering import Meter, current_meter
+from dartboard.mining.verdicts import Usage
+
+logger = logging.getLogger(__name__)
+
+_CHARACTERS_A_TOKEN = 4
+_EXPECTED_OUTPUT = 120
+_OVERHEAD = 64
+_NO_USE = frozenset({401, 402, 403, 404, 405})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAnswer:
+    """What a model wrote, or ``trouble`` saying why it wrote nothing usable; and what it cost."""
+
+    text: str
+    usage: Usage
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An endpoint's answer as it was read: the text, and the tokens where they were counted."""
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    trouble: str = ""
+
+
+class Chat(ABC):
+    """A chat model at an endpoint; subclasses write requests and read answers.
+
+    Each attempt passes the current :class:`~dartboard.mining.metering.Meter`. 408, 429, 5xx and broken
+    connections are tried again, with growing waits or as ``Retry-After`` says; a pause that the endpoint asks
+    for holds for all threads.
+    """
+
+    def __init__(
+        self, endpoint: ChatEndpoint, model: str, *, prices: Prices | None, max_output_tokens: int
+    ) -> None:
+        if not model.strip():
+            raise ConfigError("model must be the name that the endpoint knows the model by, got ''")
+        if max_output_tokens < 1:
+            raise ConfigError(f"max_output_tokens must be >= 1, got {max_output_tokens}")
+        self.model = model
+        self.prices = prices if prices is not None else listed_prices(model)
+        self.max_output_tokens = max_output_tokens
+        self.endpoint = endpoint
+
+    def complete(
+        self, text: str, *, system: str = "", schema: Mapping[str, Any] | None = None, attempt: int = 0
+    ) -> ChatAnswer:
+        """What the model answers; ``attempt`` > 0 asks for another, independent answer."""
+        bound, expected = self.bound(text, system, schema), self.expected(text, system)
+        meter = current_meter()
+        total, trouble = Usage(), ""
+        tries = 0
+        while tries < self.endpoint.attempts:
+            reply, usage, written = self._attempt(meter, text, system, schema, attempt, bound, expected)
+            total = total + usage
+            if written is not None:
+                return ChatAnswer(text=written.text, usage=total, trouble=written.trouble)
+            trouble = reply.trouble
+            if not reply.worth_another_try:
+                if self._concede(reply):
+                    continue
+                return self._refused(reply, total)
+            tries += 1
+            if tries < self.endpoint.attempts:
+                self._wait(meter, reply, tries - 1)
+        raise EndpointError(f"{self.endpoint.base_url} failed {tries} times, at last with: {trouble}")
+
+    def bound(self, text: str, system: str, schema: Mapping[str, Any] | None = None) -> Usage:
+        """The most that one attempt can cost: a token has at least one byte."""
+        sent = len(text.encode()) + len(system.encode()) + len(json.dumps(dict(schema or {})))
+        return self._usage(sent + _OVERHEAD, self.max_output_tokens)
+
+    def expected(self, text: str, system: str = "") -> Usage:
+        """What one attempt will probably cost."""
+        return self._usage(_estimated(text + system), min(_EXPECTED_OUTPUT, self.max_output_tokens))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.endpoint.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.model!r}, base_url={self.endpoint.base_url!r})"
+
+    @abstractmethod
+    def _request(
+        self, text: str, system: str, schema: Mapping[str, Any] | None, attempt: int
+    ) -> tuple[str, dict[str, Any]]:
+        """Path and body of a request."""
+
+    @abstractmethod
+    def _read(self, answer: dict[str, Any]) -> Written:
+        """The text and the tokens of an answer, whatever shape it has."""
+
+    def _concede(self, reply: Reply) -> bool:
+        """Give up what the endpoint does not know of a request; False where there is nothing to give up."""
+        return False
+
+    def _attempt(
+        self,
+        meter: Meter,
+        text: str,
+        system: str,
+        schema: Mapping[str, Any] | None,
+        attempt: int,
+        bound: Usage,
+        expected: Usage,
+    ) -> tuple[Reply, Usage, Written | None]:
+        """One request and what it cost."""
+        check()
+        path, body = self._request(text, system, schema, attempt)
+        meter.admit(bound, expected, priced=self.prices is not None)
+        usage = Usage(unanswered=1)
+        try:
+            reply = self.endpoint.once(path, body)
+            written = self._read(reply.answer) if reply.ok else None
+            usage = self._spent(written, text, system) if written else Usage(unanswered=int(reply.lost))
+        finally:
+            meter.settle(bound, expected, usage)
+        return reply, usage, written
+
+    def _spent(self, written: Written, text: str, system: str) -> Usage:
+        given, got = written.input_tokens, written.output_tokens
+        return self._usage(
+            _estimated(text + system) if given is None else given,
+            _estimated(written.text) if got is None else got,
+        )
+
+    def _usage(self, input_tokens: int, output_tokens: int) -> Usage:
+        cost = self.prices.cost(input_tokens, output_tokens) if self.prices else 0.0
+        return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
+
+    def _refused(self, reply: Reply, total: Usage) -> ChatAnswer:
+        """A refusal of this request alone is an answer; one of the key or the model ends the run."""
+        if reply.status in _NO_USE:
+            raise RefusedError(f"{self.endpoint.base_url} refused: {reply.trouble}")
+        return ChatAnswer(text="", usage=total, trouble=f"the endpoint refused: {reply.trouble}")
+
+    def _wait(self, meter: Meter, reply: Reply, tries: int) -> None:
+        wait = self.endpoint.wait(tries, reply.retry_after)
+        logger.info("%s: %s; asking again in %.1f s", self.endpoint.base_url, reply.trouble, wait)
+        if reply.status == 429 or reply.retry_after is not None:
+            meter.hold(wait)
+        meter.pause(wait)
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens as an endpoint states it; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _estimated(text: str) -> int:
+    return math.ceil(len(text) / _CHARACTERS_A_TOKEN)

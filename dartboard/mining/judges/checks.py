@@ -1,0 +1,147 @@
+"""The executable check as a judge: can the case be solved by who knows these contexts alone?
+
+A solver writes a candidate from the contexts, and the check runs it: it passes or it does not, and no opinion
+comes into it. The default solver asks nobody. It takes the known solution and leaves out every import from
+the corpus's package that no context tells of: what cannot be known cannot be used. A needed name that is
+missing then fails the check, and an import that nothing needs does not, which is where it sees more than the
+list of imports.
+"""
+
+import ast
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
+from threading import Lock
+
+from dartboard.errors import DatasetError
+from dartboard.mining.cases import Case
+from dartboard.mining.documents import Document
+from dartboard.mining.judges.base import OfflineJudge
+from dartboard.mining.judges.quoting import ELLIPSIS
+from dartboard.mining.judges.running import Outcome, run_check
+from dartboard.mining.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Code to check, the evidence that it rests on, and what could not be known for it."""
+
+    code: str
+    evidence: str = ""
+    missing: str = ""
+
+
+Solver = Callable[[Case, Sequence[Document]], Candidate | None]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJudge(OfflineJudge):
+    """YES where the check passes on what the solver writes. Equal candidates are run once."""
+
+    solve: Solver = field(default_factory=lambda: known_parts)
+    name: str = "check"
+    _ran: dict[str, Outcome] = field(default_factory=dict, repr=False, compare=False)
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
+        """The check's verdict; UNSURE where there is no check, no candidate, or the check is broken."""
+        if case.check is None:
+            return self._unsure("the case has no executable check")
+        if case.solution is not None and not (known := self._outcome(case, case.solution)).passed:
+            return self._unsure(f"the check fails with the known solution, too: {known.told}")
+        candidate = self.solve(case, contexts)
+        if candidate is None:
+            return self._unsure("there is no solution to check")
+        outcome = self._outcome(case, candidate.code)
+        if outcome.passed:
+            return Verdict(
+                label="YES", evidence=candidate.evidence, reason="the check passes", judge=self.name
+            )
+        reason = f"the check fails: {outcome.told}"
+        return Verdict(label="NO", missing=candidate.missing, reason=reason, judge=self.name)
+
+    def _unsure(self, reason: str) -> Verdict:
+        return Verdict(label="UNSURE", reason=reason, judge=self.name)
+
+    def _outcome(self, case: Case, code: str) -> Outcome:
+        key = hashlib.sha256(repr((case.check, code)).encode()).hexdigest()
+        with self._lock:
+            known = self._ran.get(key)
+        if known is None and case.check is not None:
+            known = run_check(case.check, code)
+            with self._lock:
+                self._ran[key] = known
+        assert known is not None  # noqa: S101 - there is a check
+        return known
+
+
+def known_parts(case: Case, contexts: Sequence[Document]) -> Candidate | None:
+    """The known solution without the imports that no context tells of."""
+    if case.solution is None:
+        return None
+    try:
+        tree = ast.parse(case.solution)
+    except SyntaxError as error:
+        raise DatasetError(f"{case.place or case.id}: the solution is not Python: {error}") from error
+    packages = {package_of(target) for target in case.targets} | {package_of(one.fqn) for one in contexts}
+    cut = _Cut(packages, [context.fqn for context in contexts])
+    code = ast.unparse(ast.fix_missing_locations(cut.visit(tree)))
+    told = [_first_line(context.text) for context in contexts if context.fqn in cut.used]
+    return Candidate(
+        code=code, evidence=ELLIPSIS.join(dict.fromkeys(told)), missing=", ".join(dict.fromkeys(cut.missing))
+    )
+
+
+def package_of(name: str) -> str:
+    """The package that a qualified name belongs to; ``google.adk`` and not ``google``, which many share."""
+    parts = name.split(".")
+    spec = PathFinder.find_spec(parts[0])
+    namespace = spec is not None and spec.origin is None
+    return ".".join(parts[:2] if namespace else parts[:1])
+
+
+class _Cut(ast.NodeTransformer):
+    """Takes imports out of a tree that no known document tells of."""
+
+    def __init__(self, packages: set[str], known: list[str]) -> None:
+        self._packages, self._known = packages, known
+        self.used: set[str] = set()
+        self.missing: list[str] = []
+
+    def visit_Import(self, node: ast.Import) -> ast.stmt:
+        """``import package.module``: known with any document of it."""
+        node.names = [alias for alias in node.names if self._keeps(alias.name, None)]
+        return node if node.names else ast.Pass()
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        """``from package import name``: known with a document of that name, or of the whole module."""
+        module = node.module or ""
+        if node.level == 0:
+            node.names = [alias for alias in node.names if self._keeps(module, alias.name)]
+        return node if node.names else ast.Pass()
+
+    def _keeps(self, module: str, name: str | None) -> bool:
+        package = next((one for one in self._packages if _within(module, one)), None)
+        if package is None:
+            return True
+        if name is None:
+            tells = [fqn for fqn in self._known if _within(fqn, module)]
+        else:
+            tells = [
+                fqn
+                for fqn in self._known
+                if fqn == module or (_within(fqn, package) and fqn.rpartition(".")[2] == name)
+            ]
+        self.used.update(tells)
+        if not tells:
+            self.missing.append(module if name is None else f"{module}.{name}")
+        return bool(tells)
+
+
+def _within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

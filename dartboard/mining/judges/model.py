@@ -1,0 +1,147 @@
+"""A chat model as a judge: ask, read, and believe a YES only with its evidence."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dartboard.mining.cases import Case
+from dartboard.mining.documents import Document
+from dartboard.mining.judges.answers import facets_of, first_match
+from dartboard.mining.judges.chat import Chat
+from dartboard.mining.judges.quoting import check_quote
+from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
+from dartboard.mining.verdicts import Label, Usage, Verdict
+
+_LONGEST = {"evidence": 4000, "missing": 300, "reason": 500}
+_FENCED = re.compile(r"^```\w*\s*\n(.*?)\n?```\s*$", re.DOTALL)
+_THOUGHT = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A model's answer, read but not believed."""
+
+    label: Label
+    evidence: str
+    missing: str
+    reason: str
+
+
+class ChatJudge:
+    """Asks a chat model with a versioned prompt; an answer that cannot be read is asked for once more."""
+
+    def __init__(self, chat: Chat, *, name: str, prompt_version: str = DEFAULT_PROMPT) -> None:
+        if prompt_version not in VERSIONS:
+            write_prompt(prompt_version, Case(id="?", question="?"), [])
+        self.chat = chat
+        self.name = name
+        self.prompt_version = prompt_version
+
+    def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
+        """The model's verdict, if its evidence holds."""
+        prompt = write_prompt(self.prompt_version, case, contexts)
+        usage, trouble = Usage(), ""
+        for again in range(2):
+            answer = self.chat.complete(
+                prompt.text, system=prompt.system, schema=prompt.schema, attempt=2 * attempt + again
+            )
+            usage = usage + answer.usage
+            said = read_answer(answer.text)
+            if said is not None:
+                return self._believed(said, case, contexts, usage)
+            trouble = answer.trouble or f"the answer cannot be read: {answer.text[:100]!r}"
+            if not answer.text:
+                break
+        return self._verdict("UNSURE", usage, reason=trouble)
+
+    def looks_at(self, case: Case, contexts: Sequence[Document]) -> Any:
+        """The choices; and without contexts the known answers, which the model's own are compared with."""
+        known = [] if contexts else [list(facet) for facet in facets_of(case)]
+        return [list(case.choices), known]
+
+    def expected(self, case: Case, contexts: Sequence[Document]) -> Usage:
+        """What one verdict will probably cost."""
+        prompt = write_prompt(self.prompt_version, case, contexts)
+        return self.chat.expected(prompt.text, prompt.system)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.chat.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ChatJudge({self.name!r}, prompt_version={self.prompt_version!r})"
+
+    def _believed(self, said: Said, case: Case, contexts: Sequence[Document], usage: Usage) -> Verdict:
+        if said.label != "YES":
+            return self._verdict(said.label, usage, missing=said.missing, reason=said.reason)
+        if not contexts:
+            return self._from_memory(said, case, usage)
+        quote = check_quote(said.evidence, contexts, question=case.question)
+        if quote.trouble:
+            return self._verdict("UNSURE", usage, reason=f"{quote.trouble}; it said YES: {said.reason}")
+        return self._verdict("YES", usage, evidence=quote.text, reason=said.reason)
+
+    def _from_memory(self, said: Said, case: Case, usage: Usage) -> Verdict:
+        """Without contexts the evidence is the answer itself, and counts if it is the known one."""
+        facets = facets_of(case)
+        if all(first_match(facet, [said.evidence]) for facet in facets):
+            known = "the known answer" if facets else "its word is all there is: no answer is known"
+            return self._verdict("YES", usage, evidence=said.evidence, reason=f"{known}; {said.reason}")
+        return self._verdict(
+            "UNSURE", usage, reason=f"sure of an answer that is not the known one: {said.evidence}"
+        )
+
+    def _verdict(
+        self, label: Label, usage: Usage, *, evidence: str = "", missing: str = "", reason: str = ""
+    ) -> Verdict:
+        return Verdict(
+            label=label,
+            evidence=evidence,
+            missing=missing,
+            reason=reason[: _LONGEST["reason"]],
+            judge=self.name,
+            prompt_version=self.prompt_version,
+            usage=usage,
+        )
+
+
+def read_answer(text: str) -> Said | None:
+    """The JSON object of an answer, bare, in a code fence or after a few words; None where there is none."""
+    bare = _THOUGHT.sub("", text).strip()
+    fenced = _FENCED.match(bare)
+    for candidate in (bare, fenced[1] if fenced else "", bare[bare.find("{") :] if "{" in bare else ""):
+        said = _said(candidate)
+        if said is not None:
+            return said
+    return None
+
+
+def _said(text: str) -> Said | None:
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text.strip())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("label"), str):
+        return None
+    label = found["label"].strip().upper()
+    if label not in ("YES", "NO", "UNSURE"):
+        return None
+    parts = {key: found.get(key) or "" for key in _LONGEST}
+    if not all(isinstance(part, str) for part in parts.values()):
+        return None
+    kept = {key: _clean(part)[: _LONGEST[key]].strip() for key, part in parts.items()}
+    return Said(label=label, **kept)
+
+
+def _clean(text: str) -> str:
+    """Without lone surrogates, which no file can hold, and control characters."""
+    sound = text.encode("utf-8", "replace").decode()
+    return "".join(character for character in sound if character.isprintable() or character in "\n\t")

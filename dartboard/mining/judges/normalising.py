@@ -1,0 +1,323 @@
+"""A text as a row of comparable items: words, numbers and days, each with its place in the text.
+
+``1,000``, ``1000`` and ``one thousand`` are one number; ``$5 million`` and ``5,000,000 dollars`` one number
+and one unit; ``March 5, 2021`` and ``2021-03-05`` one day. Words have neither case nor accents, ``U.S.`` is
+``us``, a final ``'s`` is dropped, and a hyphen parts words that may also be written as one.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+from dartboard.mining.judges.dates import MONTHS, Day, Readings, is_day, is_year, numeric
+from dartboard.mining.judges.folding import Folded, fold
+from dartboard.mining.judges.numbers import ORDINALS, SCALES, UNITS, ordinal, spelled
+
+ARTICLES = frozenset({"a", "an", "the"})
+_CONNECTORS = frozenset({"and", "to", "through", "until", "or"})
+_BREAK = re.compile(r"[;:!?()\[\]{}<>=|\n]")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+
+_UNITS = {
+    "percent": ("percent", "pct", "percents"),
+    "dollar": ("dollar", "dollars", "usd"),
+    "euro": ("euro", "euros", "eur"),
+    "pound": ("pound", "pounds", "gbp"),
+    "kilometre": ("km", "kms", "kilometre", "kilometres", "kilometer", "kilometers"),
+    "metre": ("m", "metre", "metres", "meter", "meters"),
+    "centimetre": ("cm", "centimetre", "centimetres", "centimeter", "centimeters"),
+    "millimetre": ("mm", "millimetre", "millimetres", "millimeter", "millimeters"),
+    "mile": ("mi", "mile", "miles"),
+    "foot": ("ft", "foot", "feet"),
+    "kilogram": ("kg", "kgs", "kilogram", "kilograms"),
+    "gram": ("g", "gram", "grams"),
+    "hour": ("h", "hr", "hrs", "hour", "hours"),
+    "minute": ("min", "mins", "minute", "minutes"),
+    "second": ("s", "sec", "secs", "second", "seconds"),
+    "millisecond": ("ms", "millisecond", "milliseconds"),
+}
+_UNIT_OF = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings}
+_CURRENCY = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"} | {
+    code: _UNIT_OF[code] for code in ("usd", "eur", "gbp")
+}
+_SHORT_SCALES = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
+
+_SCAN = re.compile(
+    r"""
+      (?P<date>(?<![\w-])(?:\d{4}-\d{1,2}-\d{1,2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}/\d{1,2}/\d{4})(?=t\d|[^\w/-]|$))
+    | (?P<acronym>(?<![\w.])(?:[a-z]\.(?:\s?[a-z]\.)+(?!\w)|[a-z](?:\.[a-z])+(?!\w)))
+    | (?<![\w.])(?P<money>(?:us)?[$€£¥₹]\s?|(?:usd|eur|gbp)\s?)?
+      (?P<number>(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*))
+      (?P<suffix>\s?%|\s?per\ cent\b|[a-z]{1,4}(?![\w]))?(?!\w)
+    | (?P<word>\w+(?:'\w+)*(?:\+\+|\#)?)
+    """,
+    re.VERBOSE,
+)
+
+
+class Item(NamedTuple):
+    """A word, a number, or the days that something can mean, with its place in the folded text.
+
+    ``joint`` stands between it and the next: a space, a hyphen that ties, a comma, or ``|`` for a break.
+    """
+
+    value: str | Decimal | Readings
+    start: int
+    end: int
+    joint: str = " "
+
+    @property
+    def glued(self) -> bool:
+        """Whether a hyphen ties it to the next."""
+        return self.joint == "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Itemised:
+    """A text's items in order, the folded text that they stand in, and where each value is found.
+
+    In ``places`` all days stand under the key ``Day``, and words that a hyphen ties also as one word.
+    """
+
+    folded: Folded
+    items: tuple[Item, ...]
+    places: dict[object, list[int]]
+
+
+@lru_cache(maxsize=4096)
+def itemised(text: str) -> Itemised:
+    """The text, taken apart; texts come back often, so the last few thousand are kept."""
+    folded = fold(text)
+    found = tuple(_with_days(_with_numbers(_scan(folded.text))))
+    places: dict[object, list[int]] = {}
+    for at, item in enumerate(found):
+        places.setdefault(Day if isinstance(item.value, tuple) else item.value, []).append(at)
+        if item.glued and (both := as_one(*found[at : at + 2])):
+            places.setdefault(both, []).append(at)
+    return Itemised(folded, found, places)
+
+
+def as_one(first: Item, second: Item | None = None) -> str | None:
+    """``e-mail`` as one word; None where one of the two is missing or no word."""
+    if second is not None and isinstance(first.value, str) and isinstance(second.value, str):
+        return first.value + second.value
+    return None
+
+
+def _scan(text: str) -> list[Item]:
+    found: list[Item] = []
+    for match in _SCAN.finditer(text):
+        start, end = match.span()
+        if match["date"] and (days := numeric(*re.split(r"[-/]", match["date"]))):
+            found.append(Item(days, start, end))
+        elif match["acronym"]:
+            found.append(Item(re.sub(r"[^a-z]", "", match["acronym"]), start, end))
+        elif match["number"]:
+            found += _number(match, text)
+        elif match["word"]:
+            found.append(Item(_word(match["word"]), start, end))
+    return [
+        item._replace(joint=joint)
+        if after.start > item.end and (joint := _joint(text[item.end : after.start])) != " "
+        else item
+        for item, after in zip(found, [*found[1:], Item("", len(text), len(text))], strict=True)
+    ]
+
+
+def _joint(between: str) -> str:
+    if between in (" ", "-"):
+        return between
+    if _BREAK.search(between):
+        return "|"
+    return "," if "," in between else " "
+
+
+def _word(word: str) -> str:
+    return word.removesuffix("'s").replace("'", "") or word
+
+
+def _number(match: re.Match[str], text: str) -> list[Item]:
+    """The number and its unit; ``5th`` and ``3d`` are words, ``1.20.0`` too."""
+    digits, suffix = match["number"], (match["suffix"] or "").strip()
+    start, end = match.start("number"), match.end()
+    money = (match["money"] or "").strip().removeprefix("us$") or "$" if match["money"] else ""
+    if digits.count(".") > 1:
+        return [Item(digits + suffix, start, end)]
+    value = Decimal(digits.replace(",", ""))
+    if money and suffix in _SHORT_SCALES:
+        value, suffix = value * _SHORT_SCALES[suffix], ""
+    elif suffix in ("bn", "mn", "tn"):
+        value, suffix = value * SCALES[suffix], ""
+    unit = "percent" if suffix in ("%", "per cent") else _UNIT_OF.get(suffix, "")
+    if suffix and not unit:
+        return [Item(digits.replace(",", "") + suffix, start, end)]
+    if _negative(text, match.start()):
+        value = -value
+    number = Item(_exact(value), match.start(), end)
+    named = unit or _CURRENCY.get(money, "")
+    return [number, Item(named, match.start(), end)] if named else [number]
+
+
+def _negative(text: str, start: int) -> bool:
+    """A minus before a number, not a hyphen or a range."""
+    return text[start - 1 : start] == "-" and (start == 1 or text[start - 2] in " \t\n([{=:,<>")
+
+
+def _exact(value: Decimal) -> Decimal:
+    """One Decimal for equal numbers, so that 1.50 is 1.5."""
+    return value.normalize() if value else Decimal(0)
+
+
+def _with_numbers(scanned: list[Item]) -> list[Item]:
+    """Spelled numbers, scales after digits, ordinals, and one spelling of a unit after a number."""
+    found: list[Item] = []
+    words = [item.value if isinstance(item.value, str) else "" for item in scanned]
+    place = 0
+    while place < len(scanned):
+        item, word, taken = scanned[place], words[place], 1
+        if isinstance(item.value, Decimal):
+            following = _after_unit(scanned, place)
+            if following < len(words) and words[following] in SCALES:
+                end = scanned[following].end
+                item = item._replace(value=_exact(item.value * SCALES[words[following]]), end=end)
+                found.append(item)
+                found += [unit._replace(end=end) for unit in scanned[place + 1 : following]]
+                place = following + 1
+                continue
+        elif word in UNITS and (number := spelled(_run(scanned, words, place))):
+            item, taken = _spelled(scanned, words, place, number)
+        elif word in ("a", "an") and place + 1 < len(words) and words[place + 1] in SCALES:
+            value = Decimal(SCALES[words[place + 1]])
+            item, taken = item._replace(value=_exact(value), end=scanned[place + 1].end), 2
+        elif word in ORDINALS:
+            item = item._replace(value=ordinal(ORDINALS[word]))
+        elif word in _UNIT_OF and found and isinstance(found[-1].value, Decimal):
+            item = item._replace(value=_UNIT_OF[word])
+        found.append(item)
+        place += taken
+    return found
+
+
+def _run(scanned: list[Item], words: list[str], place: int) -> list[str]:
+    """The words from ``place`` on that nothing but spaces and hyphens parts."""
+    end = place + 1
+    while end < len(words) and end < place + 24 and scanned[end - 1].joint in " -":
+        end += 1
+    return words[place:end]
+
+
+def _after_unit(scanned: list[Item], place: int) -> int:
+    """The item after a number and the currency that was written before it."""
+    following = place + 1
+    if following < len(scanned) and scanned[following].end == scanned[place].end:
+        following += 1
+    return following
+
+
+def _spelled(
+    scanned: list[Item], words: list[str], place: int, number: tuple[Decimal, int]
+) -> tuple[Item, int]:
+    value, taken = number
+    last = place + taken
+    if last < len(words) and words[last] in ORDINALS and value % 100 >= 20 and value % 10 == 0:
+        whole = ordinal(int(value) + ORDINALS[words[last]])
+        return scanned[last]._replace(value=whole, start=scanned[place].start), taken + 1
+    return scanned[last - 1]._replace(value=_exact(value), start=scanned[place].start), taken
+
+
+def _with_days(found: list[Item]) -> list[Item]:
+    """Months with the days and years beside them; "and" or "to" between two days goes."""
+    joined: list[Item] = []
+    place = 0
+    while place < len(found):
+        value = found[place].value
+        if isinstance(value, str) and value not in MONTHS and not value[0].isdigit():
+            joined.append(found[place])
+            place += 1
+            continue
+        days, taken = _days_at(found, place)
+        joined += days or [found[place]]
+        place += taken
+    return [
+        item
+        for at, item in enumerate(joined)
+        if not (item.value in _CONNECTORS and _is_days(joined, at - 1) and _is_days(joined, at + 1))
+    ]
+
+
+def _is_days(joined: list[Item], at: int) -> bool:
+    return 0 <= at < len(joined) and isinstance(joined[at].value, tuple)
+
+
+def _days_at(found: list[Item], place: int) -> tuple[list[Item], int]:
+    """The days that are written from ``place`` on, and how many items they take."""
+    if _month(found, place):
+        return _month_first(found, place)
+    return _day_first(found, place)
+
+
+def _month_first(found: list[Item], place: int) -> tuple[list[Item], int]:
+    """``March 5, 2021``, ``March 5-7``, ``March 2021``."""
+    month = _month(found, place)
+    days, after = _day_list(found, place + 1)
+    if not days:
+        year = _year(found, place + 1)
+        return ([_day_item(found, place, place + 2, (year, month, None))], 2) if year else ([], 1)
+    year = None if found[after - 1].joint == "|" else _year(found, after)
+    end = after + 1 if year else after
+    return [_day_item(found, place, end, (year, month, day)) for day in days], end - place
+
+
+def _day_first(found: list[Item], place: int) -> tuple[list[Item], int]:
+    """``5 March 2021``, ``5th of March``, ``4-20 March``, ``2021 March 5``."""
+    days, after = _day_list(found, place)
+    if days and after < len(found) and found[after].value in ("of", "the"):
+        after += 1
+    month = _month(found, after) if days and found[after - 1].joint in " -" else 0
+    if not month:
+        return [], 1
+    year = _year(found, after + 1)
+    end = after + 2 if year else after + 1
+    return [_day_item(found, place, end, (year, month, day)) for day in days], end - place
+
+
+def _day_item(found: list[Item], first: int, end: int, parts: tuple[int | None, int, int | None]) -> Item:
+    return found[end - 1]._replace(value=(Day(*parts),), start=found[first].start)
+
+
+def _day_list(found: list[Item], place: int) -> tuple[list[int], int]:
+    """One day, or the two ends of a range, and the place after them."""
+    first = _day(found, place)
+    if not first:
+        return [], place
+    after = place + 1
+    if after < len(found) and found[after].value in ("and", "to", "through"):
+        after += 1
+    elif not found[place].glued:
+        return [first], after
+    second = _day(found, after)
+    after_month = _month(found, place - 1)
+    if second > first and not (after_month and _month(found, after + 1) and found[after].joint in " -"):
+        return [first, second], after + 1
+    return [first], place + 1
+
+
+def _day(found: list[Item], place: int) -> int:
+    value = found[place].value if 0 <= place < len(found) else None
+    if isinstance(value, Decimal) and value == int(value) and is_day(int(value)):
+        return int(value)
+    if isinstance(value, str) and (match := _ORDINAL.fullmatch(value)) and is_day(int(match[1])):
+        return int(match[1])
+    return 0
+
+
+def _year(found: list[Item], place: int) -> int | None:
+    value = found[place].value if place < len(found) else None
+    return int(value) if isinstance(value, Decimal) and value % 1 == 0 and is_year(int(value)) else None
+
+
+def _month(found: list[Item], place: int) -> int:
+    value = found[place].value if 0 <= place < len(found) else None
+    return MONTHS.get(value, 0) if isinstance(value, str) else 0

@@ -1,0 +1,115 @@
+"""Any endpoint that speaks OpenAI's ``/v1/chat/completions``: OpenAI, Ollama, vLLM, LM Studio …"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dartboard.embeddings.remote import PATIENCE, Patience, checked_key
+from dartboard.mining.budget import Prices
+from dartboard.mining.judges.asking import ChatEndpoint, Reply
+from dartboard.mining.judges.chat import Chat, Written, count
+from dartboard.mining.judges.model import ChatJudge
+from dartboard.mining.prompts import DEFAULT_PROMPT
+
+DEFAULT_URL = "https://api.openai.com/v1"
+
+
+class OpenAIChat(Chat):
+    """Asks for JSON by schema, temperature 0 and a seed; gives up what an endpoint refuses, once and for all.
+
+    The key comes from ``api_key`` or ``OPENAI_API_KEY``; local servers need none.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = DEFAULT_URL,
+        api_key: str | None = None,
+        *,
+        prices: Prices | None = None,
+        max_output_tokens: int = 1024,
+        patience: Patience = PATIENCE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        key = checked_key(api_key, "OPENAI_API_KEY")
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        endpoint = ChatEndpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
+        super().__init__(endpoint, model, prices=prices, max_output_tokens=max_output_tokens)
+        self._given_up: frozenset[str] = frozenset()
+
+    def _request(
+        self, text: str, system: str, schema: Mapping[str, Any] | None, attempt: int
+    ) -> tuple[str, dict[str, Any]]:
+        messages = [{"role": "system", "content": system}] if system else []
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [*messages, {"role": "user", "content": text}],
+            "max_tokens": self.max_output_tokens,
+            "temperature": 0.7 if attempt else 0,
+            "seed": attempt,
+        }
+        if schema is not None:
+            form = {"name": "verdict", "strict": True, "schema": dict(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        if "max_tokens" in self._given_up:
+            body["max_completion_tokens"] = body["max_tokens"]
+        return "/chat/completions", {key: part for key, part in body.items() if key not in self._given_up}
+
+    def _read(self, answer: dict[str, Any]) -> Written:
+        usage = answer.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        tokens = {
+            "input_tokens": count(usage.get("prompt_tokens")),
+            "output_tokens": count(usage.get("completion_tokens")),
+        }
+        try:
+            choice = answer["choices"][0]
+            content = choice["message"]["content"]
+        except (KeyError, IndexError, TypeError):
+            return Written(text="", trouble="the answer holds no message", **tokens)
+        if not isinstance(content, str) or not content:
+            why = choice["message"].get("refusal") or choice.get("finish_reason")
+            return Written(text="", trouble=f"the message is empty ({why})", **tokens)
+        cut = choice.get("finish_reason") == "length"
+        return Written(text=content, trouble="cut at max_output_tokens" if cut else "", **tokens)
+
+    def _concede(self, reply: Reply) -> bool:
+        """Leave out what a 400 or 422 complains of; where it names nothing, the schema goes first."""
+        if reply.status not in (400, 422):
+            return False
+        named = [part for part, words in _COMPLAINTS.items() if re.search(words, reply.trouble.lower())]
+        for part in [*named, "response_format"]:
+            if part not in self._given_up:
+                self._given_up |= {part}
+                return True
+        return False
+
+
+_COMPLAINTS = {
+    "response_format": r"response_format|json_schema",
+    "temperature": r"temperature",
+    "seed": r"\bseed\b",
+    "max_tokens": r"max_tokens|max_completion_tokens",
+}
+
+
+class OpenAIJudge(ChatJudge):
+    """A judge at an OpenAI-compatible endpoint; ``base_url`` ends before ``/chat/completions``."""
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = DEFAULT_URL,
+        api_key: str | None = None,
+        *,
+        prompt_version: str = DEFAULT_PROMPT,
+        prices: Prices | None = None,
+        max_output_tokens: int = 1024,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        chat = OpenAIChat(
+            model, base_url, api_key, prices=prices, max_output_tokens=max_output_tokens, patience=patience
+        )
+        where = "" if base_url == DEFAULT_URL else f"@{chat.endpoint.base_url}"
+        super().__init__(chat, name=f"openai:{model}{where}", prompt_version=prompt_version)

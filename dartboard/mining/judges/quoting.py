@@ -1,0 +1,103 @@
+"""Evidence must stand in a context: a quote that nobody wrote makes a verdict UNSURE.
+
+Quote and context are compared without case, accents, kinds of quotes and dashes, and amounts of white space.
+A quote may leave things out with an ellipsis; each of its parts must then stand in one of the contexts, not
+necessarily the same one, since several contexts may be needed for one answer.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dartboard.mining.documents import Document
+from dartboard.mining.judges.folding import fold
+
+LEAST_EVIDENCE = 8
+ELLIPSIS = " … "
+
+_ELLIPSIS = re.compile(r"\s*(?:\[\s*\.{3,}\s*\]|\.{3,})\s*")
+_WORDS = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """``text`` is the quote as the contexts write it, or "" with ``trouble`` saying why it does not count."""
+
+    text: str = ""
+    trouble: str = ""
+
+
+def check_quote(evidence: str, contexts: Sequence[Document], *, question: str = "") -> Quote:
+    """The evidence in the contexts' own spelling, if it stands there and says more than the question."""
+    squeezed = _squeezed(evidence)[0].strip("\"' ")
+    parts = [part for part in _ELLIPSIS.split(squeezed) if _WORDS.search(part)]
+    if not parts:
+        return Quote(trouble="no evidence was quoted")
+    texts = [context.text for context in contexts]
+    found = []
+    for part in parts:
+        place = _first(part, texts)
+        if place is None:
+            return Quote(trouble=f"the quoted evidence stands in no context: {_short(part)}")
+        found.append(place)
+    if sum(map(_size, parts)) < LEAST_EVIDENCE and not any(
+        _size(part) == _size(all_) for part, all_ in found
+    ):
+        return Quote(trouble=f"the quoted evidence is too short to prove anything: {_short(squeezed)}")
+    if question and all(_inside(part, _squeezed(question)[0]) for part in parts):
+        return Quote(trouble="the quoted evidence only repeats the question")
+    return Quote(text=ELLIPSIS.join(dict.fromkeys(part for part, _ in found)))
+
+
+def _first(part: str, texts: Sequence[str]) -> tuple[str, str] | None:
+    """The part as the first text that holds it writes it, and that text; whole words only."""
+    for text in texts:
+        squeezed, places = _squeezed(text)
+        start = _find(part, squeezed)
+        if start >= 0:
+            return text[places[start] : places[start + len(part) - 1] + 1], text
+    return None
+
+
+def _find(part: str, text: str) -> int:
+    start = text.find(part)
+    while start >= 0:
+        if _whole(part, text, start):
+            return start
+        start = text.find(part, start + 1)
+    return -1
+
+
+def _inside(part: str, text: str) -> bool:
+    return _find(part, text) >= 0
+
+
+def _whole(part: str, text: str, start: int) -> bool:
+    """Whether a match neither starts nor ends within a word."""
+    end = start + len(part)
+    cut_before = start > 0 and part[0].isalnum() and text[start - 1].isalnum()
+    cut_after = end < len(text) and part[-1].isalnum() and text[end].isalnum()
+    return not (cut_before or cut_after)
+
+
+def _squeezed(text: str) -> tuple[str, list[int]]:
+    """The folded text with single spaces, and where each of its characters came from."""
+    folded = fold(text)
+    kept: list[str] = []
+    places: list[int] = []
+    for at, character in enumerate(folded.text):
+        if character.isspace():
+            if kept and kept[-1] == " ":
+                continue
+            character = " "
+        kept.append(character)
+        places.append(folded.places[at])
+    return "".join(kept), places
+
+
+def _size(text: str) -> int:
+    return sum(character.isalnum() for character in text)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")

@@ -1,0 +1,95 @@
+"""The whole chain through an endpoint that fails often: nothing lost, spend exact, any kill survived."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dartboard.mining.budget import CallLimits
+from dartboard.mining.calls import judge_many
+from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.verdicts import Usage
+from tests.mining.faulty_run import PRICES, door_judge, run
+from tests.mining.faulty_server import FAULTS, FaultyServer, door_tasks
+
+FULL = os.environ.get("DARTBOARD_FAULTS") == "full"
+CALLS, KILLS = (1000, 50) if FULL else (200, 10)
+
+
+def test_a_thousand_calls_with_faults_lose_nothing_and_count_every_token(tmp_path):
+    tasks = door_tasks(1000)
+    with FaultyServer(seed=3, faults=0.2, lies=0.05, babble=0.01) as server, door_judge(server.url) as judge:
+        with Journal.open(tmp_path / "journal.jsonl") as journal:
+            judged = list(judge_many(JournaledJudge(judge, journal), tasks, CallLimits(concurrency=8)))
+            spent = journal.usage
+        assert [task for task, _ in judged] == tasks
+        assert all(server.happened[kind] > 10 for kind in FAULTS), server.happened
+        assert server.busiest > 1
+        expected = Usage(
+            calls=server.books["delivered"],
+            input_tokens=server.books["prompt_tokens"],
+            output_tokens=server.books["completion_tokens"],
+            cost=PRICES.cost(server.books["prompt_tokens"], server.books["completion_tokens"]),
+            unanswered=server.books["lost"],
+        )
+        assert spent == expected
+        check_labels(server, judged)
+
+
+def check_labels(server, judged):
+    labels = Counter(verdict.label for _, verdict in judged)
+    assert min(labels["YES"], labels["NO"], labels["UNSURE"]) > 20
+    for task, verdict in judged:
+        if verdict.label == "UNSURE":
+            assert "stands in no context" in verdict.reason or "cannot be read" in verdict.reason
+        else:
+            truth = f"The code of {task.case.id.replace('-', ' ')} is" in task.contexts[0].text
+            assert verdict.label == ("YES" if truth else "NO")
+    assert len(server.bodies) > 1000
+
+
+def killed_at(server: FaultyServer, folder: Path, point: int) -> int | None:
+    """The exit code of a run whose process is killed when the server has seen so many more requests."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.mining.faulty_run"])
+    child = context.Process(target=run, args=(server.url, folder, CALLS))
+    start = len(server.bodies)
+
+    def kill(count: int) -> None:
+        if count - start == point and child.pid:
+            os.kill(child.pid, signal.SIGKILL)
+
+    server.on_request = kill
+    child.start()
+    child.join(60)
+    server.on_request = lambda count: None
+    return child.exitcode
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+def test_kill_9_anywhere_resumes_to_the_same_bytes(tmp_path):
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    options = {"seed": 5, "faults": 0.2, "lies": 0.05, "babble": 0.01}
+    with FaultyServer(**options) as server:
+        undisturbed.mkdir()
+        run(server.url, undisturbed, CALLS)
+    points = random.Random(11)
+    with FaultyServer(**options) as server:
+        killed.mkdir()
+        codes = [killed_at(server, killed, points.randint(1, 2 * CALLS // KILLS)) for _ in range(KILLS)]
+        assert codes.count(-signal.SIGKILL) >= KILLS // 2, codes
+        run(server.url, killed, CALLS)
+        with Journal.open(killed / "journal.jsonl", resume=True) as journal:
+            known, spent = len(journal), journal.usage
+    assert (killed / "verdicts.jsonl").read_bytes() == (undisturbed / "verdicts.jsonl").read_bytes()
+    assert known == CALLS
+    lines = (killed / "journal.jsonl").read_text().splitlines()[1:]
+    keys = Counter(json.loads(line)["key"] for line in lines)
+    assert set(keys.values()) == {1}
+    repeated = server.books["delivered"] - spent.calls
+    assert 0 <= repeated <= 2 * 8 * KILLS
