@@ -2,12 +2,14 @@
 
 A bounded queue lets a burst through. Where more comes in than goes out it is always full, and then it only
 makes everybody late. So once requests have been refused for a tenth of a second on end, those that waited
-longer than a usual request takes are refused too, until nobody had to be for a second. What is let in is then
-served about as fast as ever. (After Nichols and Jacobson's CoDel, 2012: judge a queue by how long it stands.)
+longer than a quarter of what a usual request takes are refused too, until nobody had to be for a second. What
+is let in is then served about as fast as ever, and there is always somebody fresh to let in. (After Nichols
+and Jacobson's CoDel, 2012: judge a queue by how long it stands.)
 """
 
 _STANDING = 0.1
 _CALM = 1.0
+_SHARE = 0.25
 _LEAST = 0.005
 
 
@@ -26,4 +28,4 @@ class Crowding:
     def patience(self, now: float, usual: float) -> float:
         """How long a request may have waited and still be served; ``usual`` is the time that one takes."""
         lasting = self._last - self._first >= _STANDING
-        return max(usual, _LEAST) if lasting and now - self._last <= _CALM else float("inf")
+        return max(_SHARE * usual, _LEAST) if lasting and now - self._last <= _CALM else float("inf")

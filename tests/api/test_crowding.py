@@ -26,8 +26,8 @@ def test_a_crowd_may_not_until_it_is_gone():
     crowding = Crowding()
     for step in range(20):
         crowding.refused(step / 100)
-    assert crowding.patience(0.2, 0.02) == 0.02
-    assert crowding.patience(1.0, 0.02) == 0.02
+    assert crowding.patience(0.2, 0.08) == 0.02
+    assert crowding.patience(1.0, 0.08) == 0.02
     assert crowding.patience(1.3, 0.02) == math.inf, "a second without a refusal"
     crowding.refused(9.0)
     assert crowding.patience(9.0, 0.02) == math.inf, "a new burst is a burst again"
