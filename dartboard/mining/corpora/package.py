@@ -6,6 +6,7 @@ Private things are part of the module or class that holds them, unless a public 
 
 import tokenize
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dartboard.mining.corpora.excerpts import (
     module_text,
     signature,
 )
-from dartboard.mining.corpora.exports import Names
+from dartboard.mining.corpora.exports import Meaning, Names
 from dartboard.mining.corpora.locating import Located, ModuleFile, locate, module_files
 from dartboard.mining.corpora.searching import SearchingCorpus
 from dartboard.mining.documents import Document
@@ -62,6 +63,15 @@ class PackageCorpus(SearchingCorpus):
         if isinstance(meaning, Definition) and meaning.kind == "method":
             return super().get(meaning.fqn.rpartition(".")[0]) or super().get(meaning.module)
         return super().get(meaning.module) if isinstance(meaning, Definition) else None
+
+    @property
+    def modules(self) -> Mapping[str, Module]:
+        """The parsed files by name."""
+        return self._names.modules
+
+    def meaning(self, name: str) -> Meaning | None:
+        """The definition or module that a name leads to, whether or not it has a document."""
+        return self._names.meaning(name)
 
     def _read(self, located: Located) -> dict[str, Module]:
         modules = {}

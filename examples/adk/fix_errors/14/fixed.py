@@ -1,0 +1,9 @@
+"""An event that sets a value in the session's state."""
+
+from google.adk.events import Event, EventActions
+
+event = Event(
+    invocation_id="set-language",
+    author="system",
+    actions=EventActions(state_delta={"language": "fr"}),
+)
