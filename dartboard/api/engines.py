@@ -123,6 +123,12 @@ class Engines:
                     self._store = _opened(self._settings.store)
         return self._store
 
+    def let_others_write(self) -> None:
+        """Have a store that is a file locked only while something is written."""
+        unlock = getattr(self._store, "let_others_write", None)
+        if unlock is not None:
+            unlock()
+
     def close(self) -> None:
         """Give back the store, and end the encoders' threads."""
         self.ready = False

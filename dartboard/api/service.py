@@ -5,7 +5,6 @@ Endpoints get it by ``service: Annotated[Service, Depends(service_of)]`` and hol
 
 import asyncio
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -16,6 +15,7 @@ from dartboard.api.keys import Keys
 from dartboard.api.metrics import Metrics
 from dartboard.api.rate_limits import RateLimits
 from dartboard.api.settings import ServiceSettings
+from dartboard.api.turns import Turn
 from dartboard.api.workers import Workers
 
 T = TypeVar("T")
@@ -32,8 +32,8 @@ class Service:
         self.jobs = Jobs(settings, self.metrics)
         self.keys = Keys.open(settings.keys) if settings.keys else None
         self.limits = RateLimits()
-        self.writing = Lock()
-        """One writer at a time into the store."""
+        self.writing = Turn(self.engines.let_others_write)
+        """One writer at a time into the store; between two, other processes may write."""
 
     async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call a blocking function in a worker, within the time limit; see :class:`Workers`."""

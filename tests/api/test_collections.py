@@ -3,8 +3,8 @@
 import pytest
 
 from dartboard.engine import Engine
-from dartboard.stores import open_store
-from tests.api.core_app import BASE, LEAVE, PAY, ids, refused, retrieve, running, upsert
+from dartboard.stores import Record, open_store
+from tests.api.core_app import BASE, LEAVE, PAY, REMOTE, ids, refused, retrieve, running, upsert
 
 
 @pytest.fixture
@@ -73,24 +73,24 @@ def test_a_store_in_memory(tmp_path):
         assert len(ids(retrieve(client, "leave", collection="notes"))) == 2
 
 
-def test_sees_what_another_process_wrote(client, tmp_path):
+def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path):
     client.put(f"{BASE}/collections/notes")
-    client.app.state.service.engines.store().close()
-    client.app.state.service.engines._store = None
-    client.app.state.service.engines._open.clear()
-    assert ids(retrieve(client, "leave", collection="notes")) == []
+    upsert(client, "notes", {"id": "a", "text": PAY})
     with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:
         vector = other.model.encode_documents([LEAVE])[0]
-        from dartboard.stores import Record
-
         other.collection.upsert([Record("x", LEAVE, vector, {"source": "elsewhere"})])
-        assert ids(retrieve(client, "leave", collection="notes")) == ["x"]
+        assert ids(retrieve(client, "days of leave", collection="notes", top_k=1)) == ["x"]
         refused(upsert(client, "notes", {"text": PAY}), 409, "another process")
         refused(client.delete(f"{BASE}/collections/notes"), 409, "another process")
+        refused(client.delete(f"{BASE}/collections/notes/documents/a"), 409, "another process")
         refused(client.put(f"{BASE}/collections/more"), 409, "another process")
-        assert ids(retrieve(client, "leave", collection="notes")) == ["x"]
-    assert upsert(client, "notes", {"id": "b", "text": PAY}).json()["accepted"] == 1
+        assert len(ids(retrieve(client, "leave", collection="notes"))) == 2
+    assert upsert(client, "notes", {"id": "b", "text": REMOTE}).json()["accepted"] == 1
+    with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:
+        assert other.collection.count() == 3
+        other.collection.delete(["x"])
     assert len(ids(retrieve(client, "leave", collection="notes"))) == 2
+    assert client.delete(f"{BASE}/collections/notes").json() == {"deleted": 2}
 
 
 def test_a_collection_that_others_made_anew_is_opened_anew(tmp_path):

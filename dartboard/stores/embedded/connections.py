@@ -129,6 +129,11 @@ class Connections:
                 if not held:
                     self.lock.release()
 
+    def unlock(self) -> None:
+        """Let other processes write, until this one writes again."""
+        with self._writing:
+            self.lock.release()
+
     def close(self) -> None:
         """Close all; the last one to close moves the log into the file."""
         with self._writing, self._guard:

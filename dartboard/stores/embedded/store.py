@@ -94,6 +94,10 @@ class EmbeddedStore:
                 write_records(connection, key, batch)
         return self._collection(key, name)
 
+    def let_others_write(self) -> None:
+        """Give back the writer's lock until the next write here; for processes that stay open for long."""
+        self._connections.unlock()
+
     def close(self) -> None:
         """Leave indexes on disk for what was written, and give back the file."""
         if self._closed:
