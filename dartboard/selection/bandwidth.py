@@ -1,18 +1,20 @@
-"""σ from the candidates alone: their median distance over four, and half of that where nothing repeats.
+"""σ from the candidates and the query: the median distance over four, half of that where nothing repeats.
 
 σ is the spread of a query around its target. Candidates that lie close together ask for a small one, a
 wide pool for a large one; no fixed number suits two encoders. Of the single numbers that a pool gives, the
 median distance between candidates, divided by four, is the most robust where near-copies have to be seen
 through. Where there are none, the same σ passes over what is merely alike and loses recall.
 
-The two cases can be told apart without labels. Near-copies that crowd a list crowd its pool: most
-candidates then have a neighbour much nearer than the pool is wide. With ``e`` the distance to the nearest
-other candidate that 70 % of the candidates do not exceed, and ``m`` the median of all pairs,
+The two cases can be told apart without labels. Near-copies that crowd an answer crowd the candidates that
+the query may mean: most of these then have a neighbour much nearer than the pool is wide. With ``m`` the
+median distance of all pairs, and ``e`` the distance to the nearest other candidate that 70 % of the
+probability P(t|q) at σ = m/4 does not exceed,
 
-    σ = m / (divisor · 2 ** t),    t = 0 for e/m <= .25,  1 for e/m >= .35,  straight between.
+    σ = m / (divisor · 2 ** t),    t = 0 for e/m <= .24,  1 for e/m >= .34,  straight between.
 
-Ratios of distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat
-themselves (t = 0). docs/sigma.md has the measurements.
+Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
+distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat themselves
+(t = 0). docs/sigma.md has the measurements.
 """
 
 import math
@@ -32,15 +34,15 @@ SAMPLE = 256
 """The median of larger pools is judged by so many of their candidates."""
 
 NEIGHBOURS_OF = 64
-"""In larger pools so many candidates look for their nearest neighbour, among all."""
+"""In larger pools so many candidates, those nearest to the query, look for their neighbours among all."""
 
 SMALLEST_CROWD = 64
 """In a smaller pool a few candidates would decide whether it repeats itself: it is taken to do so."""
 
 CROWD = 0.7
-REDUNDANT, DISTINCT = 0.25, 0.35
+REDUNDANT, DISTINCT = 0.24, 0.34
 SHARPER = 2.0
-"""How much smaller σ is where no more than ``CROWD`` of the candidates have a neighbour near by."""
+"""How much smaller σ is where less than ``CROWD`` of the probability has a neighbour near by."""
 
 FALLBACK = {"scaled_cosine": 0.09, "euclidean": 0.6}
 """Where a pool is too small and no model is known: what all-MiniLM-L6-v2 calibrates to."""
@@ -59,15 +61,16 @@ def from_candidates(
     known: float | None = None,
     divisor: float = DIVISOR,
     *,
-    sharpen: bool = True,
+    to_query: FloatArray | None = None,
     apart: FloatArray | None = None,
 ) -> Sigma:
     """σ of a pool of distinct candidates, ``(n, d)`` in an order that has nothing to do with the query.
 
     ``known`` is the σ of the model that made the vectors; it stands in for a pool that is too small.
-    Without ``sharpen`` σ is the same whether or not candidates repeat one another: for targets that are
-    not the candidates, which a small σ would leave out of everyone's reach. ``apart``, ``(n, n)``, are
-    their distances where these are known; pools larger than the sample do without.
+    ``to_query``, ``(n,)``, are the distances to the query. Without them σ is the same whether or not
+    candidates repeat one another: for targets that are not the candidates, which a small σ would leave out
+    of everyone's reach. ``apart``, ``(n, n)``, are the candidates' own distances where these are known;
+    pools larger than the sample do without.
     """
     if len(vectors) < SMALLEST_POOL:
         return _stand_in(distance, known)
@@ -76,33 +79,63 @@ def from_candidates(
     median = _median(pairwise)
     if median is None:
         return _stand_in(distance, known)
-    if not sharpen or len(vectors) < SMALLEST_CROWD:
+    if to_query is None or len(vectors) < SMALLEST_CROWD:
         return Sigma(median / divisor, "candidates")
-    if len(vectors) > SAMPLE:
-        pairwise = distances(vectors[:NEIGHBOURS_OF], vectors, distance)
-    np.fill_diagonal(pairwise, np.inf)
-    nearest = pairwise.min(axis=1)
-    np.fill_diagonal(pairwise, 0.0)
-    return Sigma(spread(median, crowd(nearest), distance, divisor), "candidates")
+    if len(vectors) <= SAMPLE:
+        np.fill_diagonal(pairwise, np.inf)
+        nearest = pairwise.min(axis=1)
+        np.fill_diagonal(pairwise, 0.0)
+    else:
+        likely = np.argsort(to_query, kind="stable")[:NEIGHBOURS_OF]
+        pairwise = distances(vectors[likely], vectors, distance)
+        pairwise[np.arange(len(likely)), likely] = np.inf
+        nearest, to_query = pairwise.min(axis=1), to_query[likely]
+    return Sigma(spread(median, float(crowd(nearest, to_query, median)), distance, divisor), "candidates")
 
 
 def from_distances(
-    pairwise: FloatArray, distance: Distance, known: float | None = None, divisor: float = DIVISOR
+    pairwise: FloatArray,
+    distance: Distance,
+    known: float | None = None,
+    divisor: float = DIVISOR,
+    *,
+    to_query: FloatArray | None = None,
 ) -> Sigma:
     """The same from an ``(n, n)`` matrix of distances; pairs at distance 0 are one candidate twice."""
     median = _median(pairwise) if len(pairwise) >= SMALLEST_POOL else None
     if median is None:
         return _stand_in(distance, known)
-    if len(pairwise) < SMALLEST_CROWD:
+    if to_query is None or len(pairwise) < SMALLEST_CROWD:
         return Sigma(median / divisor, "candidates")
     nearest = np.where(pairwise > 0, pairwise, np.inf).min(axis=1)
-    return Sigma(spread(median, crowd(nearest), distance, divisor), "candidates")
+    return Sigma(spread(median, float(crowd(nearest, to_query, median)), distance, divisor), "candidates")
 
 
-def crowd(nearest: FloatArray) -> float:
-    """The distance to the nearest neighbour that ``CROWD`` of the candidates, ``(n,)``, do not exceed."""
-    place = int(CROWD * (len(nearest) - 1))
-    return float(np.partition(nearest, place)[place])
+def crowd(nearest: FloatArray, to_query: FloatArray, median: FloatArray | float) -> FloatArray:
+    """The distance to the nearest neighbour that ``CROWD`` of the probability does not exceed.
+
+    ``nearest`` and ``to_query`` are ``(…, n)``, ``median`` is ``(…)``. A candidate's share counts half below
+    and half above its own distance, and between two candidates the line is straight, so that a little
+    rounding changes the result a little.
+    """
+    spread = np.asarray(median, dtype=np.float64)[..., None] / DIVISOR
+    closer = to_query.min(axis=-1, keepdims=True)
+    with np.errstate(under="ignore"):
+        weights = np.exp(0.5 * (closer - to_query) * (closer + to_query) / (spread * spread))
+    order = np.argsort(nearest, axis=-1, kind="stable")
+    near, share = (np.take_along_axis(each, order, axis=-1) for each in (nearest, weights))
+    below = np.cumsum(share, axis=-1)
+    wanted = CROWD * below[..., -1:]
+    below -= share / 2
+    last = near.shape[-1] - 1
+    right = np.minimum((below < wanted).sum(axis=-1, keepdims=True), last)
+    left = np.maximum(right - 1, 0)
+    (a, b), (x, y) = (
+        [np.take_along_axis(each, side, axis=-1) for side in (left, right)] for each in (near, below)
+    )
+    way = np.clip((wanted - x) / np.maximum(y - x, np.finfo(np.float64).tiny), 0.0, 1.0)
+    crowded: FloatArray = (a + way * (b - a))[..., 0]
+    return crowded
 
 
 def spread(median: float, near: float, distance: Distance, divisor: float = DIVISOR) -> float:

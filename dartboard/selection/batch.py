@@ -94,7 +94,7 @@ def _select_block(
         sure &= ~_has_copies(embeddings)
         cosine = np.matmul(vectors, asked[:, :, None])[:, :, 0]
         cosines = np.matmul(vectors, vectors.transpose(0, 2, 1))
-        spreads = _spreads(cosines, sigma)
+        spreads = _spreads(cosines, cosine, sigma)
         spread = np.array([s.value for s in spreads])
         sure &= spread >= FAST_FROM_SIGMA
         relevance = -(((1.0 - cosine) / (np.sqrt(8.0) * spread[:, None])) ** 2)
@@ -126,7 +126,7 @@ def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:
     return copied
 
 
-def _spreads(cosines: FloatArray, sigma: float | Auto) -> list[Sigma]:
+def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> list[Sigma]:
     """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies.
 
     0 where half of the pairs are copies: such a query is selected alone.
@@ -145,11 +145,9 @@ def _spreads(cosines: FloatArray, sigma: float | Auto) -> list[Sigma]:
     diagonal[:] = -np.inf
     nearest = cosines.max(axis=2)
     diagonal[:] = with_itself
-    near = (1.0 - nearest.astype(np.float64)) / 2.0
+    near, asked = ((1.0 - each.astype(np.float64)) / 2.0 for each in (nearest, to_query))
+    crowds = bandwidth.crowd(near, asked, np.array(wide)).tolist()
     return [
-        Sigma(
-            bandwidth.spread(median, bandwidth.crowd(one), "scaled_cosine") if median > 0 else 0.0,
-            "candidates",
-        )
-        for median, one in zip(wide, near, strict=True)
+        Sigma(bandwidth.spread(median, one, "scaled_cosine") if median > 0 else 0.0, "candidates")
+        for median, one in zip(wide, crowds, strict=True)
     ]

@@ -124,7 +124,7 @@ def _vector_pool(
         if len(vectors) <= bandwidth.SAMPLE:
             apart = distances(vectors, vectors, distance)
         sigma = bandwidth.from_candidates(
-            vectors, distance, model_sigma, divisor, sharpen=sharpen, apart=apart
+            vectors, distance, model_sigma, divisor, to_query=to_query if sharpen else None, apart=apart
         )
     log_weights = log_kernel(to_query, sigma.value)
     relevance = log_weights[row_of]
@@ -163,7 +163,9 @@ def from_distances(
             f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
         )
     spread = (
-        bandwidth.from_distances(pairwise, kind) if sigma == "auto" else Sigma(check_sigma(sigma), "given")
+        bandwidth.from_distances(pairwise, kind, to_query=to_query)
+        if sigma == "auto"
+        else Sigma(check_sigma(sigma), "given")
     )
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
     relevance = log_kernel(to_query, spread.value)

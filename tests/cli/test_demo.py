@@ -9,9 +9,9 @@ from rich.console import Console
 
 from dartboard import MMR, Dartboard, DartboardConfig, DartboardRetriever
 from dartboard.cli import main
-from dartboard.datasets import demo as demo_corpus
 from dartboard.cli.encoding import encode_passages
 from dartboard.cli.terminal import warn
+from dartboard.datasets import demo as demo_corpus
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.selection import TopK
 from tests.cli.running import run
@@ -171,3 +171,10 @@ def test_a_terminal_sees_a_bar_and_is_told_what_an_interruption_leaves(tmp_path)
     shown = terminal.file.getvalue()
     assert "8/9" in shown
     assert "Stopped with 8 of 9 passages encoded: they are kept" in shown
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_dartboard_says_five_things_where_nearest_neighbours_repeat_themselves(capsys, number):
+    found = {each["name"]: each for each in asked_as_json(capsys, "--number", str(number))["methods"]}
+    assert (found["dartboard"]["facts"], len(found["dartboard"]["picks"])) == (5, 5)
+    assert found["top_k"]["facts"] < 5

@@ -31,8 +31,17 @@ def squeezed(rows: np.ndarray, more: float) -> np.ndarray:
     return unit_rows(np.hstack([rows, np.full((len(rows), 1), more)]))
 
 
-def sigma(rows: np.ndarray, **options) -> float:
-    return bandwidth.from_candidates(rows, options.pop("distance", "scaled_cosine"), **options).value
+def sigma(
+    rows: np.ndarray,
+    query: np.ndarray | None = None,
+    *,
+    distance: str = "scaled_cosine",
+    sharpen: bool = True,
+) -> float:
+    """σ of a pool for a query, by default one in the middle of it."""
+    asked = unit_rows((rows.mean(axis=0) if query is None else query)[None])
+    to_query = distances(rows, asked, distance)[:, 0] if sharpen else None
+    return bandwidth.from_candidates(rows, distance, to_query=to_query).value
 
 
 @pytest.mark.parametrize("cosine", [0.97, 0.90])
@@ -57,6 +66,39 @@ def test_the_way_between_is_continuous_and_falls():
     assert spreads[0] == 0.25 and spreads[-1] == pytest.approx(0.25 / bandwidth.SHARPER)
     steps = np.diff(spreads)
     assert (steps <= 0).all() and steps.min() > -0.01
+
+
+def test_copies_count_where_the_query_is():
+    rows = topics(90)
+    crowded = np.concatenate(
+        [rows, near_vectors(np.repeat(rows[:1], 10, axis=0), 0.97, np.random.default_rng(2))]
+    )
+    wide = median(crowded) / 4
+    assert sigma(crowded, rows[0]) == pytest.approx(wide, rel=1e-6)
+    assert sigma(crowded, rows[1]) == pytest.approx(wide / bandwidth.SHARPER, rel=1e-6)
+
+
+def test_a_crowd_is_a_quantile_of_the_probability():
+    rng = np.random.default_rng(0)
+    nearest, to_query = rng.random((3, 80)), rng.random((3, 80))
+    medians = np.array([0.2, 1.0, 50.0])
+    for one, asked, wide, found in zip(
+        nearest, to_query, medians, bandwidth.crowd(nearest, to_query, medians), strict=True
+    ):
+        weights = np.exp(-0.5 * (asked / (wide / 4)) ** 2)
+        order = np.argsort(one)
+        below = np.cumsum(weights[order]) - weights[order] / 2
+        assert found == pytest.approx(np.interp(0.7 * weights.sum(), below, one[order]))
+        assert bandwidth.crowd(one, asked, wide) == found
+    assert found == pytest.approx(np.quantile(nearest[2], 0.7), abs=0.02)  # all equally likely
+
+
+def test_far_queries_and_lone_targets_keep_the_quantile_finite():
+    near = np.linspace(0.1, 0.9, 64)
+    assert bandwidth.crowd(near, np.full(64, 1e6), 1e-3) == pytest.approx(np.quantile(near, 0.7), abs=0.02)
+    lone = np.full(64, 0.9)
+    lone[5] = 0.01
+    assert bandwidth.crowd(near, lone, 0.1) == pytest.approx(near[5], abs=0.02)
 
 
 def test_the_euclidean_distance_tells_the_same_pools_apart():
@@ -97,7 +139,8 @@ def test_distances_alone_give_the_same():
     for rows in (topics(100), with_copies(topics(17), 5, 0.9), topics(20)):
         query = topics(1, seed=9)
         to_query, pairwise = (distances(rows, x, "scaled_cosine") for x in (query, rows))
-        assert from_distances(to_query[:, 0], pairwise).sigma.value == pytest.approx(sigma(rows), rel=1e-6)
+        expected = pytest.approx(sigma(rows, query[0]), rel=1e-6)
+        assert from_distances(to_query[:, 0], pairwise).sigma.value == expected
 
 
 @pytest.mark.parametrize("count", [40, 100])
