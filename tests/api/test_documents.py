@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from dartboard.api.errors import Busy
 from dartboard.api.lines import Line, lines_of
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, REMOTE, ids, refused, retrieve, running, upsert
 from tests.api.small_app import serving, talk, until
@@ -214,3 +215,27 @@ def test_two_uploads_at_once(client):
         thread.join()
     assert [report.json()["accepted"] for report in reports] == [40, 40]
     assert client.get(f"{BASE}/collections/notes").json()["passages"] == 80
+
+
+def test_a_busy_moment_does_not_break_an_upload(client, monkeypatch):
+    service = client.app.state.service
+    run, refusals = service.run, iter([True, True, False, True])
+
+    async def busy_at_times(function, *arguments, **options):
+        if next(refusals, False):
+            raise Busy()
+        return await run(function, *arguments, **options)
+
+    monkeypatch.setattr(service, "run", busy_at_times)
+    assert upsert(client, "notes", {"id": "a", "text": LEAVE}).json()["accepted"] == 1
+    assert next(refusals, "all used") == "all used"
+
+
+def test_an_upload_gives_up_when_it_stays_busy(client, monkeypatch):
+    async def always_busy(function, *arguments, **options):
+        raise Busy()
+
+    monkeypatch.setattr("dartboard.api.documents._TRIES", 2)
+    monkeypatch.setattr(client.app.state.service, "run", always_busy)
+    problem = refused(upsert(client, "notes", {"text": LEAVE}), 429)
+    assert problem["code"] == "busy"

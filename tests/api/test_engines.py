@@ -136,3 +136,12 @@ def test_a_store_that_is_locked_is_opened_for_reading(monkeypatch, tmp_path, cap
     assert tried == [False, True]
     assert "reading only" in caplog.text
     opened.close()
+
+
+def test_the_demo_needs_no_cache(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "file"))
+    opened = Engines(ServiceSettings(store="memory://"), Metrics())
+    assert opened.get("demo").stats().records == 150
+    assert "encoded at every start" in caplog.text
+    opened.close()
