@@ -55,14 +55,14 @@ class Candidates:
         return neighbours
 
     @property
-    def crowd(self) -> float:
-        """How near 70 % of the probability has a neighbour."""
-        return float(bandwidth.crowd(self.nearest, self.to_query, self.median))
+    def alone(self) -> float:
+        """The share of the probability that has no neighbour near by."""
+        return float(bandwidth.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
 
     @property
-    def even_crowd(self) -> float:
-        """The same where every candidate counts alike."""
-        return float(np.quantile(self.nearest, bandwidth.CROWD, method="lower"))
+    def crowd(self) -> float:
+        """How near 70 % of the candidates have a neighbour."""
+        return float(np.quantile(self.nearest, 0.7, method="lower"))
 
 
 Rule = Callable[[Candidates], list[int]]
@@ -119,9 +119,9 @@ def detecting(query: float, passages: float, *, even: bool = False) -> Rule:
     """
 
     def pick(pool: Candidates) -> list[int]:
-        ratio = (pool.even_crowd if even else pool.crowd) / pool.median
         low, high = (0.25, 0.35) if even else (bandwidth.REDUNDANT, bandwidth.DISTINCT)
-        t = min(max((ratio - low) / (high - low), 0.0), 1.0)
+        at = pool.crowd / pool.median if even else pool.alone
+        t = min(max((at - low) / (high - low), 0.0), 1.0)
         return dartboard(pool, pool.median / 4 / query**t, pool.median / 4 / passages**t)
 
     return pick
@@ -130,7 +130,7 @@ def detecting(query: float, passages: float, *, even: bool = False) -> Rule:
 def by_gap(divisor: float, times: float, **how: Any) -> Rule:
     """Query's side median / divisor, passages' side so many times the distance of near-copies."""
     return lambda pool: dartboard(
-        pool, pool.median / divisor, min(times * pool.even_crowd, pool.median / 3), **how
+        pool, pool.median / divisor, min(times * pool.crowd, pool.median / 3), **how
     )
 
 
@@ -138,7 +138,7 @@ RULES: dict[str, Rule] = {
     "nearest neighbours": lambda pool: list(range(K)),
     "copies known (not a rule)": one_a_base,
     **{f"near-duplicate filter {cosine:.2f}": filtered(cosine) for cosine in (0.8, 0.85, 0.9, 0.95)},
-    "near-duplicate filter at 2.5 e": lambda pool: apart(pool, min(2.5 * pool.even_crowd, 0.4 * pool.median)),
+    "near-duplicate filter at 2.5 e": lambda pool: apart(pool, min(2.5 * pool.crowd, 0.4 * pool.median)),
     **{f"median / {a:g}": fixed(a) for a in (3, 3.5, 4, 5, 6, 8, 12, 20)},
     "median / 4, shared weights": fixed(4, shared=True),
     "sides apart, median / 3 and 1.5 e": by_gap(3, 1.5),

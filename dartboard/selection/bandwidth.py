@@ -7,14 +7,14 @@ through. Where there are none, the same σ passes over what is merely alike and 
 
 The two cases can be told apart without labels. Near-copies that crowd an answer crowd the candidates that
 the query may mean: most of these then have a neighbour much nearer than the pool is wide. With ``m`` the
-median distance of all pairs, and ``e`` the distance to the nearest other candidate that 70 % of the
-probability P(t|q) at σ = m/4 does not exceed,
+median distance of all pairs, ``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
 
-    σ = m / (divisor · 2 ** t),    t = 0 for e/m <= .24,  1 for e/m >= .34,  straight between.
+    D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)        the share of the probability that stands alone
+    σ = m / (divisor · 2 ** ramp(D, .1, .4))        ramp(x, a, b): 0 up to a, 1 from b, straight between
 
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
 distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat themselves
-(t = 0). docs/sigma.md has the measurements.
+(D = 0). docs/sigma.md has the measurements.
 """
 
 import math
@@ -39,10 +39,12 @@ NEIGHBOURS_OF = 64
 SMALLEST_CROWD = 64
 """In a smaller pool a few candidates would decide whether it repeats itself: it is taken to do so."""
 
-CROWD = 0.7
-REDUNDANT, DISTINCT = 0.24, 0.34
+NEAR, FAR = 0.25, 0.35
+"""Neighbours up to so many medians away are near by; from there on a candidate stands alone."""
+REDUNDANT, DISTINCT = 0.1, 0.4
+"""Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
 SHARPER = 2.0
-"""How much smaller σ is where less than ``CROWD`` of the probability has a neighbour near by."""
+"""How much smaller σ is where it does not."""
 
 FALLBACK = {"scaled_cosine": 0.09, "euclidean": 0.6}
 """Where a pool is too small and no model is known: what all-MiniLM-L6-v2 calibrates to."""
@@ -90,7 +92,8 @@ def from_candidates(
         pairwise = distances(vectors[likely], vectors, distance)
         pairwise[np.arange(len(likely)), likely] = np.inf
         nearest, to_query = pairwise.min(axis=1), to_query[likely]
-    return Sigma(spread(median, float(crowd(nearest, to_query, median)), distance, divisor), "candidates")
+    alone = float(standing_alone(nearest, to_query, median, distance))
+    return Sigma(spread(median, alone, divisor), "candidates")
 
 
 def from_distances(
@@ -108,42 +111,33 @@ def from_distances(
     if to_query is None or len(pairwise) < SMALLEST_CROWD:
         return Sigma(median / divisor, "candidates")
     nearest = np.where(pairwise > 0, pairwise, np.inf).min(axis=1)
-    return Sigma(spread(median, float(crowd(nearest, to_query, median)), distance, divisor), "candidates")
+    alone = float(standing_alone(nearest, to_query, median, distance))
+    return Sigma(spread(median, alone, divisor), "candidates")
 
 
-def crowd(nearest: FloatArray, to_query: FloatArray, median: FloatArray | float) -> FloatArray:
-    """The distance to the nearest neighbour that ``CROWD`` of the probability does not exceed.
+def standing_alone(
+    nearest: FloatArray, to_query: FloatArray, median: FloatArray | float, distance: Distance
+) -> FloatArray:
+    """The share of the probability P(t|q) whose candidates have no neighbour near by.
 
-    ``nearest`` and ``to_query`` are ``(…, n)``, ``median`` is ``(…)``. A candidate's share counts half below
-    and half above its own distance, and between two candidates the line is straight, so that a little
-    rounding changes the result a little.
+    ``nearest`` and ``to_query`` are ``(…, n)``, ``median`` is ``(…)``. An average, and no quantile, so that
+    a little rounding changes it a little.
     """
-    spread = np.asarray(median, dtype=np.float64)[..., None] / DIVISOR
-    closer = to_query.min(axis=-1, keepdims=True)
+    wide = np.asarray(median, dtype=np.float64)[..., None]
+    closest = to_query.min(axis=-1, keepdims=True)
     with np.errstate(under="ignore"):
-        weights = np.exp(0.5 * (closer - to_query) * (closer + to_query) / (spread * spread))
-    order = np.argsort(nearest, axis=-1, kind="stable")
-    near, share = (np.take_along_axis(each, order, axis=-1) for each in (nearest, weights))
-    below = np.cumsum(share, axis=-1)
-    wanted = CROWD * below[..., -1:]
-    below -= share / 2
-    last = near.shape[-1] - 1
-    right = np.minimum((below < wanted).sum(axis=-1, keepdims=True), last)
-    left = np.maximum(right - 1, 0)
-    (a, b), (x, y) = (
-        [np.take_along_axis(each, side, axis=-1) for side in (left, right)] for each in (near, below)
-    )
-    way = np.clip((wanted - x) / np.maximum(y - x, np.finfo(np.float64).tiny), 0.0, 1.0)
-    crowded: FloatArray = (a + way * (b - a))[..., 0]
-    return crowded
-
-
-def spread(median: float, near: float, distance: Distance, divisor: float = DIVISOR) -> float:
-    """σ of a pool by its median distance and its crowd's distance to the nearest neighbour."""
-    ratio = near / median
+        weights = np.exp((closest - to_query) * (closest + to_query) * (0.5 * (DIVISOR / wide) ** 2))
+    ratio = nearest / wide
     if distance == "euclidean":
-        ratio *= ratio  # the scaled cosine goes with the square of the Euclidean distance
-    distinct = min(max((ratio - REDUNDANT) / (DISTINCT - REDUNDANT), 0.0), 1.0)
+        ratio = ratio * ratio  # the scaled cosine goes with the square of the Euclidean distance
+    alone = np.clip((ratio - NEAR) / (FAR - NEAR), 0.0, 1.0)
+    share: FloatArray = (weights * alone).sum(axis=-1) / weights.sum(axis=-1)
+    return share
+
+
+def spread(median: float, alone: float, divisor: float = DIVISOR) -> float:
+    """σ of a pool by its median distance and the share of the probability that stands alone."""
+    distinct = min(max((alone - REDUNDANT) / (DISTINCT - REDUNDANT), 0.0), 1.0)
     return median / (divisor * math.pow(SHARPER, distinct))
 
 

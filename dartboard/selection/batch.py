@@ -146,8 +146,8 @@ def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> 
     nearest = cosines.max(axis=2)
     diagonal[:] = with_itself
     near, asked = ((1.0 - each.astype(np.float64)) / 2.0 for each in (nearest, to_query))
-    crowds = bandwidth.crowd(near, asked, np.array(wide)).tolist()
+    alone = bandwidth.standing_alone(near, asked, np.array(wide), "scaled_cosine").tolist()
     return [
-        Sigma(bandwidth.spread(median, one, "scaled_cosine") if median > 0 else 0.0, "candidates")
-        for median, one in zip(wide, crowds, strict=True)
+        Sigma(bandwidth.spread(median, share) if median > 0 else 0.0, "candidates")
+        for median, share in zip(wide, alone, strict=True)
     ]

@@ -62,7 +62,7 @@ def test_a_small_pool_is_taken_to_repeat_itself():
 
 
 def test_the_way_between_is_continuous_and_falls():
-    spreads = [bandwidth.spread(1.0, near, "scaled_cosine") for near in np.linspace(0.2, 0.4, 201)]
+    spreads = [bandwidth.spread(1.0, alone) for alone in np.linspace(0.0, 0.5, 201)]
     assert spreads[0] == 0.25 and spreads[-1] == pytest.approx(0.25 / bandwidth.SHARPER)
     steps = np.diff(spreads)
     assert (steps <= 0).all() and steps.min() > -0.01
@@ -78,27 +78,25 @@ def test_copies_count_where_the_query_is():
     assert sigma(crowded, rows[1]) == pytest.approx(wide / bandwidth.SHARPER, rel=1e-6)
 
 
-def test_a_crowd_is_a_quantile_of_the_probability():
+def test_the_share_that_stands_alone_is_one_of_probability():
     rng = np.random.default_rng(0)
     nearest, to_query = rng.random((3, 80)), rng.random((3, 80))
     medians = np.array([0.2, 1.0, 50.0])
-    for one, asked, wide, found in zip(
-        nearest, to_query, medians, bandwidth.crowd(nearest, to_query, medians), strict=True
-    ):
+    found = bandwidth.standing_alone(nearest, to_query, medians, "scaled_cosine")
+    for one, asked, wide, share in zip(nearest, to_query, medians, found, strict=True):
         weights = np.exp(-0.5 * (asked / (wide / 4)) ** 2)
-        order = np.argsort(one)
-        below = np.cumsum(weights[order]) - weights[order] / 2
-        assert found == pytest.approx(np.interp(0.7 * weights.sum(), below, one[order]))
-        assert bandwidth.crowd(one, asked, wide) == found
-    assert found == pytest.approx(np.quantile(nearest[2], 0.7), abs=0.02)  # all equally likely
+        alone = np.interp(one / wide, (0.25, 0.35), (0.0, 1.0))
+        assert share == pytest.approx(np.average(alone, weights=weights))
+        assert bandwidth.standing_alone(one, asked, wide, "scaled_cosine") == share
 
 
-def test_far_queries_and_lone_targets_keep_the_quantile_finite():
-    near = np.linspace(0.1, 0.9, 64)
-    assert bandwidth.crowd(near, np.full(64, 1e6), 1e-3) == pytest.approx(np.quantile(near, 0.7), abs=0.02)
+def test_far_queries_and_lone_targets_leave_a_share():
+    near = np.where(np.arange(64) < 16, 0.9, 0.1)
+    far = bandwidth.standing_alone(near, np.full(64, 1e6), 1.0, "scaled_cosine")
+    assert far == pytest.approx(0.25)
     lone = np.full(64, 0.9)
     lone[5] = 0.01
-    assert bandwidth.crowd(near, lone, 0.1) == pytest.approx(near[5], abs=0.02)
+    assert bandwidth.standing_alone(near, lone, 0.1, "scaled_cosine") == pytest.approx(1.0)
 
 
 def test_the_euclidean_distance_tells_the_same_pools_apart():
