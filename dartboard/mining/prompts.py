@@ -103,7 +103,7 @@ relevant, correct or sufficient. Do not use what you know from elsewhere.
 
 Answer with one JSON object and nothing else:
 {"label": "YES" | "NO" | "UNSURE", "evidence": "...", "missing": "...", "reason": "..."}
-evidence: after YES, the shortest passage that holds the answer, copied from a context word for word; where \
+evidence: after YES, the sentence or lines that hold the answer, copied from a context word for word; where \
 parts stand in several places, copy each and write " ... " between them. After NO or UNSURE: "".
 missing: after NO or UNSURE, in a few words what is not there, fit for a search. After YES: "".
 reason: one sentence."""

@@ -1,7 +1,6 @@
 """A run that can be killed anywhere: judge doors through an endpoint, with a journal, and write a file."""
 
 import json
-import os
 from pathlib import Path
 
 from dartboard.embeddings.remote import Patience
@@ -30,4 +29,4 @@ def run(url: str, folder: Path, count: int) -> None:
         ]
     unfinished = folder / "verdicts.jsonl.new"
     unfinished.write_text("\n".join(lines) + "\n")
-    os.replace(unfinished, folder / "verdicts.jsonl")
+    unfinished.replace(folder / "verdicts.jsonl")

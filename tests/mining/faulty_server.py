@@ -135,7 +135,7 @@ class FaultyServer:
                 server.on_request(count)
                 try:
                     special = server.override(body)
-                    self._send(*(special + ("",) if special else server._reply(body)))
+                    self._send(*((*special, "") if special else server._reply(body)))
                 finally:
                     with server._lock:
                         server.busy -= 1

@@ -5,22 +5,24 @@ comes into it. The default solver asks nobody. It takes the known solution and l
 the corpus's package that no context tells of: what cannot be known cannot be used. A needed name that is
 missing then fails the check, and an import that nothing needs does not, which is where it sees more than the
 list of imports.
+
+Another judge can be the screen: what it says NO to is not run.
 """
 
 import ast
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from threading import Lock
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import OfflineJudge
+from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
 from dartboard.mining.judges.quoting import ELLIPSIS
 from dartboard.mining.judges.running import Outcome, run_check
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +42,23 @@ class CheckJudge(OfflineJudge):
     """YES where the check passes on what the solver writes. Equal candidates are run once."""
 
     solve: Solver = field(default_factory=lambda: known_parts)
-    name: str = "check"
+    screen: Judge | None = None
     _ran: dict[str, Outcome] = field(default_factory=dict, repr=False, compare=False)
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """``check``, with the screen's name where there is one."""
+        return f"check({self.screen.name})" if self.screen else "check"
+
+    @property
+    def prompt_version(self) -> str:  # type: ignore[override]
+        """The screen's."""
+        return version_of(self.screen) if self.screen else ""
+
+    def expected(self, case: Case, contexts: Sequence[Document]) -> Usage:
+        """What the screen costs."""
+        return expected_usage(self.screen, case, contexts) if self.screen else Usage()
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """The check's verdict; UNSURE where there is no check, no candidate, or the check is broken."""
@@ -50,19 +66,34 @@ class CheckJudge(OfflineJudge):
             return self._unsure("the case has no executable check")
         if case.solution is not None and not (known := self._outcome(case, case.solution)).passed:
             return self._unsure(f"the check fails with the known solution, too: {known.told}")
+        if self.screen is not None:
+            screened = self.screen.judge(case, contexts, attempt=attempt)
+            if screened.label == "NO":
+                return replace(screened, judge=self.name, reason=f"screened out: {screened.reason}")
+            return replace(self._checked(case, contexts), usage=screened.usage)
+        return self._checked(case, contexts)
+
+    def _checked(self, case: Case, contexts: Sequence[Document]) -> Verdict:
         candidate = self.solve(case, contexts)
         if candidate is None:
             return self._unsure("there is no solution to check")
         outcome = self._outcome(case, candidate.code)
         if outcome.passed:
-            return Verdict(
-                label="YES", evidence=candidate.evidence, reason="the check passes", judge=self.name
-            )
-        reason = f"the check fails: {outcome.told}"
-        return Verdict(label="NO", missing=candidate.missing, reason=reason, judge=self.name)
+            return self._verdict("YES", evidence=candidate.evidence, reason="the check passes")
+        return self._verdict("NO", missing=candidate.missing, reason=f"the check fails: {outcome.told}")
 
     def _unsure(self, reason: str) -> Verdict:
-        return Verdict(label="UNSURE", reason=reason, judge=self.name)
+        return self._verdict("UNSURE", reason=reason)
+
+    def _verdict(self, label: Label, *, evidence: str = "", missing: str = "", reason: str = "") -> Verdict:
+        return Verdict(
+            label=label,
+            evidence=evidence,
+            missing=missing,
+            reason=reason,
+            judge=self.name,
+            prompt_version=self.prompt_version,
+        )
 
     def _outcome(self, case: Case, code: str) -> Outcome:
         key = hashlib.sha256(repr((case.check, code)).encode()).hexdigest()

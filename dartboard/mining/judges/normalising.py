@@ -122,7 +122,7 @@ def _scan(text: str) -> list[Item]:
         item._replace(joint=joint)
         if after.start > item.end and (joint := _joint(text[item.end : after.start])) != " "
         else item
-        for item, after in zip(found, [*found[1:], Item("", len(text), len(text))], strict=True)
+        for item, after in zip(found, [*found[1:], Item("", len(text), len(text))], strict=False)
     ]
 
 

@@ -1,0 +1,342 @@
+"""Parallel calls: order, limits, budgets, failures and interruptions."""
+
+import threading
+from dataclasses import dataclass, field
+from threading import Barrier, Event, Lock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dartboard.deadline import check
+from dartboard.errors import BudgetError, ConfigError, DatasetError, EndpointError
+from dartboard.mining.budget import CallLimits, Prices, listed_prices, total_usage
+from dartboard.mining.calls import Task, estimate, judge_many
+from dartboard.mining.cases import Case
+from dartboard.mining.documents import Document
+from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.judges import AnswerJudge, EnsembleJudge
+from dartboard.mining.judges.asking import RefusedError
+from dartboard.mining.metering import Meter, current_meter, metered, spending
+from dartboard.mining.rate import Bucket
+from dartboard.mining.verdicts import Usage, Verdict
+from tests.mining.faulty_run import door_judge
+from tests.mining.faulty_server import FaultyServer, door_tasks
+
+TASKS = [Task(Case(id=str(at), question=f"{at}?"), (Document("d", str(at)),)) for at in range(60)]
+
+
+@dataclass
+class Acts:
+    """A judge that does as told for each case, and YES otherwise."""
+
+    acts: dict = field(default_factory=dict)
+    name: str = "acts"
+    asked: list = field(default_factory=list)
+
+    def judge(self, case, contexts, *, attempt=0):
+        self.asked.append(case.id)
+        act = self.acts.get(case.id)
+        if isinstance(act, Exception):
+            raise act
+        if act is not None:
+            act()
+        return Verdict(label="YES", reason=case.id)
+
+
+def ids(judged):
+    return [task.case.id for task, _ in judged]
+
+
+def test_results_come_in_the_order_of_the_tasks():
+    gate = Event()
+    judge = Acts({"0": gate.wait, "7": gate.set})
+    judged = list(judge_many(judge, TASKS, CallLimits(concurrency=4)))
+    assert ids(judged) == [str(at) for at in range(60)]
+    assert [verdict.reason for _, verdict in judged] == ids(judged)
+    assert judge.asked[0] == "0"
+
+
+def test_so_many_at_once_and_no_more():
+    barrier, lock, now, most = Barrier(3), Lock(), [0], [0]
+
+    def together():
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        barrier.wait(10)
+        with lock:
+            now[0] -= 1
+
+    list(judge_many(Acts({str(at): together for at in range(60)}), TASKS, CallLimits(concurrency=3)))
+    assert most[0] == 3
+
+
+def test_tasks_are_taken_as_they_are_needed():
+    taken = []
+
+    def endless():
+        for task in TASKS * 1000:
+            taken.append(task)
+            yield task
+
+    judged = judge_many(Acts(), endless(), CallLimits(concurrency=2))
+    assert ids([next(judged), next(judged)]) == ["0", "1"]
+    judged.close()
+    assert len(taken) < 40
+
+
+def test_progress_is_told():
+    heard = []
+    list(judge_many(Acts(), TASKS, listen=heard.append))
+    assert [progress.done for progress in heard] == list(range(1, 61))
+    assert heard[-1].total == 60
+    assert heard[-1].usage == Usage()
+
+
+def test_a_failed_call_leaves_the_others_alone():
+    down = EndpointError("it is down")
+    judged = []
+    with pytest.raises(EndpointError, match=r"2 calls failed, the first with: it is down. 58 verdicts"):
+        for pair in judge_many(Acts({"3": down, "9": down}), TASKS):
+            judged.append(pair)
+    assert len(judged) == 58
+    assert "3" not in ids(judged)
+
+
+def test_an_endpoint_that_stays_down_ends_the_run():
+    judge = Acts({str(at): EndpointError("down") for at in range(20, 60)})
+    judged = []
+    with pytest.raises(EndpointError, match="calls in a row failed"):
+        for pair in judge_many(judge, TASKS, CallLimits(concurrency=1)):
+            judged.append(pair)
+    assert len(judged) == 20
+    assert len(judge.asked) == 30
+
+
+@pytest.mark.parametrize("error", [RefusedError("bad key"), BudgetError("no money")])
+def test_what_cannot_get_better_ends_the_run_at_once(error):
+    judge = Acts({"5": error})
+    judged = []
+    with pytest.raises(type(error), match=str(error)):
+        for pair in judge_many(judge, TASKS, CallLimits(concurrency=1)):
+            judged.append(pair)
+    assert ids(judged) == ["0", "1", "2", "3", "4"]
+    assert judge.asked == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_other_errors_are_not_swallowed():
+    with pytest.raises(DatasetError, match="damaged"):
+        list(judge_many(Acts({"5": DatasetError("damaged")}), TASKS))
+
+
+def test_an_interruption_keeps_what_is_finished(tmp_path):
+    """Ctrl-C: calls under way are waited for, waiting ones wake up, and all that was paid is on disk."""
+    started, slow = Event(), Event()
+
+    def wait():
+        started.set()
+        slow.wait(10)
+
+    def endless():
+        while True:
+            check()
+            slow.wait(0.01)
+
+    with Journal.open(tmp_path / "j") as journal:
+        judge = JournaledJudge(Acts({"2": wait, "3": endless}), journal)
+        judged = judge_many(judge, TASKS, CallLimits(concurrency=3))
+        assert ids([next(judged), next(judged)]) == ["0", "1"]
+        assert started.wait(10)
+        threading.Timer(0.05, slow.set).start()
+        with pytest.raises(KeyboardInterrupt):
+            judged.throw(KeyboardInterrupt())
+        kept = len(journal)
+    assert kept >= 3
+    with Journal.open(tmp_path / "j", resume=True) as journal:
+        again = Acts()
+        assert len(list(judge_many(JournaledJudge(again, journal), TASKS))) == 60
+    assert len(again.asked) == 60 - kept
+
+
+def test_a_budget_in_money_is_never_exceeded_by_parallel_calls(tmp_path):
+    tasks = door_tasks(200)
+    with FaultyServer(seed=1, faults=0.2) as server, door_judge(server.url) as judge:
+        with Journal.open(tmp_path / "j") as journal:
+            meter = Meter(CallLimits(concurrency=8, budget_cost=0.2))
+            judged = []
+            with pytest.raises(BudgetError, match=r"of 0\.2000 are spent.*Resume with a larger one"):
+                for pair in judge_many(JournaledJudge(judge, journal), tasks, meter=meter):
+                    judged.append(pair)
+            assert 0 < len(judged) == len(journal) < 200
+            first = journal.usage
+        assert first == meter.usage
+        assert 0.02 < first.cost <= 0.2
+        assert first.calls == server.books["delivered"]
+        with Journal.open(tmp_path / "j", resume=True) as journal:
+            resumed = JournaledJudge(judge, journal)
+            meter = Meter(CallLimits(budget_cost=10.0), spent=journal.usage)
+            assert [task for task, _ in judge_many(resumed, tasks, meter=meter)] == tasks
+            total = journal.usage
+        assert total.calls == server.books["delivered"]
+        assert total == total_usage([first, meter.usage])
+
+
+def test_a_budget_in_tokens_and_one_without_prices():
+    with FaultyServer() as server, door_judge(server.url) as judge:
+        with pytest.raises(BudgetError, match=r"of 6000 tokens are spent"):
+            list(judge_many(judge, door_tasks(50), CallLimits(budget_tokens=6000)))
+        assert 0 < server.books["prompt_tokens"] + server.books["completion_tokens"] <= 6000
+        judge.chat.prices = None
+        with pytest.raises(ConfigError, match="give prices"):
+            list(judge_many(judge, door_tasks(5), CallLimits(budget_cost=1.0)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), min_size=1, max_size=40), st.integers(1, 900)
+)
+def test_spent_and_reserved_stay_within_the_budget(calls, most):
+    meter = Meter(CallLimits(budget_tokens=most))
+    open_calls, spent = [], 0
+    for bound, share in calls:
+        usage = Usage(calls=1, input_tokens=bound)
+        try:
+            if spent + sum(reserved.input_tokens for reserved, _ in open_calls) + bound > most and open_calls:
+                reserved, actual = open_calls.pop(0)
+                meter.settle(reserved, reserved, actual)
+                spent += actual.input_tokens
+                continue
+            meter.admit(usage, usage, priced=True)
+        except BudgetError:
+            assert spent + bound > most
+        else:
+            open_calls.append((usage, Usage(calls=1, input_tokens=int(bound * share))))
+        assert spent + sum(reserved.input_tokens for reserved, _ in open_calls) <= most
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def usage(tokens):
+    return Usage(calls=1, input_tokens=tokens)
+
+
+@pytest.mark.parametrize("per_minute", [5, 10, 60, 600])
+def test_no_minute_sees_more_requests_than_its_limit(per_minute):
+    clock = Clock()
+    meter = Meter(CallLimits(requests_per_minute=per_minute), clock=clock, sleep=clock.sleep)
+    times = []
+    for _ in range(3 * per_minute):
+        meter.admit(usage(1), usage(1), priced=True)
+        times.append(clock.now)
+    allowed = per_minute if per_minute >= 10 else per_minute + 1
+    for start in times:
+        assert sum(start <= moment < start + 59.99 for moment in times) <= allowed
+    assert times[-1] - times[0] < 60 * 3.5
+
+
+def test_tokens_a_minute_count_what_was_really_used():
+    clock = Clock()
+    meter = Meter(CallLimits(tokens_per_minute=6000), clock=clock, sleep=clock.sleep)
+    meter.admit(usage(900), usage(500), priced=True)
+    meter.settle(usage(900), usage(500), usage(600))
+    meter.admit(usage(900), usage(90), priced=True)
+    assert clock.now - 100 == pytest.approx(1.0, abs=0.2)
+    meter.admit(usage(9000), usage(9000), priced=True)
+    meter.admit(usage(1), usage(1), priced=True)
+    assert clock.now - 100 > 90
+
+
+def test_a_bucket_gives_back():
+    clock = Clock()
+    bucket = Bucket(600, clock)
+    assert bucket.draw(60) == 0
+    assert bucket.draw(1) > 0
+    bucket.correct(-60)
+    assert bucket.draw(60) == 0
+
+
+def test_a_pause_holds_for_all():
+    clock = Clock()
+    meter = Meter(clock=clock, sleep=clock.sleep)
+    meter.hold(5)
+    meter.admit(usage(1), usage(1), priced=False)
+    assert clock.now == pytest.approx(105)
+
+
+def test_a_retry_after_is_waited_for_by_the_whole_run():
+    clock = Clock()
+    meter = Meter(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
+    with FaultyServer() as server, door_judge(server.url) as judge:
+        judge.chat.endpoint._patience = type(judge.chat.endpoint._patience)(longest_wait=30)
+        once = [(429, {"retry-after": "7"}, b"slow down")]
+        server.override = lambda body: once.pop() if once else None
+        assert len(list(judge_many(judge, door_tasks(2), meter=meter))) == 2
+    assert 107 <= clock.now < 108
+
+
+def test_a_meter_holds_inside_only_and_sums_what_is_spent():
+    meter = Meter()
+    with metered(meter):
+        assert current_meter() is meter
+        with spending() as outer, spending() as inner:
+            meter.settle(usage(5), usage(5), usage(3))
+    assert current_meter() is not meter
+    assert inner.usage == outer.usage == meter.usage == usage(3)
+
+
+def test_estimates_before_the_first_call(tmp_path):
+    tasks = door_tasks(30)
+    with FaultyServer() as server, door_judge(server.url) as judge:
+        guess = estimate(judge, tasks)
+        assert not server.bodies
+        assert (guess.tasks, guess.known, guess.usage.calls) == (30, 0, 30)
+        with Journal.open(tmp_path / "j") as journal:
+            journaled = JournaledJudge(judge, journal)
+            list(judge_many(journaled, tasks[:10]))
+            rest = estimate(journaled, tasks)
+            both = JournaledJudge(EnsembleJudge([AnswerJudge(), judge]), journal)
+            assert estimate(both, tasks).usage.calls == 20
+            list(judge_many(both, tasks[:3]))
+            assert estimate(both, tasks).known == 3
+        assert (rest.known, rest.usage.calls) == (10, 20)
+        assert 0.5 < guess.usage.input_tokens / (3 * server.books["prompt_tokens"]) < 2
+    assert estimate(AnswerJudge(), tasks).usage == Usage()
+    assert estimate(Acts(), tasks).usage == Usage()
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"concurrency": 0},
+        {"requests_per_minute": 0},
+        {"tokens_per_minute": float("inf")},
+        {"budget_cost": -1},
+        {"budget_tokens": float("nan")},
+    ],
+)
+def test_bad_limits_are_refused(knobs):
+    with pytest.raises(ConfigError, match=next(iter(knobs))):
+        CallLimits(**knobs)
+
+
+def test_limits_and_a_meter_contradict_each_other():
+    with pytest.raises(ConfigError, match="not both"):
+        judge_many(Acts(), TASKS, CallLimits(concurrency=2), meter=Meter())
+
+
+def test_prices():
+    assert Prices(input_per_million=0.15, output_per_million=0.6).cost(1_000_000, 500_000) == 0.45
+    assert listed_prices("models/gemini-3-pro-preview").input_per_million == 2
+    assert listed_prices("unheard-of") is None
+    with pytest.raises(ConfigError, match="price"):
+        Prices(input_per_million=-1, output_per_million=1)

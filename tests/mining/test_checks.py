@@ -1,0 +1,158 @@
+"""Checks really run: in an empty folder, with little around them, and not for ever."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dartboard.errors import DatasetError
+from dartboard.mining.cases import Case, Check
+from dartboard.mining.documents import Document
+from dartboard.mining.judges import AnswerJudge, CheckJudge
+from dartboard.mining.judges.checks import Candidate, known_parts, package_of
+from dartboard.mining.judges.running import run_check
+
+SOLUTION = """
+import json
+from fractions import Fraction as F, Decimal
+from fractions import gcd_is_gone
+import fractions
+
+def solve():
+    return json.dumps(str(F(1, 3)))
+"""
+TEST = "import solution\nassert solution.solve() == '\"1/3\"', solution.solve()\n"
+
+
+def case(solution=SOLUTION, test=TEST, **knobs):
+    check = Check(command=("python", "test_it.py"), files={"test_it.py": test}, timeout=20, **knobs)
+    targets = ("fractions.Fraction",)
+    return Case(
+        id="c", question="A third?", targets=targets, solution=solution, check=check, answers=("1/3",)
+    )
+
+
+GOOD = SOLUTION.replace(", Decimal", "").replace("from fractions import gcd_is_gone\n", "")
+FRACTION = Document("fractions.Fraction", "\nclass Fraction(Rational)\n    docs")
+OTHER = Document("fractions._helper", "def _helper()")
+
+
+def test_the_check_decides_by_what_the_contexts_tell_of():
+    judge = CheckJudge()
+    known = judge.judge(case(GOOD), [FRACTION])
+    assert (known.label, known.evidence, known.judge) == ("YES", "class Fraction(Rational)", "check")
+    unknown = judge.judge(case(GOOD), [OTHER])
+    assert unknown.label == "NO"
+    assert unknown.missing == "fractions.Fraction"
+    assert "NameError" in unknown.reason
+    assert judge.judge(case(GOOD), []).label == "NO"
+
+
+def test_imports_are_cut_by_what_is_known():
+    candidate = known_parts(case(), [FRACTION])
+    assert "from fractions import Fraction as F\n" in candidate.code
+    assert "import json" in candidate.code
+    assert candidate.missing == "fractions.Decimal, fractions.gcd_is_gone"
+    assert "gcd_is_gone" not in candidate.code
+    module = known_parts(case(), [Document("fractions", "module")])
+    assert module.missing == ""
+    nothing = known_parts(case(), [])
+    assert "import fractions" not in nothing.code
+
+
+def test_a_namespace_is_not_a_package():
+    assert package_of("json.decoder.JSONDecoder") == "json"
+    assert package_of("not_installed_anywhere.module.Thing") == "not_installed_anywhere"
+
+
+def test_broken_cases_are_unsure():
+    judge = CheckJudge()
+    assert judge.judge(Case(id="n", question="?"), [FRACTION]).label == "UNSURE"
+    assert "no solution" in judge.judge(case(None), [FRACTION]).reason
+    wrong = judge.judge(case(SOLUTION), [FRACTION])
+    assert wrong.label == "UNSURE"
+    assert "fails with the known solution" in wrong.reason
+    with pytest.raises(DatasetError, match="not Python"):
+        known_parts(case("def ("), [FRACTION])
+
+
+def test_a_solver_and_a_screen():
+    judge = CheckJudge(solve=lambda case, contexts: Candidate(code="def solve(): return '\"1/3\"'"))
+    assert judge.judge(case(None), []).label == "YES"
+    screened = CheckJudge(screen=AnswerJudge())
+    assert screened.judge(case(GOOD), [FRACTION]).reason.startswith("screened out")
+    told = Document("fractions.Fraction", "Fraction(1, 3) prints 1/3")
+    assert screened.judge(case(GOOD), [told]).label == "YES"
+
+
+def test_equal_candidates_run_once(tmp_path):
+    mark = tmp_path / "ran"
+    test = f"open({str(mark)!r}, 'a').write('x')\n"
+    judge = CheckJudge()
+    for _ in range(3):
+        assert judge.judge(case("pass", test), []).label == "YES"
+    assert mark.read_text() == "x"
+
+
+def run(code, timeout=20.0, **files):
+    return run_check(Check(command=("python", "t.py"), files={"t.py": code, **files}, timeout=timeout), None)
+
+
+def test_the_folder_holds_only_the_files_and_the_environment_no_keys(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    code = "import os, sys\nprint(sorted(os.listdir())); print(sorted(os.environ)); print(sys.executable)"
+    outcome = run(code, **{"sub/data.txt": "x"})
+    assert outcome.passed
+    assert "['sub', 't.py']" in outcome.output
+    assert "API_KEY" not in outcome.output
+    assert sys.executable in outcome.output
+
+
+def test_what_runs_too_long_is_stopped_with_its_children(tmp_path):
+    pid_file = tmp_path / "pid"
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(pid_file)!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(600)"
+    )
+    outcome = run(code, timeout=3.0)
+    assert (outcome.code, outcome.passed, outcome.told) == (None, False, "out of time")
+    child = int(pid_file.read_text())
+    for _ in range(100):
+        if not alive(child):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the child of the check is still running")
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_output_is_bounded_and_told_in_a_line():
+    outcome = run("print('first'); print('x' * 10**6); print('y' * 10**6); raise SystemExit('the end')")
+    assert outcome.code == 1
+    assert len(outcome.output) < 50_000
+    assert outcome.output.startswith("first")
+    assert outcome.told == "the end"
+    assert run("raise SystemExit(3)").told == "exit code 3"
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", ""])
+def test_files_stay_in_the_folder(name):
+    with pytest.raises(DatasetError, match="stay in its folder"):
+        run("pass", **{name: "x"})
+
+
+def test_a_command_that_is_missing_is_named():
+    with pytest.raises(DatasetError, match="no-such-program"):
+        run_check(Check(command=("no-such-program",)), None)
+    with pytest.raises(DatasetError, match="needs a command"):
+        run_check(Check(command=()), None)

@@ -1,0 +1,101 @@
+"""Votes, and judges by name."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from dartboard.errors import ConfigError
+from dartboard.mining.budget import Prices
+from dartboard.mining.cases import Case
+from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, judge_by_name
+from dartboard.mining.judges.ensemble import majority
+from dartboard.mining.verdicts import Usage, Verdict
+
+CASE = Case(id="1", question="Who?")
+
+
+@dataclass
+class Says:
+    label: str
+    name: str = "says"
+    prompt_version: str = "v"
+
+    def judge(self, case, contexts, *, attempt=0):
+        evidence = "quote" if self.label == "YES" else ""
+        missing = "" if self.label == "YES" else f"for {self.name}"
+        return Verdict(
+            label=self.label, evidence=evidence, missing=missing, reason="so", usage=Usage(calls=1, cost=0.5)
+        )
+
+
+@pytest.mark.parametrize(
+    ("votes", "label"),
+    [
+        (("YES", "YES", "NO"), "YES"),
+        (("YES", "NO"), "UNSURE"),
+        (("YES", "NO", "UNSURE"), "UNSURE"),
+        (("YES", "YES", "NO", "UNSURE"), "UNSURE"),
+        (("NO", "UNSURE", "NO"), "NO"),
+        (("UNSURE", "UNSURE", "YES"), "UNSURE"),
+    ],
+)
+def test_a_majority_is_more_than_half(votes, label):
+    assert majority(votes) == label
+    verdict = EnsembleJudge([Says(vote) for vote in votes]).judge(CASE, [])
+    assert verdict.label == label
+    assert verdict.votes == votes
+    assert bool(verdict.evidence) == (label == "YES")
+    assert verdict.usage == Usage(calls=len(votes), cost=0.5 * len(votes))
+
+
+def test_disagreement_is_recorded():
+    verdict = EnsembleJudge([Says("YES", "a"), Says("NO", "b"), Says("YES", "c")]).judge(CASE, [])
+    assert verdict.reason == "2 of 3 judges say YES; b says NO: so"
+    assert (verdict.judge, verdict.prompt_version) == ("ensemble(a, b, c)", "v")
+    assert EnsembleJudge([Says("YES", "a"), Says("NO", "b")]).judge(CASE, []).missing == "for b"
+
+
+def test_one_judge_is_no_ensemble():
+    with pytest.raises(ConfigError, match="at least 2"):
+        EnsembleJudge([Says("YES")])
+
+
+def test_judges_by_name(monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "AIza")
+    assert judge_by_name("answers") == AnswerJudge()
+    assert isinstance(judge_by_name("check"), CheckJudge)
+    assert judge_by_name("check:answers").name == "check(answers)"
+    assert judge_by_name("gemini").name == "gemini:gemini-3-pro-preview"
+    assert judge_by_name("gemini:gemini-2.5-pro").chat.prices.output_per_million == 10
+    assert judge_by_name("openai:gpt-4o-mini").name == "openai:gpt-4o-mini"
+    prices = Prices(input_per_million=1, output_per_million=2)
+    local = judge_by_name("openai:a:8b@http://127.0.0.1:1/v1/", prices=prices, prompt_version="seed-1")
+    assert (local.name, local.prompt_version) == ("openai:a:8b@http://127.0.0.1:1/v1", "seed-1")
+    assert local.chat.prices == prices
+    assert judge_by_name("openai:unheard-of").chat.prices is None
+    both = judge_by_name("ensemble:answers, openai:x@http://127.0.0.1:1/v1")
+    assert both.name == "ensemble(answers, openai:x@http://127.0.0.1:1/v1)"
+    assert both.prompt_version == "evidence-2"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "",
+        "oracle",
+        "answers:x",
+        "check:",
+        "gemini:",
+        "openai",
+        "openai:",
+        "openai:@http://x",
+        "ensemble:",
+        "ensemble:a,,b",
+        "ensemble:answers,ensemble:check",
+        "openai:m@ftp://x",
+    ],
+)
+def test_unknown_names_are_refused(spec, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "AIza")
+    with pytest.raises(ConfigError):
+        judge_by_name(spec)

@@ -1,0 +1,65 @@
+"""Evidence counts only if it stands in a context."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dartboard.mining.documents import Document
+from dartboard.mining.judges.quoting import check_quote
+
+NOTE = Document("note", "The “Code” of door 7\n   is 4711 — keep it secret. It was Chloé who set it.")
+OTHER = Document("other", "Doors open inwards. LSU")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kept"),
+    [
+        ("of door 7 is 4711", "of door 7\n   is 4711"),
+        ('the "code" OF door 7', "The “Code” of door 7"),
+        ("'is 4711 - keep it secret.'", "is 4711 — keep it secret."),
+        ("Chloe who set it", "Chloé who set it"),
+        ("code” of door ... keep it secret", "Code” of door … keep it secret"),
+        ("Doors open inwards […] Chloé who", "Doors open inwards … Chloé who"),
+    ],
+)
+def test_a_quote_is_kept_in_the_contexts_spelling(evidence, kept):
+    quote = check_quote(evidence, [NOTE, OTHER])
+    assert (quote.text, quote.trouble) == (kept, "")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "trouble"),
+    [
+        ("", "no evidence"),
+        (" ... ", "no evidence"),
+        ("the code of door 8 is 4711", "stands in no context"),
+        ("code of door 7 ... is 4712", "stands in no context"),
+        ("4711", "too short"),
+        ("ode” of door 7 is", "stands in no context"),
+        ("of door 7 is 47", "stands in no context"),
+    ],
+)
+def test_other_quotes_do_not_count(evidence, trouble):
+    quote = check_quote(evidence, [NOTE, OTHER])
+    assert quote.text == ""
+    assert trouble in quote.trouble
+
+
+def test_a_whole_context_may_be_short():
+    assert check_quote("LSU", [Document("d", "LSU.")]).text == "LSU"
+
+
+def test_repeating_the_question_is_no_evidence():
+    stuffed = Document("d", "What is the code of door 7? This page is about the code of door 7.")
+    question = "What is the code of door 7?"
+    assert "repeats the question" in check_quote("the code of door 7", [stuffed], question=question).trouble
+    assert check_quote("This page is about", [stuffed], question=question).trouble == ""
+
+
+@given(st.text(min_size=1, max_size=120), st.data())
+def test_whole_lines_of_a_context_stand_in_it(text, data):
+    quote = check_quote(text, [Document("d", f"before\n{text}\nafter")])
+    if quote.text:
+        assert all(part in f"before\n{text}\nafter" for part in quote.text.split(" … "))
+    else:
+        assert quote.trouble
