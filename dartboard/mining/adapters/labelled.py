@@ -5,6 +5,7 @@ Where a set says which passages an answer requires, these are the targets; else 
 
 from collections.abc import Iterator
 
+from dartboard.datasets.loading import load_text
 from dartboard.datasets.nodes import Fields
 from dartboard.datasets.text import TextDataset, unique
 from dartboard.errors import DatasetError
@@ -22,15 +23,18 @@ def read(entry: Fields, inside: Inside) -> Iterator[Case]:
     name = entry.string("dataset")
     limit = int(entry.number("limit", _MOST, least=1, most=_MOST))
     try:
-        if (inside.folder / name).exists():
-            name = str(inside.path(name))
-        elif "/." in f"/{name}" or name.startswith("/"):
-            raise DatasetError(f"there is no data set {name!r} below {inside.folder}")
-        data = read_dataset(name, split=entry.string("split") if entry.has("split") else None)
+        data = _data(name, inside, entry.string("split") if entry.has("split") else None)
     except DatasetError as error:
         raise entry.error(f"'dataset': {error}") from None
     place = inside.shown(entry.path, entry.place.line)
     yield from cases_of(data, prefix=prefix_of(entry, data.name), limit=limit, place=place)
+
+
+def _data(name: str, inside: Inside, split: str | None) -> TextDataset:
+    """Below the registry, or in the folder of data sets; a path that leads elsewhere is refused."""
+    if (inside.folder / name).exists() or ".." in name.split("/"):
+        return read_dataset(str(inside.path(name)), split=split)
+    return load_text(name, split=split, fetch=False)
 
 
 def cases_of(data: TextDataset, *, prefix: str = "", limit: int | None = None, place: str = "") -> list[Case]:
