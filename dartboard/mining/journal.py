@@ -1,8 +1,9 @@
 """Every verdict that was paid for, one line each, on disk before it is used.
 
-The file is JSON lines: a header, then ``{"crc", "key", "usage", "verdict"}``. A line is flushed and synced
-before its verdict is handed out, so a run that is killed anywhere repeats at most the calls under way. A
-line without a verdict is money that a failed call cost. Times are left out, so that equal runs are equal.
+The file is JSON lines: a header, then ``{"crc", "key", "usage", "verdict"}``. A line is flushed, and synced
+to the disk if its call cost anything, before its verdict is handed out, so a run that is killed anywhere
+repeats at most the calls under way. A line without a verdict is money that a failed call cost. Times are
+left out, so that equal runs are equal.
 """
 
 import hashlib
@@ -72,7 +73,7 @@ class Journal:
         """Write a call down; when this returns it is on disk. No verdict: the call failed, but cost."""
         entry = {"key": key, "usage": asdict(usage), "verdict": verdict and _plain(verdict)}
         with self._lock:
-            self._append(entry)
+            self._append(entry, paid=usage != Usage())
             self._usages.append(usage)
             if verdict is not None:
                 self._verdicts.setdefault(key, replace(verdict, usage=usage))
@@ -97,14 +98,15 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _append(self, entry: dict[str, Any]) -> None:
+    def _append(self, entry: dict[str, Any], *, paid: bool) -> None:
         line = _line(entry)
         if self._file.closed:
             raise StoreError(f"{self.path} is closed")
         try:
             self._file.write(line)
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if paid:
+                os.fsync(self._file.fileno())
         except OSError as error:
             self._undo()
             raise StoreError(
@@ -137,6 +139,8 @@ class Journal:
             else:
                 entries.append(entry)
                 self._end += len(line) + 1
+        if torn and not entries and not _line({"journal": FORMAT}).startswith(torn.rstrip(b"\0\n")):
+            raise DatasetError(f"{self.path}:1: not a journal: name another file or a new one")
         if torn:
             logger.warning("%s: the last line is torn and was dropped; its call is repeated", self.path)
             os.ftruncate(self._file.fileno(), self._end)
@@ -145,7 +149,7 @@ class Journal:
 
     def _load(self, entries: list[dict[str, Any]]) -> None:
         if not entries:
-            self._append({"journal": FORMAT})
+            self._append({"journal": FORMAT}, paid=True)
             _sync_folder(self.path.parent)
             return
         if entries[0].get("journal") != FORMAT:
@@ -186,6 +190,11 @@ class JournaledJudge:
     def prompt_version(self) -> str:
         """The judge's own."""
         return version_of(self._judge)
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """The members of an ensemble, journaled too; nobody, where it is none."""
+        return self._judge.judges if isinstance(self._judge, EnsembleJudge) else ()
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """From the journal, or asked and written down."""

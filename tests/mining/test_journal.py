@@ -102,6 +102,14 @@ def test_other_files_are_not_taken_for_journals(tmp_path):
     assert path.read_text().startswith("an important letter")
     from dartboard.mining.journal import _line
 
+    for letter in (b"an important letter", b"{}", b'{"crc":"0"}\n'):
+        path.write_bytes(letter)
+        with pytest.raises(DatasetError, match="j:1: not a journal"):
+            Journal.open(path, resume=True)
+        assert path.read_bytes() == letter
+    for torn in (b"", b'{"crc"', b"\0" * 50):
+        path.write_bytes(torn)
+        Journal.open(path, resume=True).close()
     path.write_bytes(_line({"journal": 99}))
     with pytest.raises(DatasetError, match="format 1"):
         Journal.open(path, resume=True)

@@ -69,7 +69,7 @@ def test_yes_with_evidence_and_the_endpoints_own_count():
     [
         (said(evidence="The code of door 7 is 0815."), "UNSURE", "stands in no context"),
         (said(evidence=""), "UNSURE", "no evidence"),
-        (said(evidence="the code of door 7"), "UNSURE", "repeats the question"),
+        (said(evidence="the code of door 7"), "UNSURE", "repeats words"),
         (said("NO", "", "the code"), "NO", "It says so."),
         (said("UNSURE", "", "the code"), "UNSURE", "It says so."),
     ],
@@ -120,8 +120,12 @@ def test_what_an_endpoint_does_not_know_is_left_out_for_good():
 
 
 def test_a_request_that_is_refused_for_itself_is_unsure():
-    with Scripted(refusal("this prompt is too long")) as server:
-        verdict = openai_judge(server).judge(CASE, [NOTE])
+    long = refusal("this prompt is too long")
+    with Scripted(long, long, openai_answer(said())) as server:
+        judge = openai_judge(server)
+        verdict = judge.judge(CASE, [NOTE])
+        assert judge.judge(CASE, [NOTE]).label == "YES"
+        assert "response_format" in server.requests[-1].json, "what did not help is not given up"
     assert verdict.label == "UNSURE"
     assert "too long" in verdict.reason
     assert verdict.usage == Usage()
@@ -151,6 +155,20 @@ def test_limits_and_outages_are_waited_for(caplog):
     assert verdict.label == "YES"
     assert verdict.usage.unanswered == 2
     assert "sk-secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, b"", 1.5),
+        ({"retry-after": "3"}, b"", 3),
+        ({}, b'{"error": {"details": [{"retryDelay": "2.5s"}]}}', 2.5),
+        ({}, b"", None),
+    ],
+)
+def test_endpoints_say_in_several_ways_how_long_to_wait(headers, body, seconds):
+    with Scripted((429, body, headers)) as server:
+        assert openai_judge(server).chat.endpoint.once("/x", {}).retry_after == seconds
 
 
 def test_an_endpoint_that_stays_down_is_named():

@@ -52,8 +52,17 @@ def test_a_whole_context_may_be_short():
 def test_repeating_the_question_is_no_evidence():
     stuffed = Document("d", "What is the code of door 7? This page is about the code of door 7.")
     question = "What is the code of door 7?"
-    assert "repeats the question" in check_quote("the code of door 7", [stuffed], question=question).trouble
+    assert "repeats words" in check_quote("the code of door 7", [stuffed], question=question).trouble
     assert check_quote("This page is about", [stuffed], question=question).trouble == ""
+    words = Document("d", "Code of the door: is 7 the door, what code? Door 7 code.")
+    assert (
+        "repeats words" in check_quote("is 7 the door, what code? Door 7", [words], question=question).trouble
+    )
+
+
+def test_quoting_everything_shows_nothing():
+    long = Document("d", "word " * 2000)
+    assert "so long" in check_quote(long.text, [long]).trouble
 
 
 @given(st.text(min_size=1, max_size=120), st.data())

@@ -1,6 +1,7 @@
 """One request to a chat endpoint at a time, with what is known of its outcome afterwards."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,20 @@ class Reply:
         return self.status in (0, 408, 409, 425, 429) or self.status >= 500 or self.lost
 
 
+_DELAY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')
+
+
+def _asked_wait(response: httpx.Response) -> float | None:
+    """Seconds that the endpoint asks to wait: OpenAI's milliseconds, the usual header, Google's RetryInfo."""
+    milliseconds = response.headers.get("retry-after-ms", "").strip()
+    if milliseconds.isdecimal():
+        return int(milliseconds) / 1000
+    asked = retry_after(response)
+    if asked is None and (match := _DELAY.search(response.text)):
+        return float(match[1])
+    return asked
+
+
 class ChatEndpoint(Endpoint):
     """An endpoint that is asked once a call: limits and budget stand between one attempt and the next."""
 
@@ -51,7 +66,7 @@ class ChatEndpoint(Endpoint):
             return Reply(
                 status=response.status_code,
                 trouble=self.hidden(f"HTTP {response.status_code} {response.text[:300]}"),
-                retry_after=retry_after(response),
+                retry_after=_asked_wait(response),
             )
         try:
             answer = json.loads(response.content)

@@ -61,6 +61,7 @@ class Chat(ABC):
         self.prices = prices if prices is not None else listed_prices(model)
         self.max_output_tokens = max_output_tokens
         self.endpoint = endpoint
+        self._given_up: frozenset[str] = frozenset()
 
     def complete(
         self, text: str, *, system: str = "", schema: Mapping[str, Any] | None = None, attempt: int = 0
@@ -68,18 +69,22 @@ class Chat(ABC):
         """What the model answers; ``attempt`` > 0 asks for another, independent answer."""
         bound, expected = self.bound(text, system, schema), self.expected(text, system)
         meter = current_meter()
-        total, trouble = Usage(), ""
-        tries = 0
+        total, trouble, tries = Usage(), "", 0
+        without: frozenset[str] = self._given_up
         while tries < self.endpoint.attempts:
-            reply, usage, written = self._attempt(meter, text, system, schema, attempt, bound, expected)
+            path, body = self._request(text, system, schema, attempt, without)
+            reply, usage, written = self._attempt(meter, path, body, bound, expected, text + system)
             total = total + usage
             if written is not None:
+                self._given_up |= without
                 return ChatAnswer(text=written.text, usage=total, trouble=written.trouble)
             trouble = reply.trouble
             if not reply.worth_another_try:
-                if self._concede(reply):
-                    continue
-                return self._refused(reply, total)
+                conceded = self._concede(reply, without)
+                if conceded is None:
+                    return self._refused(reply, total)
+                without |= {conceded}
+                continue
             tries += 1
             if tries < self.endpoint.attempts:
                 self._wait(meter, reply, tries - 1)
@@ -103,45 +108,48 @@ class Chat(ABC):
 
     @abstractmethod
     def _request(
-        self, text: str, system: str, schema: Mapping[str, Any] | None, attempt: int
+        self,
+        text: str,
+        system: str,
+        schema: Mapping[str, Any] | None,
+        attempt: int,
+        without: frozenset[str],
     ) -> tuple[str, dict[str, Any]]:
-        """Path and body of a request."""
+        """Path and body of a request, without the parts that the endpoint does not understand."""
 
     @abstractmethod
     def _read(self, answer: dict[str, Any]) -> Written:
         """The text and the tokens of an answer, whatever shape it has."""
 
-    def _concede(self, reply: Reply) -> bool:
-        """Give up what the endpoint does not know of a request; False where there is nothing to give up."""
-        return False
+    def _concede(self, reply: Reply, without: frozenset[str]) -> str | None:
+        """The next part of the body to leave out after a refusal; None where there is nothing to give up."""
+        return None
 
     def _attempt(
         self,
         meter: Meter,
-        text: str,
-        system: str,
-        schema: Mapping[str, Any] | None,
-        attempt: int,
+        path: str,
+        body: dict[str, Any],
         bound: Usage,
         expected: Usage,
+        sent: str,
     ) -> tuple[Reply, Usage, Written | None]:
         """One request and what it cost."""
         check()
-        path, body = self._request(text, system, schema, attempt)
         meter.admit(bound, expected, priced=self.prices is not None)
         usage = Usage(unanswered=1)
         try:
             reply = self.endpoint.once(path, body)
             written = self._read(reply.answer) if reply.ok else None
-            usage = self._spent(written, text, system) if written else Usage(unanswered=int(reply.lost))
+            usage = self._spent(written, sent) if written else Usage(unanswered=int(reply.lost))
         finally:
             meter.settle(bound, expected, usage)
         return reply, usage, written
 
-    def _spent(self, written: Written, text: str, system: str) -> Usage:
+    def _spent(self, written: Written, sent: str) -> Usage:
         given, got = written.input_tokens, written.output_tokens
         return self._usage(
-            _estimated(text + system) if given is None else given,
+            _estimated(sent) if given is None else given,
             _estimated(written.text) if got is None else got,
         )
 

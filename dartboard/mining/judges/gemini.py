@@ -42,7 +42,12 @@ class GeminiChat(Chat):
         super().__init__(endpoint, model, prices=prices, max_output_tokens=max_output_tokens)
 
     def _request(
-        self, text: str, system: str, schema: Mapping[str, Any] | None, attempt: int
+        self,
+        text: str,
+        system: str,
+        schema: Mapping[str, Any] | None,
+        attempt: int,
+        without: frozenset[str],
     ) -> tuple[str, dict[str, Any]]:
         config: dict[str, Any] = {"maxOutputTokens": self.max_output_tokens, "seed": attempt}
         if schema is not None:

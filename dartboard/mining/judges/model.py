@@ -14,7 +14,8 @@ from dartboard.mining.judges.quoting import check_quote
 from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
 from dartboard.mining.verdicts import Label, Usage, Verdict
 
-_LONGEST = {"evidence": 4000, "missing": 300, "reason": 500}
+_PARTS = ("evidence", "missing", "reason")
+_LONGEST = {"missing": 300, "reason": 500}
 _FENCED = re.compile(r"^```\w*\s*\n(.*?)\n?```\s*$", re.DOTALL)
 _THOUGHT = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 
@@ -134,10 +135,10 @@ def _said(text: str) -> Said | None:
     label = found["label"].strip().upper()
     if label not in ("YES", "NO", "UNSURE"):
         return None
-    parts = {key: found.get(key) or "" for key in _LONGEST}
+    parts = {key: found.get(key) or "" for key in _PARTS}
     if not all(isinstance(part, str) for part in parts.values()):
         return None
-    kept = {key: _clean(part)[: _LONGEST[key]].strip() for key, part in parts.items()}
+    kept = {key: _clean(part).strip()[: _LONGEST.get(key)] for key, part in parts.items()}
     return Said(label=label, **kept)
 
 

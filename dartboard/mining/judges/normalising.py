@@ -86,9 +86,9 @@ class Itemised:
     places: dict[object, list[int]]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def itemised(text: str) -> Itemised:
-    """The text, taken apart; texts come back often, so the last few thousand are kept."""
+    """The text, taken apart; texts come back often, so the last few hundred are kept."""
     folded = fold(text)
     found = tuple(_with_days(_with_numbers(_scan(folded.text))))
     places: dict[object, list[int]] = {}

@@ -16,7 +16,7 @@ DEFAULT_URL = "https://api.openai.com/v1"
 
 
 class OpenAIChat(Chat):
-    """Asks for JSON by schema, temperature 0 and a seed; gives up what an endpoint refuses, once and for all.
+    """Asks for JSON by schema, temperature 0 and a seed; leaves out what an endpoint refuses.
 
     The key comes from ``api_key`` or ``OPENAI_API_KEY``; local servers need none.
     """
@@ -36,25 +36,28 @@ class OpenAIChat(Chat):
         headers = {"authorization": f"Bearer {key}"} if key else {}
         endpoint = ChatEndpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
         super().__init__(endpoint, model, prices=prices, max_output_tokens=max_output_tokens)
-        self._given_up: frozenset[str] = frozenset()
 
     def _request(
-        self, text: str, system: str, schema: Mapping[str, Any] | None, attempt: int
+        self,
+        text: str,
+        system: str,
+        schema: Mapping[str, Any] | None,
+        attempt: int,
+        without: frozenset[str],
     ) -> tuple[str, dict[str, Any]]:
         messages = [{"role": "system", "content": system}] if system else []
+        limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [*messages, {"role": "user", "content": text}],
-            "max_tokens": self.max_output_tokens,
+            limit: self.max_output_tokens,
             "temperature": 0.7 if attempt else 0,
             "seed": attempt,
         }
         if schema is not None:
             form = {"name": "verdict", "strict": True, "schema": dict(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
-        if "max_tokens" in self._given_up:
-            body["max_completion_tokens"] = body["max_tokens"]
-        return "/chat/completions", {key: part for key, part in body.items() if key not in self._given_up}
+        return "/chat/completions", {key: part for key, part in body.items() if key not in without}
 
     def _read(self, answer: dict[str, Any]) -> Written:
         usage = answer.get("usage")
@@ -74,16 +77,12 @@ class OpenAIChat(Chat):
         cut = choice.get("finish_reason") == "length"
         return Written(text=content, trouble="cut at max_output_tokens" if cut else "", **tokens)
 
-    def _concede(self, reply: Reply) -> bool:
-        """Leave out what a 400 or 422 complains of; where it names nothing, the schema goes first."""
+    def _concede(self, reply: Reply, without: frozenset[str]) -> str | None:
+        """What a 400 or 422 complains of; where it names nothing, the schema. The limit stays, renamed."""
         if reply.status not in (400, 422):
-            return False
+            return None
         named = [part for part, words in _COMPLAINTS.items() if re.search(words, reply.trouble.lower())]
-        for part in [*named, "response_format"]:
-            if part not in self._given_up:
-                self._given_up |= {part}
-                return True
-        return False
+        return next((part for part in [*named, "response_format"] if part not in without), None)
 
 
 _COMPLAINTS = {

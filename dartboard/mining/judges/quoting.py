@@ -13,10 +13,14 @@ from dartboard.mining.documents import Document
 from dartboard.mining.judges.folding import fold
 
 LEAST_EVIDENCE = 8
+MOST_EVIDENCE = 4000
 ELLIPSIS = " … "
 
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*\.{3,}\s*\]|\.{3,})\s*")
 _WORDS = re.compile(r"\w+")
+_LITTLE = frozenset(
+    ("a", "an", "and", "are", "as", "at", "be", "by", "do", "does", "for", "from", "has", "have")
+) | {*("in", "is", "it", "its", "of", "on", "or", "that", "the", "this", "to", "was", "were", "will", "with")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ def check_quote(evidence: str, contexts: Sequence[Document], *, question: str = 
     parts = [part for part in _ELLIPSIS.split(squeezed) if _WORDS.search(part)]
     if not parts:
         return Quote(trouble="no evidence was quoted")
+    if len(squeezed) > MOST_EVIDENCE:
+        return Quote(
+            trouble=f"the quoted evidence is so long ({len(squeezed)} characters) that it shows nothing"
+        )
     texts = [context.text for context in contexts]
     found = []
     for part in parts:
@@ -44,8 +52,8 @@ def check_quote(evidence: str, contexts: Sequence[Document], *, question: str = 
         _size(part) == _size(all_) for part, all_ in found
     ):
         return Quote(trouble=f"the quoted evidence is too short to prove anything: {_short(squeezed)}")
-    if question and all(_inside(part, _squeezed(question)[0]) for part in parts):
-        return Quote(trouble="the quoted evidence only repeats the question")
+    if question and _words(squeezed) <= _words(_squeezed(question)[0]) | _LITTLE:
+        return Quote(trouble="the quoted evidence only repeats words of the question")
     return Quote(text=ELLIPSIS.join(dict.fromkeys(part for part, _ in found)))
 
 
@@ -68,8 +76,8 @@ def _find(part: str, text: str) -> int:
     return -1
 
 
-def _inside(part: str, text: str) -> bool:
-    return _find(part, text) >= 0
+def _words(text: str) -> set[str]:
+    return set(_WORDS.findall(text))
 
 
 def _whole(part: str, text: str, start: int) -> bool:
