@@ -36,7 +36,7 @@ class Served:
 
     def explore(self, query: str, **options: Any) -> Any:
         """What the page is told; with as many candidates as the page asks for."""
-        return self.post("explore", json={"query": query, "triage_k": 60, **options})
+        return self.post("explore", json={"query": query, "triage_k": 100, **options})
 
 
 @contextmanager

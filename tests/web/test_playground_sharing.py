@@ -135,6 +135,6 @@ def test_marks_download_without_the_service(page, tmp_path):
     case = json.loads((tmp_path / "case.json").read_text(encoding="utf-8"))
     assert case["query"] == FIRST
     assert len(case["relevant"]) == 1
-    assert len(case["candidates"]) == 60
+    assert len(case["candidates"]) == 100
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#case")).to_be_hidden()

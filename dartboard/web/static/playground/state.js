@@ -31,7 +31,7 @@ export function initialState() {
     k: 5,
     tokens: 500,
     sigma: "auto",
-    pool: 60,
+    pool: 100,
     mmr: 0.7,
     filter: "",
     step: null,
