@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks import (  # noqa: E402
     decision_tables,
+    load_tables,
     quality_pages,
     quality_tables,
     retrieval_tables,
@@ -82,7 +83,11 @@ def fresh_decisions() -> str:
 
 def documents() -> Mapping[Path, str]:
     """The documents that are text, as they should be."""
-    return {
+    measured = (RESULTS / "load.json").exists()
+    service = (
+        {ROOT / "docs" / "benchmarks" / "service.md": load_tables.page(results("load"))} if measured else {}
+    )
+    return service | {
         ROOT / "README.md": fresh_readme(),
         ROOT / "docs" / "decisions.md": fresh_decisions(),
         ROOT / "docs" / "benchmarks" / "retrieval.md": retrieval_tables.page(results("retrieval")),

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from benchmarks import load_tables
+from benchmarks import load_tables, tables
 from benchmarks.load_parts import client as load_client
 from benchmarks.load_parts import corpus
 from tests.api.small_app import serving
@@ -122,3 +122,10 @@ def test_the_page_by_hand():
     assert "150 questions a second against 30 (5.0 times as many)" in page
     assert "+1.1%" in page
     assert "9,000 ms" in page
+
+
+def test_the_page_is_that_of_the_results():
+    page = tables.ROOT / "docs" / "benchmarks" / "service.md"
+    assert page.exists() == (tables.RESULTS / "load.json").exists()
+    if page.exists():
+        assert page.read_text() == tables.documents()[page], "run: python benchmarks/tables.py"
