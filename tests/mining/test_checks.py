@@ -11,7 +11,7 @@ from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge, CheckJudge
-from dartboard.mining.judges.checks import Candidate, known_parts, package_of
+from dartboard.mining.judges.checks import Candidate, KnownParts, package_of
 from dartboard.mining.judges.running import run_check
 
 SOLUTION = """
@@ -51,15 +51,29 @@ def test_the_check_decides_by_what_the_contexts_tell_of():
 
 
 def test_imports_are_cut_by_what_is_known():
-    candidate = known_parts(case(), [FRACTION])
+    candidate = KnownParts()(case(), [FRACTION])
     assert "from fractions import Fraction as F\n" in candidate.code
     assert "import json" in candidate.code
     assert candidate.missing == "fractions.Decimal, fractions.gcd_is_gone"
     assert "gcd_is_gone" not in candidate.code
-    module = known_parts(case(), [Document("fractions", "module")])
-    assert module.missing == ""
-    nothing = known_parts(case(), [])
+    assert "unknown_name(1, 3)" in KnownParts()(case(), []).code
+    module = KnownParts()(case(), [Document("fractions", "class Fraction and Decimal")])
+    assert module.missing == "fractions.gcd_is_gone"
+    nothing = KnownParts()(case(), [])
     assert "import fractions" not in nothing.code
+
+
+class Aliases:
+    """A corpus that knows one name for another."""
+
+    def get(self, fqn):
+        return FRACTION if fqn.endswith(".Ratio") else None
+
+
+def test_a_corpus_resolves_other_names():
+    renamed = case(GOOD.replace("Fraction as F", "Ratio as F"))
+    assert KnownParts(Aliases())(renamed, [FRACTION]).missing == ""
+    assert KnownParts()(renamed, [FRACTION]).missing == "fractions.Ratio"
 
 
 def test_a_namespace_is_not_a_package():
@@ -75,7 +89,7 @@ def test_broken_cases_are_unsure():
     assert wrong.label == "UNSURE"
     assert "fails with the known solution" in wrong.reason
     with pytest.raises(DatasetError, match="not Python"):
-        known_parts(case("def ("), [FRACTION])
+        KnownParts()(case("def ("), [FRACTION])
 
 
 def test_a_solver_and_a_screen():

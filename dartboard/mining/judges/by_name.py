@@ -13,8 +13,9 @@ from functools import partial
 from dartboard.embeddings.remote import PATIENCE, Patience
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Prices
+from dartboard.mining.documents import Corpus
 from dartboard.mining.judges.answers import AnswerJudge
-from dartboard.mining.judges.checks import CheckJudge
+from dartboard.mining.judges.checks import CheckJudge, KnownParts
 from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.judges.gemini import DEFAULT_MODEL, GeminiJudge
 from dartboard.mining.judges.openai import DEFAULT_URL, OpenAIJudge
@@ -30,14 +31,17 @@ def judge_by_name(
     prompt_version: str = DEFAULT_PROMPT,
     prices: Prices | None = None,
     patience: Patience = PATIENCE,
+    corpus: Corpus | None = None,
 ) -> Judge:
-    """The judge; ``prices`` hold for every chat model in it, where given."""
-    again = partial(judge_by_name, prompt_version=prompt_version, prices=prices, patience=patience)
+    """The judge; ``prices`` hold for every chat model in it, and a check resolves names by ``corpus``."""
+    again = partial(
+        judge_by_name, prompt_version=prompt_version, prices=prices, patience=patience, corpus=corpus
+    )
     kind, colon, rest = spec.strip().partition(":")
     if kind == "answers" and not colon:
         return AnswerJudge()
     if kind == "check" and bool(colon) == bool(rest):
-        return CheckJudge(screen=again(rest) if rest else None)
+        return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
     if kind == "gemini" and bool(colon) == bool(rest):
         model = rest or DEFAULT_MODEL
         return GeminiJudge(model, prompt_version=prompt_version, prices=prices, patience=patience)

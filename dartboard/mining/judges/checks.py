@@ -2,15 +2,16 @@
 
 A solver writes a candidate from the contexts, and the check runs it: it passes or it does not, and no opinion
 comes into it. The default solver asks nobody. It takes the known solution and leaves out every import from
-the corpus's package that no context tells of: what cannot be known cannot be used. A needed name that is
-missing then fails the check, and an import that nothing needs does not, which is where it sees more than the
-list of imports.
+the corpus's package that no context tells of, and the names with them: what cannot be known cannot be used.
+A needed name that is missing then fails the check, and an import that nothing needs does not, which is where
+it sees more than the list of imports.
 
 Another judge can be the screen: what it says NO to is not run.
 """
 
 import ast
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
@@ -18,7 +19,7 @@ from threading import Lock
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
 from dartboard.mining.judges.quoting import ELLIPSIS
 from dartboard.mining.judges.running import Outcome, run_check
@@ -41,7 +42,7 @@ Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 class CheckJudge(OfflineJudge):
     """YES where the check passes on what the solver writes. Equal candidates are run once."""
 
-    solve: Solver = field(default_factory=lambda: known_parts)
+    solve: Solver = field(default_factory=lambda: KnownParts())
     screen: Judge | None = None
     _ran: dict[str, Outcome] = field(default_factory=dict, repr=False, compare=False)
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
@@ -107,21 +108,34 @@ class CheckJudge(OfflineJudge):
         return known
 
 
-def known_parts(case: Case, contexts: Sequence[Document]) -> Candidate | None:
-    """The known solution without the imports that no context tells of."""
-    if case.solution is None:
-        return None
-    try:
-        tree = ast.parse(case.solution)
-    except SyntaxError as error:
-        raise DatasetError(f"{case.place or case.id}: the solution is not Python: {error}") from error
-    packages = {package_of(target) for target in case.targets} | {package_of(one.fqn) for one in contexts}
-    cut = _Cut(packages, [context.fqn for context in contexts])
-    code = ast.unparse(ast.fix_missing_locations(cut.visit(tree)))
-    told = [_first_line(context.text) for context in contexts if context.fqn in cut.used]
-    return Candidate(
-        code=code, evidence=ELLIPSIS.join(dict.fromkeys(told)), missing=", ".join(dict.fromkeys(cut.missing))
-    )
+@dataclass(frozen=True, slots=True)
+class KnownParts:
+    """The known solution without the imports that no context tells of.
+
+    A ``corpus`` tells which document a re-exported name or an alias belongs to; without one, documents are
+    found by the last part of their name.
+    """
+
+    corpus: Corpus | None = None
+
+    def __call__(self, case: Case, contexts: Sequence[Document]) -> Candidate | None:
+        """The candidate; None for a case without a solution."""
+        if case.solution is None:
+            return None
+        try:
+            tree = ast.parse(case.solution)
+        except SyntaxError as error:
+            raise DatasetError(f"{case.place or case.id}: the solution is not Python: {error}") from error
+        packages = {package_of(name) for name in (*case.targets, *(one.fqn for one in contexts))}
+        cut = _Cut(packages, contexts, self._document)
+        code = ast.unparse(ast.fix_missing_locations(_Forget(cut.forgotten).visit(cut.visit(tree))))
+        told = [_first_line(context.text) for context in contexts if context.fqn in cut.used]
+        evidence, missing = ELLIPSIS.join(dict.fromkeys(told)), ", ".join(dict.fromkeys(cut.missing))
+        return Candidate(code=code, evidence=evidence, missing=missing)
+
+    def _document(self, name: str) -> str | None:
+        found = self.corpus.get(name) if self.corpus is not None else None
+        return found.fqn if found is not None else None
 
 
 def package_of(name: str) -> str:
@@ -135,39 +149,64 @@ def package_of(name: str) -> str:
 class _Cut(ast.NodeTransformer):
     """Takes imports out of a tree that no known document tells of."""
 
-    def __init__(self, packages: set[str], known: list[str]) -> None:
-        self._packages, self._known = packages, known
+    def __init__(
+        self, packages: set[str], known: Sequence[Document], document: Callable[[str], str | None]
+    ) -> None:
+        self._packages, self._known, self._document = packages, known, document
         self.used: set[str] = set()
         self.missing: list[str] = []
+        self.forgotten: set[str] = set()
 
     def visit_Import(self, node: ast.Import) -> ast.stmt:
         """``import package.module``: known with any document of it."""
-        node.names = [alias for alias in node.names if self._keeps(alias.name, None)]
-        return node if node.names else ast.Pass()
+        return self._cut(node, {id(alias): self._keeps(alias.name, None) for alias in node.names})
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
         """``from package import name``: known with a document of that name, or of the whole module."""
+        if node.level:
+            return node
         module = node.module or ""
-        if node.level == 0:
-            node.names = [alias for alias in node.names if self._keeps(module, alias.name)]
+        return self._cut(node, {id(alias): self._keeps(module, alias.name) for alias in node.names})
+
+    def _cut(self, node: ast.Import | ast.ImportFrom, kept: dict[int, bool]) -> ast.stmt:
+        """The statement with the names that are kept; the names that others were used by are forgotten."""
+        for alias in node.names:
+            if not kept[id(alias)]:
+                self.forgotten.add(alias.asname or alias.name.partition(".")[0])
+        node.names = [alias for alias in node.names if kept[id(alias)]]
         return node if node.names else ast.Pass()
 
     def _keeps(self, module: str, name: str | None) -> bool:
         package = next((one for one in self._packages if _within(module, one)), None)
         if package is None:
             return True
-        if name is None:
-            tells = [fqn for fqn in self._known if _within(fqn, module)]
-        else:
-            tells = [
-                fqn
-                for fqn in self._known
-                if fqn == module or (_within(fqn, package) and fqn.rpartition(".")[2] == name)
-            ]
+        tells = [one.fqn for one in self._known if self._tells(one, module, name, package)]
         self.used.update(tells)
         if not tells:
             self.missing.append(module if name is None else f"{module}.{name}")
         return bool(tells)
+
+    def _tells(self, one: Document, module: str, name: str | None, package: str) -> bool:
+        """Whether a document tells of a module, or of a name in it."""
+        if name is None:
+            return _within(one.fqn, module)
+        if one.fqn == module:
+            return re.search(rf"\b{re.escape(name)}\b", one.text) is not None
+        document = self._document(f"{module}.{name}")
+        if document is not None:
+            return one.fqn == document
+        return _within(one.fqn, package) and one.fqn.rpartition(".")[2] == name
+
+
+class _Forget(ast.NodeTransformer):
+    """Puts a name that nobody knows in the place of those that cannot be known."""
+
+    def __init__(self, forgotten: set[str]) -> None:
+        self._forgotten = forgotten
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """A use of a name."""
+        return ast.Name("unknown_name", node.ctx) if node.id in self._forgotten else node
 
 
 def _within(name: str, package: str) -> bool:
