@@ -36,10 +36,21 @@ class Inside:
         if ".." in PurePosixPath(name).parts:
             raise DatasetError(f"{name!r} must not contain '..': put the file below {self.folder}")
         path = self.folder / name
-        if not path.resolve().is_relative_to(self.root):
+        try:
+            inside, there = path.resolve().is_relative_to(self.root), path.exists()
+        except (OSError, RuntimeError, ValueError) as error:  # too long, a circle of links, a zero byte
+            raise DatasetError(f"{name!r} cannot be a path: {error}") from None
+        if not inside:
             raise DatasetError(f"{name!r} is a link to outside {self.root}: put the file there itself")
-        if not path.exists():
+        if not there:
             raise DatasetError(f"there is no {path}")
+        return path
+
+    def file(self, name: str) -> Path:
+        """The path of a plain file; a pipe or a device would never end."""
+        path = self.path(name)
+        if not path.is_file():
+            raise DatasetError(f"{path} must be a file")
         return path
 
     def below(self, name: str) -> "Inside":
@@ -51,9 +62,7 @@ class Inside:
 
     def text(self, name: str) -> str:
         """What a file says."""
-        path = self.path(name)
-        if not path.is_file():
-            raise DatasetError(f"{path} must be a file")
+        path = self.file(name)
         if (size := path.stat().st_size) > LARGEST:
             raise DatasetError(f"{path} has {size:,} bytes, more than {LARGEST:,}")
         try:

@@ -215,6 +215,22 @@ def test_links_out_of_a_package_are_left_out(tmp_path):
     assert PackageCorpus("toy", tmp_path / "site").get("toy.leak") is None
 
 
+def test_packages_that_mean_harm(tmp_path):
+    chain = "\n".join(f"a{n} = a{n + 1}" for n in range(3000))
+    heirs = "\n".join(f"class C{n}(C{n - 1}):\n    pass" for n in range(1, 2000))
+    files = {
+        "toy/__init__.py": f"def f(x={'+'.join(['1'] * 900)}):\n    pass\n",
+        "toy/chain.py": f"{chain}\na3000 = print\n",
+        "toy/heirs.py": f"class C0:\n    def far(self):\n        pass\n{heirs}\n",
+        "toy/deep.py": f"x = {'(' * 500}{')' * 500}\n",
+        "toy/elifs.py": "if a: pass\n" + "elif b: pass\n" * 5000,
+    }
+    corpus = PackageCorpus("toy", write_package(tmp_path, files), longest=1000)
+    assert corpus.get("toy.f") is not None and corpus.get("toy.chain.a0").fqn == "toy.chain"
+    assert corpus.get("toy.heirs.C1.far").fqn == "toy.heirs.C0" and corpus.get("toy.heirs.C1999.far") is None
+    assert [problem.source for problem in corpus.problems][:1] == ["toy/deep.py"]
+
+
 def test_every_excerpt_of_the_standard_library_is_bounded_python():
     corpus = PackageCorpus("json")
     assert corpus.get("json.JSONEncoder").fqn == "json.encoder.JSONEncoder"

@@ -1,6 +1,7 @@
 """Registries: what is written becomes cases, and what is wrong is named by file and line."""
 
 import json
+import os
 
 import pytest
 
@@ -127,6 +128,11 @@ def one(extra, start='cases:\n  - id: "a"\n    question: "Which?"\n'):
         (one("solution: link.txt"), 4, "is a link to outside"),
         (one("solution: code/missing.py"), 4, "there is no"),
         (one("solution: code"), 4, "must be a file"),
+        (one("solution: pipe"), 4, "must be a file"),
+        (one('solution: "a\\0b"'), 4, "cannot be a path"),
+        (one(f"solution: {'a' * 300}"), 4, "cannot be a path"),
+        (one("solution: circle"), 4, "cannot be a path"),
+        ("benchmarks:\n  - {kind: api_questions, file: pipe}\n", 2, "'file': "),
         (one("solution: big.py"), 4, "more than 1,000,000"),
         (one("solution: latin.py"), 4, "is not UTF-8"),
         (one("check: {files: [code/test_it.py]}"), 4, "'command' is missing"),
@@ -143,6 +149,8 @@ def one(extra, start='cases:\n  - id: "a"\n    question: "Which?"\n'):
 )
 def test_what_is_wrong_is_named_by_file_and_line(folder, text, line, problem):
     (folder / "link.txt").symlink_to(folder.parent / "secret.txt")
+    (folder / "circle").symlink_to(folder / "circle")
+    os.mkfifo(folder / "pipe")
     (folder / "big.py").write_text("#" * 1_000_001)
     (folder / "latin.py").write_bytes(b"# caf\xe9")
     (folder / "fixed.py").write_text("")

@@ -35,7 +35,7 @@ def read(entry: Fields, inside: Inside) -> Iterator[Case]:
 def case_entries(entry: Fields, inside: Inside) -> list[Fields]:
     """The mappings under ``cases`` of the file that an entry names."""
     try:
-        path = inside.path(entry.string("file"))
+        path = inside.file(entry.string("file"))
     except DatasetError as error:
         raise entry.error(f"'file': {error}") from None
     root = read_fields(path, "'cases'")

@@ -55,7 +55,7 @@ def _case(inside: Inside, shared: dict[str, str]) -> Case:
     tests = _tests(inside.folder)
     if unfixed == fixed:
         raise DatasetError(f"{inside.folder}: fixed.py is the same as unfixed.py")
-    about = read_fields(inside.path("case.yaml"), "'question' and 'target'")
+    about = read_fields(inside.file("case.yaml"), "'question' and 'target'")
     about.only(CASE_KEYS - {"id"})
     others = sorted(path.name for path in inside.folder.glob("*.py") if path.name not in _ROLES)
     files = shared | {name: inside.text(name) for name in others}

@@ -70,7 +70,13 @@ def module_text(module: Module, shown: Callable[[Definition], bool], longest: in
 
 def signature(definition: Definition) -> str:
     """``class LlmAgent(BaseAgent)``, ``async def run(self, name: str) -> int``: on one line."""
-    node = definition.nodes[-1]
+    try:
+        return _signature(definition.nodes[-1])
+    except RecursionError:  # a default of a thousand operators
+        return definition.name
+
+
+def _signature(node: ast.ClassDef | Function) -> str:
     if isinstance(node, ast.ClassDef):
         parents = ", ".join(ast.unparse(base) for base in [*node.bases, *(k.value for k in node.keywords)])
         return f"class {node.name}({parents})" if parents else f"class {node.name}"

@@ -12,6 +12,9 @@ from dartboard.mining.corpora.definitions import Definition, Module, is_public
 
 Meaning = Definition | Module
 
+_LONGEST_WAY = 150
+"""Steps from a name to its definition; what needs more is no honest package."""
+
 
 @dataclass(slots=True)
 class Names:
@@ -68,7 +71,7 @@ class Names:
         if binding is not None and binding.kind == "definition":
             return self._member(module.definitions[first], rest, seen)
         key = f"{module.fqn}:{first}"
-        if key in seen:
+        if key in seen or len(seen) > _LONGEST_WAY:
             return None
         seen |= {key}
         if binding is None:
@@ -91,7 +94,7 @@ class Names:
             return owner.members[rest[0]] or owner
         module = self.modules[owner.module]
         for base in owner.bases:
-            if (key := f"{owner.fqn}<{base}") in seen:
+            if (key := f"{owner.fqn}<{base}") in seen or len(seen) > _LONGEST_WAY:
                 continue
             above = self._inside(module, base.split("."), seen)
             if isinstance(above, Definition):
