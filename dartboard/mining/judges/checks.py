@@ -190,11 +190,11 @@ class _Cut(ast.NodeTransformer):
         """Whether a document tells of a module, or of a name in it."""
         if name is None:
             return _within(one.fqn, module)
-        if one.fqn == module:
-            return re.search(rf"\b{re.escape(name)}\b", one.text) is not None
         document = self._document(f"{module}.{name}")
         if document is not None:
             return one.fqn == document
+        if one.fqn == module:
+            return re.search(rf"\b{re.escape(name)}\b", one.text) is not None
         return _within(one.fqn, package) and one.fqn.rpartition(".")[2] == name
 
 
