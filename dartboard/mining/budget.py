@@ -69,8 +69,8 @@ class CallLimits:
     budget_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.concurrency <= 1000:
-            raise ConfigError(f"concurrency must be from 1 to 1000, got {self.concurrency}")
+        if not 1 <= self.concurrency <= 100:
+            raise ConfigError(f"concurrency must be from 1 to 100, got {self.concurrency}")
         for name in ("requests_per_minute", "tokens_per_minute"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):

@@ -172,6 +172,7 @@ def test_an_answer_is_not_put_together_from_two_contexts():
 def test_no_known_answer_is_unsure():
     assert judge(["text"]).label == "UNSURE"
     assert judge(["text"], answers=(" ",)).label == "UNSURE"
+    assert "yes or no" in judge(["No, he said."], answers=("No.",)).reason
 
 
 def test_without_contexts_it_looks_at_the_question():

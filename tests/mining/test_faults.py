@@ -53,8 +53,8 @@ def check_labels(server, judged):
     assert len(server.bodies) > 1000
 
 
-def killed_at(server: FaultyServer, folder: Path, point: int) -> int | None:
-    """The exit code of a run whose process is killed when the server has seen so many more requests."""
+def killed_at(server: FaultyServer, folder: Path, point: int, by: int = signal.SIGKILL) -> int | None:
+    """The exit code of a run whose process gets a signal when the server has seen so many more requests."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.mining.faulty_run"])
     child = context.Process(target=run, args=(server.url, folder, CALLS))
@@ -62,7 +62,7 @@ def killed_at(server: FaultyServer, folder: Path, point: int) -> int | None:
 
     def kill(count: int) -> None:
         if count - start == point and child.pid:
-            os.kill(child.pid, signal.SIGKILL)
+            os.kill(child.pid, by)
 
     server.on_request = kill
     child.start()
@@ -93,3 +93,16 @@ def test_kill_9_anywhere_resumes_to_the_same_bytes(tmp_path):
     assert set(keys.values()) == {1}
     repeated = server.books["delivered"] - spent.calls
     assert 0 <= repeated <= 2 * 8 * KILLS
+
+
+def test_ctrl_c_loses_nothing_that_was_paid_for(tmp_path):
+    with FaultyServer(seed=6, faults=0.2) as server:
+        codes = [killed_at(server, tmp_path, point, signal.SIGINT) for point in (30, 50)]
+        assert codes == [1, 1]
+        assert not (tmp_path / "verdicts.jsonl").exists()
+        run(server.url, tmp_path, CALLS)
+        with Journal.open(tmp_path / "journal.jsonl", resume=True) as journal:
+            assert len(journal) == CALLS
+            assert journal.usage.calls == server.books["delivered"]
+            assert journal.usage.unanswered == server.books["lost"]
+    assert len((tmp_path / "verdicts.jsonl").read_text().splitlines()) == CALLS

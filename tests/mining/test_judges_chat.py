@@ -64,6 +64,12 @@ def test_yes_with_evidence_and_the_endpoints_own_count():
     assert NOTE.text in sent.json["messages"][1]["content"]
 
 
+def test_a_context_that_is_no_unicode_can_be_sent():
+    odd = Document("odd", f"{NOTE.text} \udcff")
+    with Scripted(openai_answer(said())) as server:
+        assert openai_judge(server).judge(CASE, [odd]).label == "YES"
+
+
 @pytest.mark.parametrize(
     ("content", "label", "reason"),
     [

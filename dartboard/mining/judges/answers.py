@@ -20,6 +20,7 @@ from dartboard.mining.verdicts import Verdict
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n+")
 _LONGEST_EVIDENCE = 400
+_BARE = frozenset({"yes", "no", "true", "false"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class AnswerJudge(OfflineJudge):
         facets = facets_of(case)
         if not facets:
             return Verdict(label="UNSURE", reason="the case has no known answer strings", judge=self.name)
+        if any(_is_bare(facet) for facet in facets):
+            reason = "the answer is a bare yes or no, which strings cannot show"
+            return Verdict(label="UNSURE", reason=reason, judge=self.name)
         texts = [context.text for context in contexts] or [case.question]
         evidence: list[str] = []
         for facet in facets:
@@ -60,6 +64,10 @@ def facets_of(case: Case) -> tuple[tuple[str, ...], ...]:
     given = case.facets or (case.answers,)
     kept = (tuple(answer for answer in facet if answer.strip()) for facet in given)
     return tuple(facet for facet in kept if facet)
+
+
+def _is_bare(facet: Sequence[str]) -> bool:
+    return all(answer.strip(" .!").lower() in _BARE for answer in facet)
 
 
 def first_match(aliases: Sequence[str], texts: Sequence[str]) -> str | None:

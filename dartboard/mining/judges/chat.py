@@ -67,6 +67,7 @@ class Chat(ABC):
         self, text: str, *, system: str = "", schema: Mapping[str, Any] | None = None, attempt: int = 0
     ) -> ChatAnswer:
         """What the model answers; ``attempt`` > 0 asks for another, independent answer."""
+        text = text.encode("utf-8", "replace").decode()
         bound, expected = self.bound(text, system, schema), self.expected(text, system)
         meter = current_meter()
         total, trouble, tries = Usage(), "", 0
@@ -92,7 +93,9 @@ class Chat(ABC):
 
     def bound(self, text: str, system: str, schema: Mapping[str, Any] | None = None) -> Usage:
         """The most that one attempt can cost: a token has at least one byte."""
-        sent = len(text.encode()) + len(system.encode()) + len(json.dumps(dict(schema or {})))
+        sent = (
+            len(text.encode("utf-8", "replace")) + len(system.encode()) + len(json.dumps(dict(schema or {})))
+        )
         return self._usage(sent + _OVERHEAD, self.max_output_tokens)
 
     def expected(self, text: str, system: str = "") -> Usage:
