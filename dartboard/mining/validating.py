@@ -1,0 +1,267 @@
+"""Is a mined data set what it claims to be? Every problem is listed with its line, not the first alone.
+
+Errors: what breaks the schema, what occurs twice, a positive whose evidence does not stand in its text, a
+kernel that is not among the positives, and missing control rates. Warnings: what can be meant, but is worth
+a look, such as a question without a positive context.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from dartboard.datasets.nodes import Fields, fields_of, place_of, read_fields, string_of
+from dartboard.datasets.rows import need_file
+from dartboard.errors import DatasetError
+from dartboard.mining.judges.folding import fold
+from dartboard.mining.pairs import STATUSES
+from dartboard.mining.writing import FORMAT, VERSION
+
+Level = Literal["error", "warning"]
+
+RATES = ("false_positive", "false_negative")
+DOUBTFUL = 0.1
+"""A judge that is wrong more often than this on its controls is worth a warning."""
+
+_LISTS = {"positive_ctxs": ("YES",), "negative_ctxs": ("NO",), "unsure_ctxs": ("UNSURE",)}
+_PAIR_KEYS = [
+    *("id", "query", "kind", "answers", "facets", "answered_without_context", *_LISTS),
+    *("kernel", "kernel_status", "kernel_source", "alternatives", "kernels"),
+]
+_ELLIPSIS = re.compile(r"\s*(?:\[\s*\.{3,}\s*\]|\.{3,})\s*")
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """Something wrong, or odd, at a line of the file."""
+
+    line: int
+    level: Level
+    message: str
+    pair: str = ""
+
+
+def validate(path: str | Path) -> list[Problem]:
+    """All problems of a data set's file, by line; an empty list where there are none."""
+    file = need_file(Path(path), "expected a retrieval_dataset.yaml")
+    found = _Found(file)
+    root = found.tried(read_fields, file, "'pairs'")
+    if root is not None:
+        _check_head(root, found)
+        _check_pairs(root, found)
+    return sorted(found.problems)
+
+
+def stands_in(evidence: str, texts: list[str]) -> bool:
+    """Whether each part of the evidence is in one of the texts, whatever case, quotes and line breaks."""
+    if any(evidence in text for text in texts):
+        return True
+    parts = [part for part in _ELLIPSIS.split(_folded(evidence).strip("\"' ")) if part.strip()]
+    folded = [_folded(text) for text in texts]
+    return bool(parts) and all(any(part in text for text in folded) for part in parts)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Problems so far, and what was seen of the whole file."""
+
+    path: Path
+    problems: list[Problem] = field(default_factory=list)
+    ids: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    pair: str = ""
+
+    def add(self, node: Any, message: str, level: Level = "error") -> None:
+        """A problem where a node begins."""
+        self.problems.append(Problem(place_of(self.path, node).line, level, message, self.pair))
+
+    def tried(
+        self, read: Callable[Params, Result], *args: Params.args, **more: Params.kwargs
+    ) -> Result | None:
+        """What ``read`` gives; its complaint becomes a problem."""
+        try:
+            return read(*args, **more)
+        except DatasetError as error:
+            told = re.fullmatch(re.escape(str(self.path)) + r", line (\d+): (.*)", str(error), re.DOTALL)
+            line, message = (int(told[1]), told[2]) if told else (1, str(error))
+            self.problems.append(Problem(line, "error", message, self.pair))
+            return None
+
+
+def _check_head(root: Fields, found: _Found) -> None:
+    if "format" in root.entries:
+        if found.tried(root.string, "format") not in (None, FORMAT):
+            found.add(root.entries["format"], f"'format' must be {FORMAT!r}")
+        found.tried(root.number, "version", 0, least=VERSION, most=VERSION)
+    else:
+        found.add(root.node, "'format' is missing: this file was not written by dartboard mine", "warning")
+    controls = _mapping(root, "controls", found)
+    if controls is None:
+        if "controls" not in root.entries:
+            found.add(root.node, "'controls' are missing: nobody knows how often the judge is wrong")
+        return
+    for name in RATES:
+        rate = _mapping(controls, name, found)
+        if rate is not None:
+            _check_rate(rate, name, found)
+        elif name not in controls.entries:
+            found.add(controls.node, f"'controls' lack {name!r}: every run measures it")
+
+
+def _check_rate(rate: Fields, name: str, found: _Found) -> None:
+    values = []
+    for key in ("low", "rate", "high"):
+        if not rate.has(key):
+            found.add(rate.node, f"{name!r} lacks {key!r}")
+            return
+        value = found.tried(rate.number, key, 0.0, least=0, most=1)
+        if value is None:
+            return
+        values.append(value)
+    if values != sorted(values):
+        found.add(rate.node, f"{name!r}: the rate must lie within its interval")
+    if values[1] > DOUBTFUL:
+        found.add(rate.node, f"{name!r} is {values[1]:.0%}: do not trust these labels blindly", "warning")
+
+
+def _check_pairs(root: Fields, found: _Found) -> None:
+    if "pairs" not in root.entries:
+        found.add(root.node, "'pairs' is missing: the file must have a list of them at its top")
+        return
+    nodes = found.tried(root.items, "pairs")
+    if nodes == []:
+        found.add(root.entries["pairs"], "there are no pairs", "warning")
+    for node in nodes or ():
+        found.pair = ""
+        pair = found.tried(fields_of, found.path, node, "each of 'pairs'")
+        if pair is not None:
+            _check_pair(pair, found)
+
+
+def _check_pair(pair: Fields, found: _Found) -> None:
+    identity = found.tried(pair.string, "id")
+    if identity is not None:
+        found.pair = identity
+        first = found.ids.setdefault(identity, pair.place.line)
+        if first != pair.place.line:
+            found.add(pair.entries["id"], f"id {identity!r} occurs twice, first at line {first}")
+    found.tried(pair.string, "query")
+    for key in ("answers", "kernel"):
+        found.tried(pair.strings, key)
+    for key, node in pair.entries.items():
+        near = difflib.get_close_matches(key, _PAIR_KEYS, n=1, cutoff=0.8)
+        if key not in _PAIR_KEYS and near:
+            found.add(node, f"unknown key {key!r}: did you mean {near[0]!r}?", "warning")
+    contexts = {key: _check_contexts(pair, key, found) for key in _LISTS}
+    _check_repeated(contexts, found)
+    if not contexts["positive_ctxs"]:
+        found.add(pair.node, "no positive context: nothing can be measured with this question", "warning")
+    _check_kernel(pair, {name: text for name, text, _ in contexts["positive_ctxs"]}, found)
+
+
+def _check_contexts(pair: Fields, key: str, found: _Found) -> list[tuple[str, str, Any]]:
+    """Names, texts and nodes of the contexts of a list."""
+    there = []
+    for node in found.tried(pair.items, key) or ():
+        context = found.tried(fields_of, found.path, node, f"each of {key!r}")
+        if context is None:
+            continue
+        fqn, text = found.tried(context.string, "fqn"), found.tried(context.string, "text")
+        if fqn is None or text is None:
+            continue
+        there.append((fqn, text, context.entries["fqn"]))
+        if found.texts.setdefault(fqn, text) != text:
+            found.add(context.node, f"{fqn!r} has another text elsewhere in this file", "warning")
+        _check_verdict(context, key, text, found)
+    return there
+
+
+def _check_verdict(context: Fields, key: str, text: str, found: _Found) -> None:
+    if not context.has("verdict"):
+        found.add(context.node, "'verdict' is missing: nobody knows who judged this context", "warning")
+        return
+    verdict = found.tried(context.string, "verdict")
+    if verdict is None:
+        return
+    part = _flag(context, "part_of_kernel", found)
+    if verdict not in _LISTS[key] and not (part and key == "positive_ctxs" and verdict in ("NO", "UNSURE")):
+        found.add(context.entries["verdict"], f"verdict {verdict!r} does not belong into {key!r}")
+    if verdict == "YES":
+        evidence = found.tried(context.string, "evidence")
+        if evidence is not None and not stands_in(evidence, [text]):
+            found.add(context.entries["evidence"], f"evidence does not stand in the text: {evidence[:80]!r}")
+
+
+def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: _Found) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for key, there in contexts.items():
+        for fqn, text, node in there:
+            first = seen.setdefault((fqn, text), key)
+            if seen[fqn, text] is not key or sum(one[:2] == (fqn, text) for one in there) > 1:
+                where = "twice" if first == key else f"in {first!r} and in {key!r}"
+                found.add(node, f"context {fqn!r} occurs {where}")
+
+
+def _check_kernel(pair: Fields, positives: dict[str, str], found: _Found) -> None:
+    named = [(name, pair.entries["kernel"]) for name in _quiet(pair, "kernel")]
+    status = found.tried(pair.string, "kernel_status") if pair.has("kernel_status") else None
+    if status is not None and status not in STATUSES:
+        found.add(pair.entries["kernel_status"], f"kernel_status must be one of {', '.join(STATUSES)}")
+    elif status is not None and bool(named) == (status == "unresolved"):
+        what = "must be empty" if named else "is empty"
+        found.add(pair.entries.get("kernel", pair.node), f"kernel {what}, but its status is {status!r}")
+    for node in found.tried(pair.items, "alternatives") or ():
+        if node.id != "sequence":
+            found.add(node, "each of 'alternatives' must be a list of names")
+            continue
+        members = [found.tried(string_of, found.path, one, "each of 'alternatives'") for one in node.value]
+        named += [(name, node) for name in members if name is not None]
+    for name, node in named:
+        if name not in positives:
+            found.add(node, f"kernel names {name!r}, which is not among its positive_ctxs")
+    _check_sources(pair, positives, found)
+
+
+def _check_sources(pair: Fields, positives: dict[str, str], found: _Found) -> None:
+    sources = _mapping(pair, "kernels", found)
+    for source in sources.entries if sources is not None else ():
+        kernel = _mapping(sources, source, found)  # type: ignore[arg-type]  # there, or nothing to go through
+        if kernel is None:
+            continue
+        names = found.tried(kernel.strings, "contexts") or []
+        if not kernel.has("evidence") or not names or not set(names) <= positives.keys():
+            continue
+        evidence = found.tried(kernel.string, "evidence")
+        if evidence is not None and not stands_in(evidence, [positives[name] for name in names]):
+            found.add(kernel.entries["evidence"], f"evidence stands in no text of kernel {source!r}")
+
+
+def _mapping(fields: Fields, key: str, found: _Found) -> Fields | None:
+    return found.tried(fields.mapping, key) if fields.has(key) else None
+
+
+def _flag(fields: Fields, key: str, found: _Found) -> bool:
+    if not fields.has(key):
+        return False
+    node = fields.entries[key]
+    if node.id != "scalar" or node.tag != "tag:yaml.org,2002:bool":
+        found.add(node, f"{key!r} must be true or false")
+        return False
+    return str(node.value).lower() == "true"
+
+
+def _quiet(pair: Fields, key: str) -> list[str]:
+    """The names under a key; problems with them were listed before."""
+    try:
+        return pair.strings(key)
+    except DatasetError:
+        return []
+
+
+def _folded(text: str) -> str:
+    return " ".join(fold(text).text.split())

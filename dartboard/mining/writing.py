@@ -1,0 +1,183 @@
+"""``retrieval_dataset.yaml``: readable, quoted, and whole or absent.
+
+Every text is quoted, or stands in a block where it has several lines: ``NO``, ``012`` and ``1:30`` stay
+what they are. The file is written beside its place, synced and moved there, so a reader sees the old one or
+the new one. Equal content gives equal bytes; nothing in it tells when, or how fast, it was made.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dartboard.errors import DatasetError, MissingExtraError
+from dartboard.mining.pairs import FILE, FoundKernel, JudgedContext, Mined, Pair
+
+FORMAT = "dartboard retrieval data set"
+VERSION = 1
+
+_HEAD = f"""\
+# Made by dartboard mine. Check it with: dartboard mine validate {FILE}
+# positive_ctxs answer the query, alone (verdict YES) or as part of its kernel; negative_ctxs do not;
+# unsure_ctxs count as neither. Evidence stands word for word in its context.
+"""
+
+# Texts that every emitter writes into a block, and every reader gets out of it, as they are.
+_BLOCK = re.compile(r"(?:[!-~\u00a1-\u167f\u3001-\ud7ff][^\n]*)(?:\n[^\n]*)*")
+_NO_BLOCK = re.compile(
+    r"[^\t\n -~\u00a1-\u200a\u2010-\u2027\u2030-\ud7ff\ue000-\ufefe\uff00-\ufffd]|[ \t](?:\n|\Z)|\t"
+)
+
+
+def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> Path:
+    """Write the data set into a folder, with its BEIR and TREC forms beside it; the path of the YAML file."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    file = target / FILE
+    write_atomically(file, dump(mined))
+    if exports:
+        from dartboard.mining.exporting import export
+
+        export(file, target)
+    return file
+
+
+def dump(mined: Mined) -> str:
+    """The file's text."""
+    yaml = _yaml()
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+    class Dumper(base):  # type: ignore[misc]
+        """Quotes all texts but keys, and never writes an alias."""
+
+        def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
+            node = super().represent_mapping(tag, mapping, flow_style)
+            for key, _ in node.value:
+                key.style = None
+            return node
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    Dumper.add_representer(str, _text_node)
+    body = yaml.dump(
+        plain(mined),
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=10**9,
+        default_flow_style=False,
+    )
+    return f"{_HEAD}{body}"
+
+
+def plain(mined: Mined) -> dict[str, Any]:
+    """The data set as mappings, lists, texts and numbers, in the order of the file."""
+    written: dict[str, Any] = _sound(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "corpus": {"name": mined.corpus, "fingerprint": mined.fingerprint},
+            "judge": {"name": mined.judge, "prompt_version": mined.prompt_version},
+            "controls": mined.controls,
+            **({"agreement": mined.agreement} if mined.agreement is not None else {}),
+            "settings": mined.settings,
+            "pairs": [_pair(pair) for pair in mined.pairs],
+        }
+    )
+    return written
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file by a whole new one, or leave it as it is."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    written: dict[str, Any] = {"id": pair.id, "query": pair.query, "kind": pair.kind}
+    if pair.answers:
+        written["answers"] = pair.answers
+    if pair.facets:
+        written["facets"] = pair.facets
+    if pair.answered_without_context:
+        written["answered_without_context"] = True
+    written["positive_ctxs"] = [_context(one) for one in pair.positives]
+    written["negative_ctxs"] = [_context(one) for one in pair.negatives]
+    if pair.unsure:
+        written["unsure_ctxs"] = [_context(one) for one in pair.unsure]
+    if pair.kernels:
+        written |= _chosen(pair)
+    return written
+
+
+def _chosen(pair: Pair) -> dict[str, Any]:
+    """The kernel that counts, as evaluation reads it, and all sources."""
+    kernel = pair.kernel or FoundKernel()
+    resolved = kernel.status != "unresolved"
+    return {
+        "kernel": kernel.contexts if resolved else (),
+        "kernel_status": kernel.status,
+        "kernel_source": pair.source,
+        "alternatives": kernel.alternatives if resolved else (),
+        "kernels": {source: _kernel(found) for source, found in pair.kernels.items()},
+    }
+
+
+def _kernel(kernel: FoundKernel) -> dict[str, Any]:
+    written: dict[str, Any] = {"contexts": kernel.contexts, "status": kernel.status}
+    for name in ("judge", "evidence", "reason"):
+        if value := getattr(kernel, name):
+            written[name] = value
+    return written | {"calls": kernel.calls}
+
+
+def _context(context: JudgedContext) -> dict[str, Any]:
+    written: dict[str, Any] = {"fqn": context.fqn, "verdict": context.verdict}
+    if context.part_of_kernel:
+        written["part_of_kernel"] = True
+    for name in ("evidence", "reason", "judge", "prompt_version", "votes", "origins"):
+        if value := getattr(context, name):
+            written[name] = value
+    return written | {"text": context.text}
+
+
+def _sound(value: Any) -> Any:
+    """Plain data that a file can hold: lists for tuples, no lone surrogates, no NaN."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case bool() | int() | None:
+            return value
+        case float() if value == value and abs(value) != float("inf"):
+            return value
+        case Mapping():
+            return {str(key): _sound(one) for key, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            listed = sorted(value) if isinstance(value, set | frozenset) else value
+            return [_sound(one) for one in listed]
+    raise DatasetError(f"settings and controls must be plain data, got {value!r}")
+
+
+def _text_node(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if _as_block(text) else '"')
+
+
+def _as_block(text: str) -> bool:
+    return "\n" in text and _BLOCK.fullmatch(text) is not None and _NO_BLOCK.search(text) is None
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise MissingExtraError("pyyaml", "eval", "Writing a mined data set") from error
+    return yaml

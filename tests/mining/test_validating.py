@@ -1,0 +1,129 @@
+"""Problems of a data set: all of them, with their lines."""
+
+import re
+
+import pytest
+
+from dartboard.errors import DatasetError
+from dartboard.mining.validating import stands_in, validate
+from dartboard.mining.writing import dump
+from tests.mining.mined import mined, pair
+
+GOOD = dump(mined())
+
+
+def problems(tmp_path, text, level="error"):
+    path = tmp_path / "retrieval_dataset.yaml"
+    path.write_text(text)
+    return [one for one in validate(path) if one.level == level]
+
+
+def line_of(text, part):
+    return next(number for number, line in enumerate(text.splitlines(), start=1) if part in line)
+
+
+def test_a_sound_file_has_no_problems(tmp_path):
+    assert problems(tmp_path, GOOD) == [] == problems(tmp_path, GOOD, "warning")
+
+
+BROKEN = [
+    ('query: "How do I give an agent a tool?"', 'query: ""', "'query' is empty"),
+    ('query: "How do I give an agent a tool?"', "query: 012", "put it in quotes"),
+    ('text: "class Retry: ..."', 'text: " "', "'text' is empty"),
+    ('evidence: "tools=[Tool(f)]"', 'evidence: "tools=[Hammer]"', "evidence does not stand in the text"),
+    ('    evidence: "tools=[Tool(f)]"\n', "", "'evidence' is missing"),
+    ('kernel:\n  - "toy.Agent"', 'kernel:\n  - "toy.Retry"', "kernel names 'toy.Retry', which is not among"),
+    ('alternatives:\n  - - "toy.both"', 'alternatives:\n  - - "toy.x"', "kernel names 'toy.x'"),
+    ('alternatives:\n  - - "toy.both"', 'alternatives:\n  - "toy.both"', "must be a list of names"),
+    ('kernel_status: "minimal"', 'kernel_status: "small"', "kernel_status must be one of minimal,"),
+    ('kernel_status: "minimal"', 'kernel_status: "unresolved"', "must be empty, but its status"),
+    ('fqn: "toy.Retry"\n    verdict: "NO"', 'fqn: "toy.Retry"\n    verdict: "YES"', "does not belong into"),
+    ("part_of_kernel: true", "part_of_kernel: maybe", "must be true or false"),
+    ("  false_positive:\n    rate: 0.0", "  false_positive:\n    rate: 0.5", "within its interval"),
+    ("  false_positive:\n    rate: 0.0", "  false_positive:\n    rate: many", "'rate' must be a number"),
+    ("  false_positive:\n    rate: 0.0\n", "  false_positive:\n", "'false_positive' lacks 'rate'"),
+    ("  false_negative:", "  false_negatives:", "'controls' lack 'false_negative'"),
+    ("controls:", "control:", "'controls' are missing"),
+    ("version: 1", "version: 7", "'version' must be a number in"),
+    ('format: "dartboard retrieval data set"', 'format: "poem"', "'format' must be"),
+    ("pairs:", "pears:", "'pairs' is missing"),
+    ("  negative_ctxs:\n", "  negative_ctxs: 3\n  more:\n", "'negative_ctxs' must be a list"),
+    ("class Agent … takes a function", "class Agent … takes a hammer", "stands in no text of kernel"),
+]
+
+
+@pytest.mark.parametrize(("good", "bad", "message"), BROKEN)
+def test_each_fault_is_found_at_its_line(tmp_path, good, bad, message):
+    assert good in GOOD
+    text = GOOD.replace(good, bad, 1)
+    found = problems(tmp_path, text)
+    assert len([one for one in found if message in one.message]) >= 1, found
+    told = next(one for one in found if message in one.message)
+    assert 1 <= told.line <= len(text.splitlines())
+
+
+def test_lines_are_exact(tmp_path):
+    text = GOOD.replace('evidence: "tools=[Tool(f)]"', 'evidence: "tools=[Hammer]"')
+    (found,) = problems(tmp_path, text)
+    assert found.line == line_of(text, "Hammer") and found.pair == "fix_errors:01"
+
+
+def test_all_problems_are_listed_by_line(tmp_path):
+    text = GOOD
+    for good, bad, _ in (BROKEN[0], BROKEN[2], BROKEN[3], BROKEN[8]):
+        text = text.replace(good, bad, 1)
+    found = problems(tmp_path, text)
+    assert len(found) == 4 and [one.line for one in found] == sorted(one.line for one in found)
+
+
+def test_what_occurs_twice(tmp_path):
+    text = dump(mined(pair(), pair()))
+    assert [one.message for one in problems(tmp_path, text)] == [
+        f"id 'fix_errors:01' occurs twice, first at line {line_of(text, 'fix_errors:01')}"
+    ]
+    doubled = GOOD.replace(
+        '  - fqn: "toy.Retry"\n    verdict: "NO"',
+        '  - fqn: "toy.Tool"\n    verdict: "NO"\n    text: "class Tool: takes a function"\n'
+        '  - fqn: "toy.Retry"\n    verdict: "NO"',
+    )
+    (found,) = problems(tmp_path, doubled)
+    assert "'toy.Tool' occurs in 'positive_ctxs' and in 'negative_ctxs'" in found.message
+    again = re.sub(r'(  - fqn: "toy.Odd"\n(?:    .*\n)+)', r"\1\1", GOOD)
+    assert [one.message for one in problems(tmp_path, again)] == ["context 'toy.Odd' occurs twice"] * 2
+
+
+def test_a_file_of_the_bare_schema_is_worth_warnings(tmp_path):
+    bare = 'pairs:\n  - id: "1"\n    query: "q"\n    positive_ctx: []\n'
+    assert [one.message for one in problems(tmp_path, bare)] == [
+        "'controls' are missing: nobody knows how often the judge is wrong"
+    ]
+    told = [one.message for one in problems(tmp_path, bare, "warning")]
+    assert any("'format' is missing" in one for one in told)
+    assert any("did you mean 'positive_ctxs'" in one for one in told)
+    assert any("no positive context" in one for one in told)
+
+
+def test_a_doubtful_judge_is_a_warning(tmp_path):
+    text = GOOD.replace("rate: 0.0\n    low: 0.0\n    high: 0.08", "rate: 0.3\n    low: 0.2\n    high: 0.4")
+    told = [one.message for one in problems(tmp_path, text, "warning")]
+    assert told == [
+        "'false_positive' is 30%: do not trust these labels blindly",
+        "'false_negative' is 30%: do not trust these labels blindly",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "pairs: [", "- a\n- b\n", "a: &x 1\npairs: *x\n"])
+def test_what_is_no_data_set_is_one_problem(tmp_path, text):
+    assert len(problems(tmp_path, text)) == 1
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(DatasetError, match=r"expected a retrieval_dataset\.yaml"):
+        validate(tmp_path / "retrieval_dataset.yaml")
+
+
+def test_evidence_stands_whatever_case_and_breaks():
+    text = "The  “Quick”\nbrown fox jumps. It is 5 o'clock."
+    assert stands_in('the "quick" brown fox', [text]) and stands_in("brown fox … 5 o'clock", [text])
+    assert stands_in("one … two", ["one", "two"])
+    assert not stands_in("a slow fox", [text]) and not stands_in("…", [text])
