@@ -1,0 +1,28 @@
+"""Kernels: the documents that a question needs together.
+
+Three ways to find one: :func:`find_kernel` asks a judge and searches for what is missing,
+:func:`imports_kernel` reads the imports of a solution, :func:`agent_kernel` lets a model solve the case and
+sees what it used; :func:`compare_kernels` says how far they agree.
+"""
+
+from dartboard.mining.kernels.agent import AgentKernel, agent_kernel
+from dartboard.mining.kernels.comparing import Compared, compare_kernels, jaccard
+from dartboard.mining.kernels.finder import Kernel, Status, find_kernel
+from dartboard.mining.kernels.imports import ImportKernel, imports_kernel
+from dartboard.mining.kernels.turns import JournaledChat
+from dartboard.mining.kernels.voting import Step
+
+__all__ = [
+    "AgentKernel",
+    "Compared",
+    "ImportKernel",
+    "JournaledChat",
+    "Kernel",
+    "Status",
+    "Step",
+    "agent_kernel",
+    "compare_kernels",
+    "find_kernel",
+    "imports_kernel",
+    "jaccard",
+]

@@ -1,0 +1,76 @@
+"""Search a corpus for what a judge says is missing.
+
+Documents that the words name outright, as an executable check does, come first. Then three rankings (words,
+meaning, Dartboard) and the targets that the case believes in, merged by rank, ``1 / (10 + r)`` each. The
+pool's remaining contexts come last, so that nothing that was drawn for the case is out of reach.
+"""
+
+import re
+from collections.abc import Iterable
+
+from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.pool import ContextPool
+
+DEPTH = 20
+_DAMPING = 10
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
+
+
+class Search:
+    """Candidates for a case, best first; the same words give the same candidates."""
+
+    def __init__(self, pool: ContextPool, corpus: Corpus | None = None, *, depth: int = DEPTH) -> None:
+        self._pool = pool
+        self._corpus = corpus or SearchingCorpus(f"pool of {pool.case.id}", pool.documents)
+        self._depth = min(depth, len(self._corpus))
+        self._found: dict[str, list[Document]] = {}
+
+    def candidates(self, missing: str, known: Iterable[Document] = ()) -> list[Document]:
+        """Documents that may say it, without those that are known, by name or by text."""
+        names = {one.fqn for one in known}
+        texts = {_squeezed(one) for one in known}
+        words = missing.strip() or self._pool.case.question
+        if words not in self._found:
+            self._found[words] = self._merged(words)
+        kept = []
+        for document in self._found[words]:
+            text = _squeezed(document)
+            if document.fqn not in names and text not in texts:
+                texts.add(text)
+                kept.append(document)
+        return kept
+
+    def replacements(self, missing: str, known: Iterable[Document]) -> list[Document]:
+        """As :meth:`candidates`, and documents of the very text of a known one: these replace it best."""
+        names = {one.fqn for one in known}
+        words = missing.strip() or self._pool.case.question
+        self.candidates(words)
+        return [one for one in self._found[words] if one.fqn not in names]
+
+    def named(self, words: str) -> list[Document]:
+        """Documents whose name, or a name that leads to them, stands in the words."""
+        found = (self._corpus.get(name) for name in _NAME.findall(words))
+        return list({one.fqn: one for one in found if one is not None}.values())
+
+    def _merged(self, words: str) -> list[Document]:
+        corpus, depth = self._corpus, self._depth
+        believed = [one for one in self._pool.contexts if one.document.fqn in self._pool.targets]
+        rankings = [
+            [one.document for one in believed],
+            corpus.lexical(words, depth),
+            corpus.dense(words, depth),
+            corpus.dartboard(words, depth),
+        ]
+        documents: dict[str, Document] = {}
+        earned: dict[str, float] = {}
+        for ranking in rankings:
+            for rank, document in enumerate(ranking, start=1):
+                documents.setdefault(document.fqn, document)
+                earned[document.fqn] = earned.get(document.fqn, 0.0) + 1 / (_DAMPING + rank)
+        best = [documents[name] for name in sorted(documents, key=lambda name: (-earned[name], name))]
+        return list({one.fqn: one for one in [*self.named(words), *best, *self._pool.documents]}.values())
+
+
+def _squeezed(document: Document) -> str:
+    return " ".join(document.text.split())
