@@ -10,10 +10,9 @@ import hashlib
 import json
 import logging
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, BinaryIO, Self
@@ -22,6 +21,7 @@ from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedE
 from dartboard.mining.budget import total_usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
+from dartboard.mining.journal_lines import FORMAT, plain_verdict, read_line, read_verdict, write_line
 from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
 from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.metering import spending
@@ -33,8 +33,6 @@ except ImportError:  # pragma: no cover - Windows: nothing keeps a second run ou
     fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
-
-FORMAT = 1
 
 
 class Journal:
@@ -71,7 +69,7 @@ class Journal:
 
     def add(self, key: str, verdict: Verdict | None, usage: Usage) -> None:
         """Write a call down; when this returns it is on disk. No verdict: the call failed, but cost."""
-        entry = {"key": key, "usage": asdict(usage), "verdict": verdict and _plain(verdict)}
+        entry = {"key": key, "usage": asdict(usage), "verdict": verdict and plain_verdict(verdict)}
         with self._lock:
             self._append(entry, paid=usage != Usage())
             self._usages.append(usage)
@@ -99,7 +97,7 @@ class Journal:
         self.close()
 
     def _append(self, entry: dict[str, Any], *, paid: bool) -> None:
-        line = _line(entry)
+        line = write_line(entry)
         if self._file.closed:
             raise StoreError(f"{self.path} is closed")
         try:
@@ -128,7 +126,7 @@ class Journal:
         torn = lines.pop()
         entries: list[dict[str, Any]] = []
         for number, line in enumerate(lines, start=1):
-            entry = _entry(line)
+            entry = read_line(line)
             if entry is None:
                 if number < len(lines) or torn:
                     raise DatasetError(
@@ -139,7 +137,7 @@ class Journal:
             else:
                 entries.append(entry)
                 self._end += len(line) + 1
-        if torn and not entries and not _line({"journal": FORMAT}).startswith(torn.rstrip(b"\0\n")):
+        if torn and not entries and not write_line({"journal": FORMAT}).startswith(torn.rstrip(b"\0\n")):
             raise DatasetError(f"{self.path}:1: not a journal: name another file or a new one")
         if torn:
             logger.warning("%s: the last line is torn and was dropped; its call is repeated", self.path)
@@ -160,7 +158,7 @@ class Journal:
             try:
                 usage = Usage(**entry["usage"])
                 if entry["verdict"] is not None:
-                    self._verdicts.setdefault(entry["key"], _verdict(entry["verdict"], usage))
+                    self._verdicts.setdefault(entry["key"], read_verdict(entry["verdict"], usage))
             except (KeyError, TypeError) as error:
                 raise DatasetError(f"{self.path}:{number}: not a line of a journal ({error})") from error
             self._usages.append(usage)
@@ -259,42 +257,6 @@ def key_of(judge: Judge, case: Case, contexts: Sequence[Document], attempt: int)
         looked_at(judge, case, contexts),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _plain(verdict: Verdict) -> dict[str, Any]:
-    plain = asdict(verdict)
-    del plain["usage"]
-    return plain
-
-
-def _verdict(plain: dict[str, Any], usage: Usage) -> Verdict:
-    unknown = plain.keys() - {field.name for field in fields(Verdict)}
-    if unknown:
-        raise TypeError(f"unknown field {min(unknown)!r}")
-    return Verdict(**{**plain, "votes": tuple(plain["votes"]), "usage": usage})
-
-
-def _line(entry: dict[str, Any]) -> bytes:
-    return (_text(entry | {"crc": _crc(entry)}) + "\n").encode()
-
-
-def _text(entry: dict[str, Any]) -> str:
-    return json.dumps(entry, sort_keys=True, separators=(",", ":"))
-
-
-def _crc(entry: dict[str, Any]) -> str:
-    return f"{zlib.crc32(_text(entry).encode()):08x}"
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """A line's contents; None where it is not as it was written."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(entry, dict) or entry.pop("crc", None) != _crc(entry):
-        return None
-    return entry
 
 
 def _opened(path: Path) -> BinaryIO:

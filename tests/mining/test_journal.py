@@ -100,7 +100,7 @@ def test_other_files_are_not_taken_for_journals(tmp_path):
     with pytest.raises(DatasetError, match="j:1"):
         Journal.open(path, resume=True)
     assert path.read_text().startswith("an important letter")
-    from dartboard.mining.journal import _line
+    from dartboard.mining.journal_lines import write_line
 
     for letter in (b"an important letter", b"{}", b'{"crc":"0"}\n'):
         path.write_bytes(letter)
@@ -110,15 +110,17 @@ def test_other_files_are_not_taken_for_journals(tmp_path):
     for torn in (b"", b'{"crc"', b"\0" * 50):
         path.write_bytes(torn)
         Journal.open(path, resume=True).close()
-    path.write_bytes(_line({"journal": 99}))
+    path.write_bytes(write_line({"journal": 99}))
     with pytest.raises(DatasetError, match="format 1"):
         Journal.open(path, resume=True)
     for entry in ({"key": "x"}, {"key": "x", "usage": {"gold": 1}, "verdict": None}):
-        path.write_bytes(_line({"journal": 1}) + _line(entry) + _line(entry))
+        path.write_bytes(write_line({"journal": 1}) + write_line(entry) + write_line(entry))
         with pytest.raises(DatasetError, match="j:2"):
             Journal.open(path, resume=True)
     usage, verdict = {"calls": 1}, {"label": "YES", "votes": [], "colour": "red"}
-    path.write_bytes(_line({"journal": 1}) + _line({"key": "x", "usage": usage, "verdict": verdict}))
+    path.write_bytes(
+        write_line({"journal": 1}) + write_line({"key": "x", "usage": usage, "verdict": verdict})
+    )
     with pytest.raises(DatasetError, match="colour"):
         Journal.open(path, resume=True)
 
@@ -254,11 +256,11 @@ def test_the_key_changes_with_all_that_a_verdict_depends_on():
 
 @given(st.text(), st.text(), st.floats(0, 1e6))
 def test_any_text_comes_back(evidence, reason, cost):
-    from dartboard.mining.journal import _entry, _line, _plain, _verdict
+    from dartboard.mining.journal_lines import plain_verdict, read_line, read_verdict, write_line
 
     usage = Usage(calls=1, cost=cost)
     verdict = Verdict(label="NO", evidence=evidence, reason=reason, usage=usage)
-    line = _line({"verdict": _plain(verdict)})
+    line = write_line({"verdict": plain_verdict(verdict)})
     assert line.count(b"\n") == 1
-    assert _verdict(_entry(line[:-1])["verdict"], usage) == verdict
+    assert read_verdict(read_line(line[:-1])["verdict"], usage) == verdict
     assert json.loads(line)["crc"]

@@ -14,7 +14,8 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import OfflineJudge
 from dartboard.mining.judges.dates import Day
-from dartboard.mining.judges.normalising import ARTICLES, Item, as_one, itemised
+from dartboard.mining.judges.items import Item, as_one
+from dartboard.mining.judges.normalising import ARTICLES, itemised
 from dartboard.mining.judges.numbers import ordinal
 from dartboard.mining.verdicts import Verdict
 

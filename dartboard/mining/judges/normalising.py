@@ -9,40 +9,16 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple
 
-from dartboard.mining.judges.dates import MONTHS, Day, Readings, is_day, is_year, numeric
+from dartboard.mining.judges.dates import Day, numeric
+from dartboard.mining.judges.days import with_days
 from dartboard.mining.judges.folding import Folded, fold
+from dartboard.mining.judges.items import Item, as_one
 from dartboard.mining.judges.numbers import ORDINALS, SCALES, UNITS, ordinal, spelled
+from dartboard.mining.judges.units import CURRENCY, SHORT_SCALES, UNIT_OF
 
 ARTICLES = frozenset({"a", "an", "the"})
-_CONNECTORS = frozenset({"and", "to", "through", "until", "or"})
 _BREAK = re.compile(r"[;:!?()\[\]{}<>=|\n]")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-
-_UNITS = {
-    "percent": ("percent", "pct", "percents"),
-    "dollar": ("dollar", "dollars", "usd"),
-    "euro": ("euro", "euros", "eur"),
-    "pound": ("pound", "pounds", "gbp"),
-    "kilometre": ("km", "kms", "kilometre", "kilometres", "kilometer", "kilometers"),
-    "metre": ("m", "metre", "metres", "meter", "meters"),
-    "centimetre": ("cm", "centimetre", "centimetres", "centimeter", "centimeters"),
-    "millimetre": ("mm", "millimetre", "millimetres", "millimeter", "millimeters"),
-    "mile": ("mi", "mile", "miles"),
-    "foot": ("ft", "foot", "feet"),
-    "kilogram": ("kg", "kgs", "kilogram", "kilograms"),
-    "gram": ("g", "gram", "grams"),
-    "hour": ("h", "hr", "hrs", "hour", "hours"),
-    "minute": ("min", "mins", "minute", "minutes"),
-    "second": ("s", "sec", "secs", "second", "seconds"),
-    "millisecond": ("ms", "millisecond", "milliseconds"),
-}
-_UNIT_OF = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings}
-_CURRENCY = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee"} | {
-    code: _UNIT_OF[code] for code in ("usd", "eur", "gbp")
-}
-_SHORT_SCALES = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
 _SCAN = re.compile(
     r"""
@@ -55,23 +31,6 @@ _SCAN = re.compile(
     """,
     re.VERBOSE,
 )
-
-
-class Item(NamedTuple):
-    """A word, a number, or the days that something can mean, with its place in the folded text.
-
-    ``joint`` stands between it and the next: a space, a hyphen that ties, a comma, or ``|`` for a break.
-    """
-
-    value: str | Decimal | Readings
-    start: int
-    end: int
-    joint: str = " "
-
-    @property
-    def glued(self) -> bool:
-        """Whether a hyphen ties it to the next."""
-        return self.joint == "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +49,13 @@ class Itemised:
 def itemised(text: str) -> Itemised:
     """The text, taken apart; texts come back often, so the last few hundred are kept."""
     folded = fold(text)
-    found = tuple(_with_days(_with_numbers(_scan(folded.text))))
+    found = tuple(with_days(_with_numbers(_scan(folded.text))))
     places: dict[object, list[int]] = {}
     for at, item in enumerate(found):
         places.setdefault(Day if isinstance(item.value, tuple) else item.value, []).append(at)
         if item.glued and (both := as_one(*found[at : at + 2])):
             places.setdefault(both, []).append(at)
     return Itemised(folded, found, places)
-
-
-def as_one(first: Item, second: Item | None = None) -> str | None:
-    """``e-mail`` as one word; None where one of the two is missing or no word."""
-    if second is not None and isinstance(first.value, str) and isinstance(second.value, str):
-        return first.value + second.value
-    return None
 
 
 def _scan(text: str) -> list[Item]:
@@ -146,17 +98,17 @@ def _number(match: re.Match[str], text: str) -> list[Item]:
     if digits.count(".") > 1:
         return [Item(digits + suffix, start, end)]
     value = Decimal(digits.replace(",", ""))
-    if money and suffix in _SHORT_SCALES:
-        value, suffix = value * _SHORT_SCALES[suffix], ""
+    if money and suffix in SHORT_SCALES:
+        value, suffix = value * SHORT_SCALES[suffix], ""
     elif suffix in ("bn", "mn", "tn"):
         value, suffix = value * SCALES[suffix], ""
-    unit = "percent" if suffix in ("%", "per cent") else _UNIT_OF.get(suffix, "")
+    unit = "percent" if suffix in ("%", "per cent") else UNIT_OF.get(suffix, "")
     if suffix and not unit:
         return [Item(digits.replace(",", "") + suffix, start, end)]
     if _negative(text, match.start()):
         value = -value
     number = Item(_exact(value), match.start(), end)
-    named = unit or _CURRENCY.get(money, "")
+    named = unit or CURRENCY.get(money, "")
     return [number, Item(named, match.start(), end)] if named else [number]
 
 
@@ -193,8 +145,8 @@ def _with_numbers(scanned: list[Item]) -> list[Item]:
             item, taken = item._replace(value=_exact(value), end=scanned[place + 1].end), 2
         elif word in ORDINALS:
             item = item._replace(value=ordinal(ORDINALS[word]))
-        elif word in _UNIT_OF and found and isinstance(found[-1].value, Decimal):
-            item = item._replace(value=_UNIT_OF[word])
+        elif word in UNIT_OF and found and isinstance(found[-1].value, Decimal):
+            item = item._replace(value=UNIT_OF[word])
         found.append(item)
         place += taken
     return found
@@ -225,99 +177,3 @@ def _spelled(
         whole = ordinal(int(value) + ORDINALS[words[last]])
         return scanned[last]._replace(value=whole, start=scanned[place].start), taken + 1
     return scanned[last - 1]._replace(value=_exact(value), start=scanned[place].start), taken
-
-
-def _with_days(found: list[Item]) -> list[Item]:
-    """Months with the days and years beside them; "and" or "to" between two days goes."""
-    joined: list[Item] = []
-    place = 0
-    while place < len(found):
-        value = found[place].value
-        if isinstance(value, str) and value not in MONTHS and not value[0].isdigit():
-            joined.append(found[place])
-            place += 1
-            continue
-        days, taken = _days_at(found, place)
-        joined += days or [found[place]]
-        place += taken
-    return [
-        item
-        for at, item in enumerate(joined)
-        if not (item.value in _CONNECTORS and _is_days(joined, at - 1) and _is_days(joined, at + 1))
-    ]
-
-
-def _is_days(joined: list[Item], at: int) -> bool:
-    return 0 <= at < len(joined) and isinstance(joined[at].value, tuple)
-
-
-def _days_at(found: list[Item], place: int) -> tuple[list[Item], int]:
-    """The days that are written from ``place`` on, and how many items they take."""
-    if _month(found, place):
-        return _month_first(found, place)
-    return _day_first(found, place)
-
-
-def _month_first(found: list[Item], place: int) -> tuple[list[Item], int]:
-    """``March 5, 2021``, ``March 5-7``, ``March 2021``."""
-    month = _month(found, place)
-    days, after = _day_list(found, place + 1)
-    if not days:
-        year = _year(found, place + 1)
-        return ([_day_item(found, place, place + 2, (year, month, None))], 2) if year else ([], 1)
-    year = None if found[after - 1].joint == "|" else _year(found, after)
-    end = after + 1 if year else after
-    return [_day_item(found, place, end, (year, month, day)) for day in days], end - place
-
-
-def _day_first(found: list[Item], place: int) -> tuple[list[Item], int]:
-    """``5 March 2021``, ``5th of March``, ``4-20 March``, ``2021 March 5``."""
-    days, after = _day_list(found, place)
-    if days and after < len(found) and found[after].value in ("of", "the"):
-        after += 1
-    month = _month(found, after) if days and found[after - 1].joint in " -" else 0
-    if not month:
-        return [], 1
-    year = _year(found, after + 1)
-    end = after + 2 if year else after + 1
-    return [_day_item(found, place, end, (year, month, day)) for day in days], end - place
-
-
-def _day_item(found: list[Item], first: int, end: int, parts: tuple[int | None, int, int | None]) -> Item:
-    return found[end - 1]._replace(value=(Day(*parts),), start=found[first].start)
-
-
-def _day_list(found: list[Item], place: int) -> tuple[list[int], int]:
-    """One day, or the two ends of a range, and the place after them."""
-    first = _day(found, place)
-    if not first:
-        return [], place
-    after = place + 1
-    if after < len(found) and found[after].value in ("and", "to", "through"):
-        after += 1
-    elif not found[place].glued:
-        return [first], after
-    second = _day(found, after)
-    after_month = _month(found, place - 1)
-    if second > first and not (after_month and _month(found, after + 1) and found[after].joint in " -"):
-        return [first, second], after + 1
-    return [first], place + 1
-
-
-def _day(found: list[Item], place: int) -> int:
-    value = found[place].value if 0 <= place < len(found) else None
-    if isinstance(value, Decimal) and value == int(value) and is_day(int(value)):
-        return int(value)
-    if isinstance(value, str) and (match := _ORDINAL.fullmatch(value)) and is_day(int(match[1])):
-        return int(match[1])
-    return 0
-
-
-def _year(found: list[Item], place: int) -> int | None:
-    value = found[place].value if place < len(found) else None
-    return int(value) if isinstance(value, Decimal) and value % 1 == 0 and is_year(int(value)) else None
-
-
-def _month(found: list[Item], place: int) -> int:
-    value = found[place].value if 0 <= place < len(found) else None
-    return MONTHS.get(value, 0) if isinstance(value, str) else 0
