@@ -2,14 +2,14 @@
 
 import threading
 from dataclasses import dataclass, field
-from threading import Barrier, Event, Lock
+from threading import Barrier, Event, Lock, Thread
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dartboard.deadline import check
-from dartboard.errors import BudgetError, ConfigError, DatasetError, EndpointError
+from dartboard.deadline import check, deadline
+from dartboard.errors import BudgetError, ConfigError, DatasetError, DeadlineError, EndpointError
 from dartboard.mining.budget import CallLimits, Prices, listed_prices, total_usage
 from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
@@ -213,6 +213,50 @@ def test_spent_and_reserved_stay_within_the_budget(calls, most):
         else:
             open_calls.append((usage, Usage(calls=1, input_tokens=int(bound * share))))
         assert spent + sum(reserved.input_tokens for reserved, _ in open_calls) <= most
+
+
+def test_a_call_that_may_not_fit_waits_for_those_under_way():
+    """Two calls of at most 60 tokens each and 100 to spend: one after the other, or not at all."""
+    for actual, fits in ((30, True), (60, False)):
+        meter = Meter(CallLimits(budget_tokens=100))
+        meter.admit(usage(60), usage(60), priced=True)
+        outcome: list[object] = []
+
+        def second(meter=meter, outcome=outcome):
+            try:
+                meter.admit(usage(60), usage(60), priced=True)
+                outcome.append(True)
+            except BudgetError:
+                outcome.append(False)
+
+        thread = Thread(target=second)
+        thread.start()
+        thread.join(0.2)
+        assert outcome == [], "60 + 60 is more than 100"
+        meter.settle(usage(60), usage(60), usage(actual))
+        thread.join(10)
+        assert outcome == [fits]
+
+
+def test_an_unanswered_request_counts_as_if_it_had_been_charged_in_full():
+    meter = Meter(CallLimits(budget_tokens=100))
+    meter.admit(usage(60), usage(60), priced=True)
+    meter.settle(usage(60), usage(60), Usage(unanswered=1))
+    with pytest.raises(BudgetError, match="60 of 100 tokens"):
+        meter.admit(usage(60), usage(60), priced=True)
+    assert meter.usage == Usage(unanswered=1)
+
+
+def test_a_cancelled_wait_gives_its_reservation_back():
+    cancelled = Event()
+    cancelled.set()
+    meter = Meter(CallLimits(budget_tokens=100, requests_per_minute=1))
+    meter.admit(usage(10), usage(10), priced=True)
+    with pytest.raises(DeadlineError), deadline(60, cancelled=cancelled):
+        meter.admit(usage(60), usage(60), priced=True)
+    meter.settle(usage(10), usage(10), usage(10))
+    meter._requests = None
+    meter.admit(usage(90), usage(90), priced=True)
 
 
 class Clock:
