@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from dartboard.errors import ConfigError
+from dartboard.embeddings.remote import Patience
+from dartboard.errors import ConfigError, EndpointError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.journal import Journal
@@ -158,6 +159,19 @@ def test_a_journal_asks_nobody_twice(corpus, tmp_path):
         chat.close()
         assert len(server.bodies) == 2
     assert found[0] == found[1] and found[0].contexts == (ROBOT,)
+
+
+def test_what_a_failed_turn_cost_is_written_down(corpus, tmp_path):
+    class Cut(Scripted):
+        def _next(self, body):
+            return 200, {}, b'{"cut'
+
+    with Cut() as server, Journal.open(tmp_path / "journal.jsonl") as journal:
+        chat = OpenAIChat("m", server.url, patience=Patience(attempts=2, first_wait=0.0))
+        with pytest.raises(EndpointError, match="failed 2 times"):
+            agent_kernel(CASE, corpus, JournaledChat(chat, journal))
+        chat.close()
+        assert journal.usage.unanswered == 2 and len(journal) == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges.chat import ChatAnswer
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.metering import spending
+from dartboard.mining.verdicts import Usage, Verdict
 
 
 class Completes(Protocol):
@@ -47,7 +48,13 @@ class JournaledChat:
         known = self._journal.get(key)
         if known is not None:
             return ChatAnswer(text=known.reason, usage=known.usage, trouble=known.missing)
-        answer = self._chat.complete(text, system=system, schema=schema, attempt=attempt)
+        with spending() as spent:
+            try:
+                answer = self._chat.complete(text, system=system, schema=schema, attempt=attempt)
+            except BaseException:
+                if spent.usage != Usage():
+                    self._journal.add(key, None, spent.usage)
+                raise
         kept = Verdict(label="UNSURE", reason=answer.text, missing=answer.trouble, judge=f"turn:{self.model}")
         self._journal.add(key, kept, answer.usage)
         return answer
