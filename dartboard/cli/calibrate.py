@@ -29,7 +29,7 @@ class Variant(StrEnum):
 
 def calibrate(
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="A data set with known answers; see dartboard datasets.")
+        str, typer.Option(metavar="NAME", help="A data set by name (see dartboard datasets) or path.")
     ],
     data: Annotated[
         Path | None,
@@ -96,7 +96,7 @@ def calibrate(
 
     model = load_model(messages())
     with progress_bar() as listen:
-        loaded = load_dataset(dataset, data, model, progress=listen)
+        loaded = load_dataset(dataset, data, model, progress=listen, paths=True)
         copied = with_redundancy(loaded, copies=copies, cosine=cosine, seed=seed)
         found = room.calibrate(
             room.labelled_by(loaded),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def evaluate(
     dataset: Annotated[
         list[str],
-        typer.Option(metavar="NAME", help="A data set with known answers; may be given more than once."),
+        typer.Option(metavar="NAME", help="A data set by name or path; may be given more than once."),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report; made where needed.")],
     systems: Annotated[
@@ -74,6 +74,7 @@ def evaluate(
       dartboard eval --dataset synthetic_clustered --systems quick --out report
       dartboard eval --dataset hotpotqa_dev200 --dataset scifact --out report
       dartboard eval --dataset mine --systems quick,run:bm25.trec --out report
+      dartboard eval --dataset mined/retrieval_dataset.yaml --out report
     """
     if find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "eval", "dartboard eval")
@@ -142,7 +143,7 @@ def _one(
     from dartboard.evaluation.experiment import evaluate_dataset
 
     model = None if name in _WITHOUT_MODEL else load_model(messages())
-    loaded = load_dataset(name, data, model, progress=listen)
+    loaded = load_dataset(name, data, model, progress=listen, paths=True)
     texts[loaded.name] = dict(zip(loaded.query_ids, loaded.queries, strict=True))
     parts = Path(config.output_dir) / "parts"
     return evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, listener=hear)

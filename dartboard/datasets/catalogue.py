@@ -101,6 +101,15 @@ def find_datasets(root: str | Path | None = None) -> list[DatasetEntry]:
     return [entry for path in sorted(folder.iterdir()) for entry in _recognise(path)]
 
 
+def entry_at(path: str | Path) -> DatasetEntry | None:
+    """The data set that a file or folder is, wherever it lies; None where it is none, or is not there."""
+    place = Path(path)
+    if not place.exists():
+        return None
+    found = list(_recognise(place.resolve()))
+    return found[0] if len(found) == 1 else None
+
+
 def unrecognised(root: str | Path | None = None) -> list[str]:
     """The folders in ``root`` that hold no data set of a known format."""
     folder = data_root(root)

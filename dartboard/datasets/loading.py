@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dartboard.datasets.catalogue import ROOT_VARIABLE, data_root, find_datasets
+from dartboard.datasets.catalogue import ROOT_VARIABLE, data_root, entry_at, find_datasets
 from dartboard.datasets.download import SOURCES, download
 from dartboard.datasets.preparing import prepare
 from dartboard.datasets.progress import Listener
@@ -22,16 +22,18 @@ def load_dataset(
     cache_dir: str | Path | None = None,
     progress: Listener | None = None,
     fetch: bool = True,
+    paths: bool = False,
 ) -> Dataset:
     """A data set with vectors, by name.
 
     ``synthetic_clustered``, ``synthetic_query_focused`` and ``synthetic_adversarial`` are made; all others
     come from ``root`` (see :func:`dartboard.datasets.list_datasets`) and, where they are not there and
-    ``fetch`` allows it, from their publishers. ``model`` is the default model unless given.
+    ``fetch`` allows it, from their publishers. ``model`` is the default model unless given. With ``paths``
+    the name of a file or folder will do, too: for callers that trust who names it.
     """
     if make := _synthetic(model).get(name):
         return make()
-    text = load_text(name, root, split=split, progress=progress, fetch=fetch)
+    text = load_text(name, root, split=split, progress=progress, fetch=fetch, paths=paths)
     return prepare(text, model, cache_dir=cache_dir, progress=progress)
 
 
@@ -42,6 +44,7 @@ def load_text(
     split: str | None = None,
     progress: Listener | None = None,
     fetch: bool = True,
+    paths: bool = False,
 ) -> TextDataset:
     """As :func:`load_dataset`, before it is embedded; synthetic data sets have no such form."""
     folder = data_root(root)
@@ -50,6 +53,8 @@ def load_text(
         download(name, folder, progress=progress)
         there = {entry.name: entry for entry in find_datasets(folder)}
     if name not in there:
+        if paths and (placed := entry_at(name)) is not None:
+            return placed.load(split)
         raise _missing(name, folder, sorted(there))
     return there[name].load(split)
 

@@ -9,7 +9,7 @@ import pytest
 
 import dartboard.datasets
 from dartboard.datasets import list_datasets, load_dataset, load_text
-from dartboard.datasets.catalogue import data_root, find_datasets, unrecognised
+from dartboard.datasets.catalogue import data_root, entry_at, find_datasets, unrecognised
 from dartboard.errors import DatasetError
 from tests.datasets.folders import beir_folder, write_jsonl, write_text
 from tests.datasets.test_mined import GOOD
@@ -112,6 +112,17 @@ def test_missing_ones_say_what_to_put_where(root):
         load_dataset("scifact", root, HashingModel(), fetch=False)
     with pytest.raises(DatasetError, match=r"there is no data set '../data/tiny'"):
         load_text("../data/tiny", root)
+
+
+def test_a_path_will_do_where_it_is_asked_for(tmp_path):
+    folder = beir_folder(tmp_path / "elsewhere" / "deep")
+    mined = write_text(tmp_path / "retrieval_dataset.yaml", GOOD)
+    assert load_text(str(folder), tmp_path / "data", paths=True).name == "tiny"
+    assert len(load_text(str(mined), tmp_path / "data", paths=True)) == 2
+    for path in (folder, mined):
+        with pytest.raises(DatasetError, match="there is no data set"):
+            load_text(str(path), tmp_path / "data")
+    assert entry_at(tmp_path / "nowhere") is None is entry_at(tmp_path / "elsewhere")
 
 
 def test_synthetic_ones_by_name():

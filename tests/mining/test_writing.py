@@ -67,7 +67,7 @@ def test_any_lines_come_back_from_both_loaders(parts):
     text = "\n".join(parts)
     written = dump(with_text(text))
     for loader in (yaml.SafeLoader, yaml.CSafeLoader):
-        found = yaml.load(written, Loader=loader)  # noqa: S506 - both are safe
+        found = yaml.load(written, Loader=loader)
         assert found["pairs"][0]["negative_ctxs"][0]["text"] == text
 
 

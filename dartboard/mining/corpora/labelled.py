@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dartboard.datasets.catalogue import find_datasets
+from dartboard.datasets.catalogue import entry_at
 from dartboard.datasets.loading import load_text
 from dartboard.datasets.pieces import embedded_text
 from dartboard.datasets.text import TextDataset
@@ -30,10 +30,8 @@ def read_dataset(name: str, *, split: str | None = None) -> TextDataset:
     path = Path(name)
     if not path.exists():
         return load_text(name, split=split, fetch=False)
-    place = path.resolve()
-    for entry in find_datasets(place.parent):
-        if entry.path == place or (entry.path.parent == place and "/" not in entry.name):
-            return entry.load(split)
+    if (entry := entry_at(path)) is not None:
+        return entry.load(split)
     raise DatasetError(
         f"{path} is no data set of a known format: expected a BEIR folder (corpus.jsonl, queries.jsonl, "
         "qrels/test.tsv), a retrieval_dataset.yaml, or a file of RGB, HotpotQA or MuSiQue"

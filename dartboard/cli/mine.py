@@ -1,0 +1,350 @@
+"""``dartboard mine``: from a benchmark and a corpus to a data set whose labels were proved."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dartboard.cli.mine_options import (
+    AgentOption,
+    BudgetOption,
+    BudgetTokensOption,
+    ChecksOption,
+    ConcurrencyOption,
+    CorpusOption,
+    DryRunOption,
+    ExportsOption,
+    FileArgument,
+    HardOption,
+    JournalOption,
+    JudgeOption,
+    KernelsOption,
+    NeighboursOption,
+    OutOption,
+    PriceOption,
+    PromptOption,
+    RandomOption,
+    RegistryArgument,
+    ResumeOption,
+    RoundsOption,
+    RpmOption,
+    SecondOption,
+    SeedOption,
+    TpmOption,
+    VotesOption,
+)
+from dartboard.cli.opening import JsonOption
+
+if TYPE_CHECKING:
+    from dartboard.mining.extracting import PoolSettings
+
+mine = typer.Typer(name="mine", rich_markup_mode=None)
+
+
+@mine.callback(invoke_without_command=True)
+def about(context: typer.Context) -> None:
+    """Make a data set to measure retrieval with, from questions and your own corpus.
+
+    Nobody's word is taken for what is relevant: a judge is shown each question with each context and says
+    whether it can be answered from that alone, quoting where. The judge is judged, too: on questions whose
+    right verdict is known, in every run, and its error rates stand in the data set.
+
+    \b
+    The flow:
+      registry.yaml ── extract ──> raw.jsonl ── judge ──> retrieval_dataset.yaml
+      questions,       contexts,   nothing      controls, positives, negatives,
+      targets          drawn       labelled     verdicts, kernels, error rates
+                                                kernels
+      then: validate, compare, and  dartboard eval | calibrate --dataset FILE
+
+    \b
+    A registry is a file such as this:
+      cases:
+        - id: "01"
+          question: "Which setting stores an agent's reply?"
+          target: "google.adk.agents.LlmAgent"     # believed, not proved
+          answer: "output_key"                     # for the offline judge
+
+    \b
+    All at once, offline and free:
+      dartboard mine run examples/adk --corpus package:google.adk --judge answers --out mined
+
+    \b
+    Or step by step, with a model, and never more than 5 dollars:
+      dartboard mine extract examples/adk --corpus package:google.adk --out raw.jsonl
+      dartboard mine judge raw.jsonl --judge gemini --out mined --dry-run
+      dartboard mine judge raw.jsonl --judge gemini --out mined --budget 5
+      dartboard mine judge raw.jsonl --judge gemini --out mined --budget 9 --resume
+      dartboard mine validate mined
+
+    \b
+    What it is good for:
+      dartboard eval --dataset mined/retrieval_dataset.yaml --systems quick --out report
+      dartboard calibrate --dataset mined/retrieval_dataset.yaml
+
+    Every verdict is on disk before it is used. Press Ctrl-C, pull the plug: --resume goes on from there
+    and ends with the same bytes.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@mine.command(short_help="Draw contexts for every question; label nothing.")
+def extract(
+    registry: RegistryArgument,
+    corpus: CorpusOption,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the raw candidates.")
+    ] = Path("raw.jsonl"),
+    random: RandomOption = 5,
+    hard: HardOption = 5,
+    neighbours: NeighboursOption = 5,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw contexts for every question: its targets, random ones, and near misses. Nothing is labelled.
+
+    A target is what the registry believes to answer a question; what a case's solution imports counts as
+    one, too. Near misses are the best by BM25, the nearest by meaning, and what Dartboard selects. A
+    package is read and never imported.
+
+    \b
+    Examples:
+      dartboard mine extract examples/adk --corpus package:google.adk
+      dartboard mine extract cases.yaml --corpus folder:docs --out raw.jsonl --hard 10
+      dartboard mine extract cases.yaml --corpus store:index.dartboard#manuals
+    """
+    from dartboard.cli.mine_run import extracted
+    from dartboard.cli.terminal import results
+
+    raw = extracted(registry, corpus, out, _pools(random, hard, neighbours, seed))
+    facts = {
+        "file": str(out),
+        "corpus": raw.corpus_name,
+        "cases": len(raw.cases),
+        "contexts": sum(len(pool.contexts) for pool in raw.pools),
+    }
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    results().print(
+        f"{facts['cases']} questions with {facts['contexts']} contexts of {raw.corpus_name} are in {out}.\n"
+        f"Next: dartboard mine judge {out} --judge … --out DIR",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+@mine.command(short_help="Label raw candidates and find kernels.")
+def judge(
+    raw: Annotated[Path, typer.Argument(metavar="RAW", help="What dartboard mine extract wrote.")],
+    out: OutOption,
+    judge: JudgeOption = "gemini",
+    checks: ChecksOption = False,
+    second_judge: SecondOption = None,
+    agent: AgentOption = None,
+    journal: JournalOption = None,
+    resume: ResumeOption = False,
+    concurrency: ConcurrencyOption = 8,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
+    budget: BudgetOption = None,
+    budget_tokens: BudgetTokensOption = None,
+    prices: PriceOption = None,
+    prompt: PromptOption = None,
+    kernels: KernelsOption = True,
+    rounds: RoundsOption = None,
+    votes: VotesOption = None,
+    seed: SeedOption = 0,
+    corpus: Annotated[
+        str | None,
+        typer.Option("--corpus", metavar="SPEC", help="Where the corpus is now, if it has moved."),
+    ] = None,
+    exports: ExportsOption = True,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the judge each question with each context, find kernels, and write the data set.
+
+    First come controls: no context at all, planted answers, strangers' texts, texts stuffed with the
+    question's words, texts that claim to be the answer. Then every context alone, then sets of contexts:
+    what is missing is searched for and added until the judge can answer, and what is not needed is left out.
+
+    \b
+    In DIR:
+      retrieval_dataset.yaml   pairs with verdicts and evidence, kernels, error rates
+      beir/, qrels.txt         the same for other tools, with facets
+      journal.jsonl            every verdict that was paid for
+
+    \b
+    Examples:
+      dartboard mine judge raw.jsonl --judge answers --out mined
+      dartboard mine judge raw.jsonl --judge gemini --out mined --dry-run
+      dartboard mine judge raw.jsonl --judge openai:qwen3@http://localhost:11434/v1 --out mined
+      dartboard mine judge raw.jsonl --second-judge openai:gpt-5 --budget 20 --rpm 60 --out mined
+      dartboard mine judge raw.jsonl --judge answers --checks --out mined
+
+    \b
+    Environment:
+      GEMINI_API_KEY, OPENAI_API_KEY    for the endpoints that want one
+    """
+    from dartboard.cli.mine_run import JudgeOptions, judged
+    from dartboard.mining.raw import read_raw
+
+    options = JudgeOptions(
+        judge=judge,
+        checks=checks,
+        second=second_judge,
+        agent=agent,
+        out=out,
+        journal=journal,
+        resume=resume,
+        concurrency=concurrency,
+        rpm=rpm,
+        tpm=tpm,
+        budget=budget,
+        budget_tokens=budget_tokens,
+        prices=prices,
+        prompt=prompt,
+        kernels=kernels,
+        rounds=rounds,
+        votes=votes,
+        seed=seed,
+        exports=exports,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+    judged(read_raw(raw), corpus, options)
+
+
+@mine.command(short_help="All of it: extract, judge, validate.")
+def run(
+    registry: RegistryArgument,
+    corpus: CorpusOption,
+    out: OutOption,
+    judge: JudgeOption = "gemini",
+    checks: ChecksOption = False,
+    second_judge: SecondOption = None,
+    agent: AgentOption = None,
+    random: RandomOption = 5,
+    hard: HardOption = 5,
+    neighbours: NeighboursOption = 5,
+    journal: JournalOption = None,
+    resume: ResumeOption = False,
+    concurrency: ConcurrencyOption = 8,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
+    budget: BudgetOption = None,
+    budget_tokens: BudgetTokensOption = None,
+    prices: PriceOption = None,
+    prompt: PromptOption = None,
+    kernels: KernelsOption = True,
+    rounds: RoundsOption = None,
+    votes: VotesOption = None,
+    seed: SeedOption = 0,
+    exports: ExportsOption = True,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Extract, judge and validate in one go; raw.jsonl goes into DIR, too.
+
+    \b
+    Examples:
+      dartboard mine run examples/adk --corpus package:google.adk --judge answers --checks --out mined
+      dartboard mine run cases.yaml --corpus folder:docs --judge gemini --budget 5 --out mined
+      dartboard mine run cases.yaml --corpus folder:docs --judge gemini --budget 9 --out mined --resume
+    """
+    from dartboard.cli.mine_run import JudgeOptions, extracted, judged
+
+    options = JudgeOptions(
+        judge=judge,
+        checks=checks,
+        second=second_judge,
+        agent=agent,
+        out=out,
+        journal=journal,
+        resume=resume,
+        concurrency=concurrency,
+        rpm=rpm,
+        tpm=tpm,
+        budget=budget,
+        budget_tokens=budget_tokens,
+        prices=prices,
+        prompt=prompt,
+        kernels=kernels,
+        rounds=rounds,
+        votes=votes,
+        seed=seed,
+        exports=exports,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+    raw = extracted(registry, corpus, out / "raw.jsonl", _pools(random, hard, neighbours, seed))
+    judged(raw, corpus, options)
+
+
+@mine.command(short_help="Check a mined data set, and list all that is wrong with it.")
+def validate(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Check a mined data set, and list all that is wrong with it, by line.
+
+    Its schema, what occurs twice, empty texts, whether the evidence really stands in its context, whether
+    kernels are among the positives, whether the judge's error rates are there. Exit code 1 on errors;
+    warnings are worth a look and stop nothing.
+
+    \b
+    Examples:
+      dartboard mine validate mined
+      dartboard mine validate mined/retrieval_dataset.yaml --json
+    """
+    from dartboard.cli.mine_view import draw_problems
+    from dartboard.cli.terminal import results
+    from dartboard.mining.validating import validate as check
+
+    path = _file(file)
+    problems = check(path)
+    errors = sum(problem.level == "error" for problem in problems)
+    if as_json:
+        from dataclasses import asdict
+
+        listed = [asdict(problem) for problem in problems]
+        print(json.dumps({"file": str(path), "errors": errors, "problems": listed}, indent=2))
+    else:
+        draw_problems(results(), path, problems)
+    if errors:
+        raise typer.Exit(1)
+
+
+@mine.command(short_help="How far the sources of kernels agree, by Jaccard.")
+def compare(file: FileArgument, as_json: JsonOption = False) -> None:
+    """How far the sources of kernels agree: expansion, imports, an agent.
+
+    Jaccard is the size of what two kernels share over the size of what either has, averaged over the
+    questions for which both found one.
+
+    \b
+    Examples:
+      dartboard mine compare mined
+      dartboard mine compare mined --json
+    """
+    from dartboard.cli.mine_view import draw_comparisons
+    from dartboard.cli.terminal import results
+    from dartboard.mining.reading import compare_sources
+
+    found = compare_sources(_file(file))
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        draw_comparisons(results(), found)
+
+
+def _pools(random: int, hard: int, neighbours: int, seed: int) -> "PoolSettings":
+    from dartboard.mining.extracting import PoolSettings
+
+    return PoolSettings(random_negatives=random, hard_negatives=hard, neighbours=neighbours, seed=seed)
+
+
+def _file(path: Path) -> Path:
+    from dartboard.mining.pairs import FILE
+
+    return path / FILE if path.is_dir() else path

@@ -1,0 +1,57 @@
+"""From cases and a corpus to raw candidates: each question with contexts that nobody has labelled yet.
+
+Where a case has a solution, what that imports from the corpus is added to its targets: whoever is to write
+the solution must have met it. Like every target it is believed, and proved or not by the judge.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dartboard.mining.cases import Case
+from dartboard.mining.documents import Corpus
+from dartboard.mining.kernels.imports import imports_kernel
+from dartboard.mining.pool import ContextPool, build_pool
+from dartboard.mining.raw import RawCandidates, read_raw, write_raw
+
+Heard = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSettings:
+    """How many contexts of each origin a pool has, beside its targets."""
+
+    random_negatives: int = 5
+    hard_negatives: int = 5
+    neighbours: int = 5
+    seed: int = 0
+
+
+def extract(
+    cases: Iterable[Case],
+    corpus: Corpus,
+    path: str | Path,
+    *,
+    settings: PoolSettings | None = None,
+    more: Mapping[str, Any] | None = None,
+    listen: Heard | None = None,
+) -> RawCandidates:
+    """Write the raw candidates of all cases and read them back; ``more`` is kept among the settings."""
+    chosen = settings or PoolSettings()
+    listed = list(cases)
+    pools: list[ContextPool] = []
+    for case in listed:
+        pools.append(build_pool(with_imports(case, corpus), corpus, **asdict(chosen)))
+        if listen is not None:
+            listen(len(pools), len(listed))
+    write_raw(path, pools, corpus=corpus, settings={**asdict(chosen), **(more or {})})
+    return read_raw(path)
+
+
+def with_imports(case: Case, corpus: Corpus) -> Case:
+    """The case with what its solution imports among its targets."""
+    if case.solution is None:
+        return case
+    imported = imports_kernel(case, corpus).contexts
+    return replace(case, targets=tuple(dict.fromkeys([*case.targets, *imported])))

@@ -1,0 +1,239 @@
+"""A whole run: controls → a verdict on every context → kernels → the data set.
+
+Every verdict goes through the journal, where there is one. So a run that is killed anywhere goes on from
+there, asks for nothing twice but what was under way, and ends with the same bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dartboard.errors import ConfigError
+from dartboard.mining.agreement import Agreement, agree, agreements
+from dartboard.mining.budget import CallLimits
+from dartboard.mining.calls import Estimate, Task, estimate
+from dartboard.mining.cases import Case
+from dartboard.mining.choosing import ChoosingJudge, journaled
+from dartboard.mining.controls import Controls, Rate, control_tasks, run_controls
+from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.journal import Journal
+from dartboard.mining.judges.base import version_of
+from dartboard.mining.judges.ensemble import EnsembleJudge
+from dartboard.mining.kernels.finder import ROUNDS
+from dartboard.mining.kernels.turns import Completes, JournaledChat
+from dartboard.mining.metering import Meter
+from dartboard.mining.pairs import FoundKernel, Mined
+from dartboard.mining.raw import RawCandidates
+from dartboard.mining.steps import (
+    Bench,
+    Labels,
+    Listener,
+    find_kernels,
+    make_pair,
+    members_of,
+    pool_contexts,
+)
+from dartboard.mining.verdicts import Judge, Usage
+
+CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiningSettings:
+    """What a run does beside judging contexts."""
+
+    kernels: bool = True
+    most_rounds: int = ROUNDS
+    votes: int | None = None
+    seed: int = 0
+
+
+def mine(
+    raw: RawCandidates,
+    judge: Judge,
+    *,
+    corpus: Corpus | None = None,
+    second: Judge | None = None,
+    agent: Completes | None = None,
+    journal: Journal | None = None,
+    limits: CallLimits | None = None,
+    settings: MiningSettings | None = None,
+    listen: Listener | None = None,
+) -> Mined:
+    """The data set of raw candidates; ``corpus`` is needed for kernels.
+
+    ``second`` is asked about every context, for an agreement; ``agent`` solves every case, for its kernel.
+    """
+    chosen = settings or MiningSettings()
+    if chosen.kernels and corpus is None:
+        raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
+    meter = Meter(limits, spent=journal.usage if journal is not None else None)
+    kept = judge if journal is None else journaled(judge, journal)
+    bench = Bench(judge=kept, meter=meter, listen=listen or _ignore)
+    controls = run_controls(
+        raw.cases, raw.pools, kept, chosen.seed, listen=bench.hearing(CONTROLS), meter=meter
+    )
+    labels = bench.label(CONTEXTS, pool_contexts(raw.pools))
+    agreed = _agreement(judge, labels, chosen.seed)
+    if second is not None:
+        other = second if journal is None else journaled(second, journal)
+        opinions = Bench(judge=other, meter=meter, listen=bench.listen).label(
+            SECOND, pool_contexts(raw.pools)
+        )
+        agreed = [_agree(labels, opinions, (judge.name, second.name), chosen.seed)]
+    found: list[dict[str, FoundKernel]] = [{} for _ in raw.pools]
+    if chosen.kernels and corpus is not None:
+        found = find_kernels(
+            bench,
+            raw.pools,
+            corpus,
+            most_rounds=chosen.most_rounds,
+            votes=chosen.votes,
+            agent=agent if agent is None or journal is None else JournaledChat(agent, journal),
+        )
+        labels |= bench.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
+    pairs = [
+        make_pair(pool, labels, kernels, corpus, marked=controls.marked(pool.case.id))
+        for pool, kernels in zip(raw.pools, found, strict=True)
+    ]
+    return Mined(
+        pairs=tuple(pairs),
+        corpus=raw.corpus_name,
+        fingerprint=raw.fingerprint,
+        judge=judge.name,
+        prompt_version=version_of(judge),
+        controls=plain_controls(controls),
+        agreement=plain_agreement(agreed[0]) if agreed else None,
+        settings=_plain_settings(raw, chosen),
+    )
+
+
+def estimate_run(
+    raw: RawCandidates,
+    judge: Judge,
+    *,
+    second: Judge | None = None,
+    journal: Journal | None = None,
+    settings: MiningSettings | None = None,
+) -> dict[str, Estimate]:
+    """Calls, tokens and money by step, before the first call; kernels are a guess from the targets."""
+    chosen = settings or MiningSettings()
+    first, other = (
+        one if one is None or journal is None else journaled(one, journal) for one in (judge, second)
+    )
+    contexts = [Task(case, (document,)) for case, document in pool_contexts(raw.pools)]
+    steps: dict[str, Estimate] = {}
+    if first is not None:
+        controls = control_tasks(raw.cases, raw.pools, seed=chosen.seed)
+        steps[CONTROLS] = estimate(first, [control.task for control in controls])
+        steps[CONTEXTS] = estimate(first, contexts)
+    if other is not None:
+        steps[SECOND] = estimate(other, contexts)
+    if chosen.kernels:
+        steps["kernels"] = estimate(judge, _kernel_tasks(raw, judge, chosen))
+    return steps
+
+
+def total(steps: Mapping[str, Estimate]) -> Estimate:
+    """All steps together."""
+    return Estimate(
+        tasks=sum(one.tasks for one in steps.values()),
+        known=sum(one.known for one in steps.values()),
+        usage=sum((one.usage for one in steps.values()), Usage()),
+    )
+
+
+def plain_controls(controls: Controls) -> dict[str, Any]:
+    """The controls as the data set holds them."""
+    return {
+        "judge": controls.judge,
+        "seed": controls.seed,
+        "cases": controls.cases,
+        "false_positive": _plain_rate(controls.false_positive),
+        "false_negative": _plain_rate(controls.false_negative),
+        "by_kind": {kind: _plain_rate(rate) for kind, rate in controls.by_kind.items()},
+        "answered_without_context": sorted(controls.answered_without_context),
+        "errors": [asdict(error) for error in controls.errors],
+    }
+
+
+def plain_agreement(agreement: Agreement) -> dict[str, Any]:
+    """An agreement as the data set holds it."""
+    rounded = {
+        name: value if value is None else round(value, 6)
+        for name, value in asdict(agreement).items()
+        if name in ("observed", "kappa", "low", "high")
+    }
+    return {
+        "first": agreement.first,
+        "second": agreement.second,
+        "pairs": agreement.pairs,
+        **rounded,
+        "table": agreement.table,
+    }
+
+
+def _plain_rate(rate: Rate) -> dict[str, Any]:
+    return {
+        "rate": round(rate.rate, 6),
+        "low": round(rate.low, 6),
+        "high": round(rate.high, 6),
+        "errors": rate.errors,
+        "decided": rate.decided,
+        "unsure": rate.unsure,
+    }
+
+
+def _plain_settings(raw: RawCandidates, chosen: MiningSettings) -> dict[str, Any]:
+    pools = {name: value for name, value in raw.settings.items() if name != "corpus"}
+    return {"pools": pools, "judging": asdict(chosen)}
+
+
+def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:
+    """Of an ensemble, how far its first two members agree on the contexts."""
+    ensemble = judge.otherwise if isinstance(judge, ChoosingJudge) else judge
+    if not isinstance(ensemble, EnsembleJudge):
+        return []
+    names = [member.name for member in ensemble.judges]
+    voted = [(case, verdict) for (case, _), verdict in labels.items() if len(verdict.votes) == len(names)]
+    groups = [case for case, _ in voted]
+    return agreements([verdict for _, verdict in voted], names, groups=groups, seed=seed) if voted else []
+
+
+def _agree(labels: Labels, opinions: Labels, names: tuple[str, str], seed: int) -> Agreement:
+    # A judge that is asked twice agrees with itself, which says nothing.
+    shared = [key for key in labels if key in opinions and labels[key].judge != opinions[key].judge]
+    return agree(
+        [labels[key].label for key in shared],
+        [opinions[key].label for key in shared],
+        names=names,
+        groups=[case for case, _ in shared],
+        seed=seed,
+    )
+
+
+def _unlabelled(
+    raw: RawCandidates, found: list[dict[str, FoundKernel]], corpus: Corpus, labels: Labels
+) -> list[tuple[Case, Document]]:
+    """Members of kernels that no pool held, so that nobody has judged them alone."""
+    return [
+        (pool.case, document)
+        for pool, kernels in zip(raw.pools, found, strict=True)
+        for name in members_of(kernels)
+        if (pool.case.id, name) not in labels and (document := corpus.get(name)) is not None
+    ]
+
+
+def _kernel_tasks(raw: RawCandidates, judge: Judge, chosen: MiningSettings) -> list[Task]:
+    """As many questions as a kernel takes whose members are the targets, each with all of them."""
+    votes = min(2, chosen.votes or 2) if version_of(judge) else 1
+    tasks = []
+    for pool in raw.pools:
+        targets = tuple(one for one in pool.documents if one.fqn in pool.targets)
+        calls = votes * (1 + 2 * len(targets)) + 2 * len(targets)
+        tasks += [Task(pool.case, targets, attempt) for attempt in range(calls)]
+    return tasks
+
+
+def _ignore(step: str, done: int, total: int | None, usage: Usage) -> None:
+    """A listener that does nothing."""

@@ -1,0 +1,272 @@
+"""``dartboard mine`` as a user meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dartboard.cli.app import main
+from dartboard.mining import mine as room
+from tests.mining.doors import write_house
+from tests.mining.faulty_server import FaultyServer
+
+SMALL = ["--random", "1", "--hard", "1", "--neighbours", "1"]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path_factory.getbasetemp() / "mining-cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+
+
+@pytest.fixture
+def house(tmp_path):
+    registry, corpus = write_house(tmp_path)
+    return [str(registry), "--corpus", corpus]
+
+
+def extracted(house, tmp_path):
+    raw = tmp_path / "raw.jsonl"
+    assert main(["mine", "extract", *house, "--out", str(raw), *SMALL]) == 0
+    return str(raw)
+
+
+def test_help_teaches_the_flow(capsys):
+    assert main(["mine"]) == 0
+    page = capsys.readouterr().out
+    for word in (
+        "extract",
+        "judge",
+        "validate",
+        "compare",
+        "--resume",
+        "--budget",
+        "calibrate",
+        "registry.yaml",
+    ):
+        assert word in page
+    for command in ("extract", "judge", "run", "validate", "compare"):
+        assert main(["mine", command, "--help"]) == 0
+        assert "Examples:" in capsys.readouterr().out
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys; from dartboard.cli.app import main; main(['mine', '--help']); "
+    code += "print([m for m in ('yaml', 'httpx', 'onnxruntime', 'scipy', 'dartboard.mining') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_step_by_step(house, tmp_path, capsys):
+    raw = extracted(house, tmp_path)
+    assert "4 questions with" in capsys.readouterr().out
+    out = tmp_path / "mined"
+    assert main(["mine", "judge", raw, "--judge", "answers", "--out", str(out)]) == 0
+    page = capsys.readouterr().out
+    assert "4 questions on notes, judged by answers" in page and "false positive" in page
+    assert "Kernels: 4 minimal, 1.0 contexts on average." in page and "no calls" in page
+    assert sorted(path.name for path in out.iterdir()) == [
+        "beir",
+        "journal.jsonl",
+        "qrels.txt",
+        "retrieval_dataset.yaml",
+    ]
+    assert main(["mine", "validate", str(out)]) == 0
+    assert "is sound" in capsys.readouterr().out
+    assert main(["mine", "compare", str(out)]) == 0
+    assert "nothing to compare" in capsys.readouterr().out
+
+
+def test_all_at_once_gives_the_same_bytes_and_json(house, tmp_path, capsys):
+    raw = extracted(house, tmp_path)
+    assert main(["mine", "judge", raw, "--judge", "answers", "--out", str(tmp_path / "a")]) == 0
+    capsys.readouterr()
+    run = ["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(tmp_path / "b"), "--json"]
+    assert main(run) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["pairs"] == 4 and told["kernels"] == {"minimal": 4} and told["usage"]["calls"] == 0
+    one, other = (tmp_path / name / "retrieval_dataset.yaml" for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_second_run_must_say_that_it_resumes(house, tmp_path, capsys):
+    raw = extracted(house, tmp_path)
+    judge = ["mine", "judge", raw, "--judge", "answers", "--out", str(tmp_path / "mined")]
+    assert main(judge) == 0
+    assert main(judge) == 1
+    assert "--resume" in capsys.readouterr().err
+    assert main([*judge, "--resume"]) == 0
+
+
+def test_problems_are_listed_and_fail(house, tmp_path, capsys):
+    out = tmp_path / "mined"
+    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(out), "--no-exports"]) == 0
+    file = out / "retrieval_dataset.yaml"
+    file.write_text(file.read_text().replace("The code of door 1 is", "The code of door one was", 1))
+    capsys.readouterr()
+    assert main(["mine", "validate", str(file)]) == 1
+    page = capsys.readouterr().out
+    assert "error: [door:1] evidence does not stand in the text" in page and f"{file}:" in page
+    assert main(["mine", "validate", str(file), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["errors"] == len(told["problems"]) >= 1 and told["problems"][0]["line"] > 1
+
+
+def test_a_dry_run_asks_nobody_and_writes_nothing(house, tmp_path, capsys):
+    raw = extracted(house, tmp_path)
+    capsys.readouterr()
+    with FaultyServer() as server:
+        judge = [
+            "mine",
+            "judge",
+            raw,
+            "--judge",
+            f"openai:doorman@{server.url}",
+            "--out",
+            str(tmp_path / "m"),
+        ]
+        assert main([*judge, "--dry-run"]) == 0
+        assert "give --prices" in capsys.readouterr().out
+        assert main([*judge, "--dry-run", "--prices", "2,12", "--budget", "0.0001"]) == 0
+        page = capsys.readouterr().out
+        assert "kernels (about)" in page and "More than the budget" in page and "Nobody was asked" in page
+        assert main([*judge, "--dry-run", "--prices", "2,12", "--json"]) == 0
+        steps = json.loads(capsys.readouterr().out)
+        assert steps["contexts"]["usage"]["cost"] > 0 and steps["controls"]["tasks"] == 20
+        assert not server.bodies and not (tmp_path / "m").exists()
+    assert main(["mine", "judge", raw, "--judge", "answers", "--out", "m", "--dry-run"]) == 0
+    assert "costs nothing" in capsys.readouterr().out
+
+
+def test_a_model_with_faults_a_budget_and_an_agent(house, tmp_path, capsys):
+    raw, out = extracted(house, tmp_path), tmp_path / "mined"
+    with FaultyServer(seed=1, faults=0.1) as server:
+        judge = ["mine", "judge", raw, "--judge", f"openai:doorman@{server.url}", "--prices", "2,12"]
+        judge += ["--out", str(out), "--second-judge", "answers", "--concurrency", "4", "--rpm", "100000"]
+        assert main([*judge, "--budget", "0.02"]) == 1
+        assert (
+            "budget is used up" in capsys.readouterr().err and not (out / "retrieval_dataset.yaml").exists()
+        )
+        assert main([*judge, "--budget", "5", "--resume"]) == 0
+        page = capsys.readouterr().out
+        assert "answers agree on" in page and "spent" in page
+        first = (out / "retrieval_dataset.yaml").read_bytes()
+        asked = len(server.bodies)
+        assert main([*judge, "--resume"]) == 0
+        assert len(server.bodies) == asked and (out / "retrieval_dataset.yaml").read_bytes() == first
+        agent = ["--agent", f"openai:doorman@{server.url}", "--out", str(tmp_path / "agent")]
+        assert main([*judge, *agent]) == 0
+    assert "the agent used nothing" in (tmp_path / "agent" / "retrieval_dataset.yaml").read_text()
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bytes(house, tmp_path):
+    raw = extracted(house, tmp_path)
+
+    def command(out, url):
+        judge = [sys.executable, "-m", "dartboard", "mine", "judge", raw, "--judge", f"openai:doorman@{url}"]
+        return [*judge, "--out", str(tmp_path / out), "--resume", "--concurrency", "4"]
+
+    with FaultyServer(seed=2) as server:
+        assert subprocess.run(command("whole", server.url), capture_output=True).returncode == 0
+        whole = len(server.bodies)
+        for sent, code, stop in ((signal.SIGKILL, -9, whole // 4), (signal.SIGINT, 130, whole // 3)):
+            server.bodies.clear()
+            server.on_request = lambda count: time.sleep(0.02)
+            with subprocess.Popen(command("killed", server.url), stderr=subprocess.PIPE) as process:
+                while len(server.bodies) < stop and process.poll() is None:
+                    time.sleep(0.005)
+                os.kill(process.pid, sent)
+                errors = process.communicate(timeout=30)[1].decode()
+                assert process.returncode == code, errors
+        assert "with --resume the command goes on" in errors and "Traceback" not in errors
+        server.on_request = lambda count: None
+        server.bodies.clear()
+        assert subprocess.run(command("killed", server.url), capture_output=True).returncode == 0
+        assert len(server.bodies) < whole
+    for name in ("retrieval_dataset.yaml", "qrels.txt", "beir/corpus.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+WRONG = [
+    (["--judge", "gemini"], 1, "GEMINI_API_KEY"),
+    (["--judge", "check"], 2, "--checks"),
+    (["--judge", "ensemble:answers,check:answers"], 2, "--checks"),
+    (["--judge", "oracle"], 1, "unknown judge 'oracle'"),
+    (["--judge", "answers", "--prices", "cheap"], 2, "--prices takes two numbers"),
+    (["--judge", "answers", "--agent", "answers"], 2, "--agent must be a chat model"),
+    (["--judge", "answers", "--corpus", "folder:/nowhere"], 1, "there is no folder"),
+]
+
+
+@pytest.mark.parametrize(("options", "code", "message"), WRONG)
+def test_what_is_asked_for_wrongly_is_one_line(house, tmp_path, capsys, options, code, message):
+    raw = extracted(house, tmp_path)
+    assert main(["mine", "judge", raw, "--out", str(tmp_path / "m"), *options]) == code
+    error = capsys.readouterr().err.strip()
+    assert message in error and "Traceback" not in error and not (tmp_path / "m").exists()
+
+
+def test_a_changed_corpus_is_refused(house, tmp_path, capsys):
+    raw = extracted(house, tmp_path)
+    (tmp_path / "notes" / "door-9.md").write_text("A new note.")
+    assert main(["mine", "judge", raw, "--judge", "answers", "--out", str(tmp_path / "m")]) == 1
+    assert "extract again" in capsys.readouterr().err
+    assert (
+        main(["mine", "judge", raw, "--judge", "answers", "--out", str(tmp_path / "m"), "--no-kernels"]) == 0
+    )
+
+
+def test_the_bar_hears_every_step(house, tmp_path, monkeypatch):
+    heard = []
+    whole = room.find_kernels
+
+    def listening(bench, *args, **more):
+        heard.append(bench.meter.usage)
+        return whole(bench, *args, **more)
+
+    monkeypatch.setattr(room, "find_kernels", listening)
+    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
+    assert len(heard) == 1 and heard[0].calls == 0
+
+
+def test_evaluation_and_calibration_take_it(tmp_path, capsys):
+    registry, corpus = write_house(tmp_path, doors=16, questions=12)
+    out = tmp_path / "mined"
+    assert (
+        main(["mine", "run", str(registry), "--corpus", corpus, "--judge", "answers", "--out", str(out)]) == 0
+    )
+    file = str(out / "retrieval_dataset.yaml")
+    measures = "hit_rate,precision,recall,set_recall,success,jaccard"
+    report = ["--systems", "cosine,mmr-0.5,dartboard", "--metrics", measures, "-k", "1,3", "--copies", "0"]
+    report += ["--no-sigma-sweep", "--resamples", "200", "--out", str(tmp_path / "report")]
+    assert main(["eval", "--dataset", file, *report]) == 0
+    results = json.loads((tmp_path / "report" / "results.json").read_text())
+    text = json.dumps(results)
+    for measure in ("hit_rate@3", "precision@3", "set_recall@3", "success@3", "jaccard@3"):
+        assert measure in text
+    calibration = tmp_path / "calibration.json"
+    assert main(["calibrate", "--dataset", file, "-k", "3", "--out", str(calibration)]) == 0
+    assert json.loads(calibration.read_text())["sigma"]["pairs"] > 0
+    assert main(["calibrate", "--dataset", str(out), "-k", "3"]) == 0
+
+
+def test_names_are_no_paths_for_callers_that_do_not_ask(tmp_path):
+    from dartboard.datasets import load_text
+    from dartboard.errors import DatasetError
+
+    registry, corpus = write_house(tmp_path)
+    out = tmp_path / "mined"
+    assert (
+        main(["mine", "run", str(registry), "--corpus", corpus, "--judge", "answers", "--out", str(out)]) == 0
+    )
+    assert len(load_text(str(out), paths=True)) == 4 == len(load_text(str(out / "beir"), paths=True))
+    with pytest.raises(DatasetError, match="there is no data set"):
+        load_text(str(out), fetch=False)
+    with pytest.raises(DatasetError, match="there is no data set"):
+        load_text(str(tmp_path), paths=True)
