@@ -234,6 +234,13 @@ def test_candidates_repeat_no_known_text_but_replacements_may():
     assert "Twin" in [one.fqn for one in search.replacements("mayor of Avon", [known])]
 
 
+def test_a_question_with_blanks_around_it_is_searched_for():
+    case = Case(id="case", question="  Who is the mayor of Avon? ", targets=("Avon.mayor",))
+    judge = KnowingJudge({"case": [["Avon.mayor", "Avon.mayor.copy"]]})
+    kernel = find_kernel(case, pool_of(case), CORPUS, judge)
+    assert (kernel.contexts, kernel.alternatives) == (("Avon.mayor",), (("Avon.mayor.copy",),))
+
+
 def test_wishes_in_other_words():
     assert same_words("the mayor of Avon", "Avon: the mayor of it") and same_words("", "")
     assert not same_words("the mayor of Avon", "a bridge in Cork")

@@ -30,11 +30,8 @@ class Search:
         """Documents that may say it, without those that are known, by name or by text."""
         names = {one.fqn for one in known}
         texts = {_squeezed(one) for one in known}
-        words = missing.strip() or self._pool.case.question
-        if words not in self._found:
-            self._found[words] = self._merged(words)
         kept = []
-        for document in self._found[words]:
+        for document in self._ranked(missing):
             text = _squeezed(document)
             if document.fqn not in names and text not in texts:
                 texts.add(text)
@@ -44,14 +41,19 @@ class Search:
     def replacements(self, missing: str, known: Iterable[Document]) -> list[Document]:
         """As :meth:`candidates`, and documents of the very text of a known one: these replace it best."""
         names = {one.fqn for one in known}
-        words = missing.strip() or self._pool.case.question
-        self.candidates(words)
-        return [one for one in self._found[words] if one.fqn not in names]
+        return [one for one in self._ranked(missing) if one.fqn not in names]
 
     def named(self, words: str) -> list[Document]:
         """Documents whose name, or a name that leads to them, stands in the words."""
         found = (self._corpus.get(name) for name in _NAME.findall(words))
         return list({one.fqn: one for one in found if one is not None}.values())
+
+    def _ranked(self, missing: str) -> list[Document]:
+        """All candidates; where nothing is said to be missing, those for the question itself."""
+        words = missing.strip() or self._pool.case.question.strip()
+        if words not in self._found:
+            self._found[words] = self._merged(words)
+        return self._found[words]
 
     def _merged(self, words: str) -> list[Document]:
         corpus, depth = self._corpus, self._depth
