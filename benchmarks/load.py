@@ -1,9 +1,10 @@
 """Put the service under load, beside the service that tutorials build; write JSON.
 
-    python benchmarks/load.py [--servers dartboard plain] [--soak SECONDS] [--scale X] [--out FILE]
+    python benchmarks/load.py [--servers dartboard hybrid plain] [--soak SECONDS] [--scale X] [--out FILE]
 
 Loopback only, and it ends by itself. A real ``dartboard serve`` answers over 100,000 passages (made once,
-kept with temporary files); requests leave at drawn times and latency counts from when they should have left.
+kept with temporary files), found by vectors alone as the plain service does, and as ``hybrid`` by words too,
+which is the default for an index. Requests leave at drawn times; latency counts from when they were due.
 Phases: calm (5 a second), the target (100 a second), capacity (8 clients, one question after the other),
 overload (twice the capacity), calm again, and with ``--soak`` half the capacity for long. ``--scale .2`` is a
 short look.
@@ -25,12 +26,12 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its parts
 from load_parts import phases, servers  # noqa: E402
 from load_parts.corpus import HOT, SHARE_REPEATED, prepared  # noqa: E402
 
+RETRIEVERS = {"dartboard": "dense", "hybrid": "hybrid", "plain": None}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument(
-        "--servers", nargs="+", choices=("dartboard", "plain"), default=["dartboard", "plain"]
-    )
+    parser.add_argument("--servers", nargs="+", choices=tuple(RETRIEVERS), default=list(RETRIEVERS))
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--soak-only", action="store_true")
     parser.add_argument("--scale", type=float, default=1.0)
@@ -51,7 +52,11 @@ def main() -> None:
 
 def _measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     flags = [f"--{flag}" if not flag[0].isdigit() else flag for flag in options.serve]
-    starting = servers.plain(folder) if name == "plain" else servers.dartboard(folder, *flags)
+    retriever = RETRIEVERS[name]
+    if retriever is None:
+        starting = servers.plain(folder)
+    else:
+        starting = servers.dartboard(folder, "--retriever", retriever, *flags)
     with starting as server:
         found: dict[str, Any] = {}
         if not options.soak_only:

@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 Found = Mapping[str, Any]
-NAMES = {"dartboard": "`dartboard serve`", "plain": "FastAPI + sentence-transformers + LangChain MMR"}
+NAMES = {
+    "dartboard": "`dartboard serve`, by vectors",
+    "hybrid": "`dartboard serve`, by vectors and words (the default)",
+    "plain": "FastAPI + sentence-transformers + LangChain MMR",
+}
 PHASES = {
     "calm": "calm, {rate:g} a second",
     "target": "{rate:g} a second",
@@ -23,7 +27,7 @@ def page(found: Found) -> str:
         f"Made by `python benchmarks/load.py --soak 600` and `python benchmarks/tables.py` on {setting['measured']}: "
         f"{setting['chunks']:,} passages, {setting['cores']} cores, the client beside the servers on the same cores, "
         "loopback. Each request is a question in, five passages out of a hundred candidates, with the defaults of "
-        f"each service. {setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} "
+        f"each service, both finding candidates by vectors unless the title says otherwise. {setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} "
         "hot ones; all others are new, so their vectors have to be made. Requests leave at times drawn beforehand "
         "(Poisson), and latency counts from when a request should have left. Times of one run on one machine: ratios "
         "carry over, absolute times do not.",

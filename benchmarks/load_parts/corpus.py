@@ -72,11 +72,11 @@ MOMENTS = (
 )  # fmt: skip
 PLACES = ("Dublin", "Osaka", "Toronto", "Nairobi", "Lisbon", "Oslo", "Lima", "Pune", "Graz", "Perth")
 FORMS = (
-    "Why is it that the {component} of the {system} {symptom} {moment}?",
-    "The {component} of our {system} {symptom} {moment}. What can we do?",
-    "What makes the {system}'s {component} misbehave so that it {symptom} {moment}?",
-    "Who has seen that the {system} {symptom} {moment} because of its {component}?",
-    "How do I stop the {system} when its {component} {symptom} {moment}?",
+    "Why is it that the {component} of the {system} {symptom}{moment}?",
+    "What helps when the {system}'s {component} {symptom}{moment}?",
+    "How do I fix a {component} in the {system} that {symptom}{moment}?",
+    "{system}: {component} {symptom}{moment}, any ideas?",
+    "Who knows why our {system} {symptom}{moment}? Is it the {component}?",
 )
 
 
@@ -124,7 +124,7 @@ def _question(draw: random.Random) -> str:
         component=draw.choice(COMPONENTS),
         system=draw.choice(SYSTEMS),
         symptom=draw.choice(SYMPTOMS),
-        moment=draw.choice(MOMENTS),
+        moment=draw.choice(("", f" {draw.choice(MOMENTS)}")),
     )
 
 

@@ -50,7 +50,7 @@ async def whole(server: Server, *, scale: float) -> dict[str, Any]:
         found["capacity"] = await _phase("capacity", server, load.saturating(asked(4), CLIENTS, 20 * scale))
         twice = 2 * found["capacity"]["served_a_second"]
         found["overload"] = await _phase(
-            "overload", server, load.at_rate(asked(5), twice, 30 * scale, seed=5)
+            "overload", server, load.at_rate(asked(5), twice, 60 * scale, seed=5)
         )
         found["calm after"] = await _phase(
             "calm after", server, load.at_rate(asked(6), CALM, 20 * scale, seed=6)
