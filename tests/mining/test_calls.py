@@ -318,13 +318,20 @@ def test_a_pause_holds_for_all():
 
 
 def test_a_retry_after_is_waited_for_by_the_whole_run():
-    clock = Clock()
-    meter = Meter(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
+    clock, held = Clock(), []
+
+    class Watched(Meter):
+        def hold(self, seconds):
+            held.append(seconds)
+            super().hold(seconds)
+
+    meter = Watched(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
     with FaultyServer() as server, door_judge(server.url) as judge:
         judge.chat.endpoint._patience = type(judge.chat.endpoint._patience)(longest_wait=30)
         once = [(429, {"retry-after": "7"}, b"slow down")]
         server.override = lambda body: once.pop() if once else None
         assert len(list(judge_many(judge, door_tasks(2), meter=meter))) == 2
+    assert held == [7]
     assert 107 <= clock.now < 108
 
 
