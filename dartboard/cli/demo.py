@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from dartboard.core import DartboardConfig
 from dartboard.datasets import demo as demo_corpus
 from dartboard.datasets.demo import Question
-from dartboard.core import DartboardConfig
 from dartboard.errors import ConfigError
 from dartboard.selection import MMR, Dartboard, Method, TopK
 from dartboard.version import __version__

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dartboard.cli.comparison import Comparison, Outcome, Pick
-from dartboard.datasets.demo import Question, questions
 from dartboard.cli.terminal import can_draw
+from dartboard.datasets.demo import Question, questions
 
 _SIGMA_SOURCES = {
     "candidates": "no weight to set: σ = {:.3f} came from the candidates",

@@ -12,7 +12,6 @@ from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError
 from dartboard.mining.verdicts import Usage
 
-PRICES_AS_OF = "2025-11"
 _PICO = 10**12
 
 
@@ -34,28 +33,6 @@ class Prices:
         """What so many tokens cost; computed in whole picos, so that equal tokens cost equal money."""
         whole = input_tokens * round(self.input_per_million * 10**6)
         return (whole + output_tokens * round(self.output_per_million * 10**6)) / _PICO
-
-
-# Dollars of the providers' public price lists as of PRICES_AS_OF, for prompts of usual length. They change:
-# who needs to be sure gives prices.
-_LISTED = {
-    "gemini-3-pro-preview": (2.0, 12.0),
-    "gemini-2.5-pro": (1.25, 10.0),
-    "gemini-2.5-flash": (0.3, 2.5),
-    "gemini-2.5-flash-lite": (0.1, 0.4),
-    "gpt-5": (1.25, 10.0),
-    "gpt-5-mini": (0.25, 2.0),
-    "gpt-4.1": (2.0, 8.0),
-    "gpt-4.1-mini": (0.4, 1.6),
-    "gpt-4o": (2.5, 10.0),
-    "gpt-4o-mini": (0.15, 0.6),
-}
-
-
-def listed_prices(model: str) -> Prices | None:
-    """The listed prices of a model; None where it is not in the table: then only tokens are counted."""
-    listed = _LISTED.get(model.removeprefix("models/"))
-    return listed and Prices(input_per_million=listed[0], output_per_million=listed[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

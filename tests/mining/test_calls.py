@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dartboard.deadline import check, deadline
 from dartboard.errors import BudgetError, ConfigError, DatasetError, DeadlineError, EndpointError
-from dartboard.mining.budget import CallLimits, Prices, listed_prices, total_usage
+from dartboard.mining.budget import CallLimits, Prices, total_usage
 from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
@@ -387,7 +387,5 @@ def test_limits_and_a_meter_contradict_each_other():
 
 def test_prices():
     assert Prices(input_per_million=0.15, output_per_million=0.6).cost(1_000_000, 500_000) == 0.45
-    assert listed_prices("models/gemini-3-pro-preview").input_per_million == 2
-    assert listed_prices("unheard-of") is None
     with pytest.raises(ConfigError, match="price"):
         Prices(input_per_million=-1, output_per_million=1)

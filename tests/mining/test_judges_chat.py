@@ -236,7 +236,7 @@ def test_gemini_speaks_its_own_dialect():
         "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 30, "thoughtsTokenCount": 70},
     }
     with Scripted((200, json.dumps(answer).encode(), {})) as server:
-        verdict = gemini_judge(server).judge(CASE, [NOTE])
+        verdict = gemini_judge(server, prices=PRICES).judge(CASE, [NOTE])
         sent = server.requests[0]
     assert verdict.label == "YES"
     assert verdict.usage == Usage(calls=1, input_tokens=100, output_tokens=100, cost=0.0014)

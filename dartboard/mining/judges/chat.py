@@ -10,7 +10,7 @@ from typing import Any
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, EndpointError
-from dartboard.mining.budget import Prices, listed_prices
+from dartboard.mining.budget import Prices
 from dartboard.mining.judges.asking import ChatEndpoint, RefusedError, Reply
 from dartboard.mining.metering import Meter, current_meter
 from dartboard.mining.verdicts import Usage
@@ -58,7 +58,7 @@ class Chat(ABC):
         if max_output_tokens < 1:
             raise ConfigError(f"max_output_tokens must be >= 1, got {max_output_tokens}")
         self.model = model
-        self.prices = prices if prices is not None else listed_prices(model)
+        self.prices = prices
         self.max_output_tokens = max_output_tokens
         self.endpoint = endpoint
         self._given_up: frozenset[str] = frozenset()
