@@ -73,9 +73,9 @@ def about(context: typer.Context) -> None:
     \b
     Or step by step, with a model, and never more than 5 dollars:
       dartboard mine extract examples/adk --corpus package:google.adk --out raw.jsonl
-      dartboard mine judge raw.jsonl --judge gemini --out mined --dry-run
-      dartboard mine judge raw.jsonl --judge gemini --out mined --budget 5
-      dartboard mine judge raw.jsonl --judge gemini --out mined --budget 9 --resume
+      dartboard mine judge raw.jsonl --judge gemini --prices 2,12 --out mined --dry-run
+      dartboard mine judge raw.jsonl --judge gemini --prices 2,12 --out mined --budget 5
+      dartboard mine judge raw.jsonl --judge gemini --prices 2,12 --out mined --budget 9 --resume
       dartboard mine validate mined
 
     \b
@@ -182,7 +182,7 @@ def judge(
       dartboard mine judge raw.jsonl --judge answers --out mined
       dartboard mine judge raw.jsonl --judge gemini --out mined --dry-run
       dartboard mine judge raw.jsonl --judge openai:qwen3@http://localhost:11434/v1 --out mined
-      dartboard mine judge raw.jsonl --second-judge openai:gpt-5 --budget 20 --rpm 60 --out mined
+      dartboard mine judge raw.jsonl --second-judge openai:gpt-5 --budget-tokens 2000000 --rpm 60 --out mined
       dartboard mine judge raw.jsonl --judge answers --checks --out mined
 
     \b
@@ -252,8 +252,8 @@ def run(
     \b
     Examples:
       dartboard mine run examples/adk --corpus package:google.adk --judge answers --checks --out mined
-      dartboard mine run cases.yaml --corpus folder:docs --judge gemini --budget 5 --out mined
-      dartboard mine run cases.yaml --corpus folder:docs --judge gemini --budget 9 --out mined --resume
+      dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 5 --out mined
+      dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 9 --out mined --resume
     """
     from dartboard.cli.mine_run import JudgeOptions, extracted, judged
 

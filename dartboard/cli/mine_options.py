@@ -65,9 +65,7 @@ BudgetTokensOption = Annotated[
 ]
 PriceOption = Annotated[
     str | None,
-    typer.Option(
-        "--prices", metavar="IN,OUT", help="For a million tokens; by default the list price, if known."
-    ),
+    typer.Option("--prices", metavar="IN,OUT", help="For a million tokens, as your provider charges them."),
 ]
 PromptOption = Annotated[
     str | None, typer.Option("--prompt", metavar="VERSION", help="The prompt's version: evidence-2, seed-1.")

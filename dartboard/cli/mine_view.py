@@ -106,7 +106,7 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
     console.print(table)
     marked = mined.controls["answered_without_context"]
     if marked:
-        console.print(f"{len(marked)} questions need no context for their answer; they are marked.")
+        console.print(f"Answered without any context, and marked: {escape(', '.join(marked))}.", soft_wrap=True)
     if mined.agreement is not None:
         console.print(_agreed(mined.agreement), soft_wrap=True)
     statuses = Counter(pair.kernel.status for pair in pairs if pair.kernel is not None)
@@ -125,7 +125,7 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
 
 def _agreed(found: Mapping[str, Any]) -> str:
     if found["kappa"] is None:
-        kappa = "Cohen's kappa is undefined: both always say the same"
+        kappa = "Cohen's kappa is undefined: both give everything the same label"
     else:
         kappa = f"Cohen's kappa {found['kappa']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
     first, second = escape(str(found["first"])), escape(str(found["second"]))

@@ -80,7 +80,7 @@ def mine(
         opinions = Bench(judge=other, meter=meter, listen=bench.listen).label(
             SECOND, pool_contexts(raw.pools)
         )
-        agreed = [_agree(labels, opinions, (judge.name, second.name), chosen.seed)]
+        agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
     found: list[dict[str, FoundKernel]] = [{} for _ in raw.pools]
     if chosen.kernels and corpus is not None:
         found = find_kernels(
@@ -200,16 +200,13 @@ def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:
     return agreements([verdict for _, verdict in voted], names, groups=groups, seed=seed) if voted else []
 
 
-def _agree(labels: Labels, opinions: Labels, names: tuple[str, str], seed: int) -> Agreement:
+def _agree(labels: Labels, opinions: Labels, names: tuple[str, str], seed: int) -> list[Agreement]:
     # A judge that is asked twice agrees with itself, which says nothing.
     shared = [key for key in labels if key in opinions and labels[key].judge != opinions[key].judge]
-    return agree(
-        [labels[key].label for key in shared],
-        [opinions[key].label for key in shared],
-        names=names,
-        groups=[case for case, _ in shared],
-        seed=seed,
-    )
+    if not shared:
+        return []
+    ones, others = [labels[key].label for key in shared], [opinions[key].label for key in shared]
+    return [agree(ones, others, names=names, groups=[case for case, _ in shared], seed=seed)]
 
 
 def _unlabelled(

@@ -1,5 +1,6 @@
 """A whole run: what is found, what is written into the data set, and that stopping it loses nothing."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -10,7 +11,7 @@ from dartboard.mining.budget import CallLimits
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.choosing import ChoosingJudge, close_judge, journaled, with_checks
 from dartboard.mining.corpora.package import PackageCorpus
-from dartboard.mining.extracting import extract, with_imports
+from dartboard.mining.extracting import PoolSettings, extract, with_imports
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, OpenAIJudge
 from dartboard.mining.mine import MiningSettings, estimate_run, mine, total
@@ -18,7 +19,7 @@ from dartboard.mining.reading import compare_sources, read_kernels
 from dartboard.mining.validating import validate
 from dartboard.mining.verdicts import Usage, Verdict
 from dartboard.mining.writing import dump, write_dataset
-from tests.mining.doors import SMALL, house, raw
+from tests.mining.doors import SMALL, cases, house, raw
 from tests.mining.faulty_run import PRICES, QUICK
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.packages import write_package
@@ -67,6 +68,17 @@ def test_a_question_that_answers_itself_is_marked(tmp_path):
     mined = mine(raw(tmp_path, [given]), AnswerJudge(), corpus=house())
     assert mined.pairs[0].answered_without_context
     assert mined.controls["answered_without_context"] == ["gift"]
+
+
+def test_a_kernel_may_lie_outside_the_pool(tmp_path):
+    """The pool has the target and a stranger; what is missing is found in the corpus."""
+    case = replace(cases()[-1], targets=("door-5.md",))
+    pool = PoolSettings(random_negatives=1, hard_negatives=0, neighbours=0)
+    given = extract([case], house(), tmp_path / "raw.jsonl", settings=pool)
+    assert "door-6.md" not in {one.fqn for one in given.pools[0].documents}
+    (pair,) = mine(given, AnswerJudge(), corpus=house()).pairs
+    assert pair.kernel.contexts == ("door-5.md", "door-6.md")
+    assert {one.fqn: one.origins for one in pair.positives}["door-6.md"] == ("kernel",)
 
 
 def test_without_answers_everything_is_unsure(tmp_path):
@@ -147,7 +159,7 @@ def test_a_second_judge_gives_an_agreement(tmp_path):
 
 def test_a_judge_does_not_agree_with_itself(tmp_path):
     mined = mine(raw(tmp_path), AnswerJudge(), second=AnswerJudge(), corpus=house())
-    assert mined.agreement["pairs"] == 0
+    assert mined.agreement is None
 
 
 def test_an_ensemble_tells_how_far_its_members_agree(tmp_path):

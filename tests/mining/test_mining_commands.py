@@ -11,8 +11,11 @@ import pytest
 
 from dartboard.cli.app import main
 from dartboard.mining import mine as room
+from dartboard.mining.pairs import FoundKernel
+from dartboard.mining.writing import write_dataset
 from tests.mining.doors import write_house
 from tests.mining.faulty_server import FaultyServer
+from tests.mining.mined import mined, pair
 
 SMALL = ["--random", "1", "--hard", "1", "--neighbours", "1"]
 
@@ -102,6 +105,27 @@ def test_a_second_run_must_say_that_it_resumes(house, tmp_path, capsys):
     assert main(judge) == 1
     assert "--resume" in capsys.readouterr().err
     assert main([*judge, "--resume"]) == 0
+
+
+def test_what_two_sources_found_is_compared(tmp_path, capsys):
+    expansion = pair().kernels["expansion"]
+    more = FoundKernel(contexts=("toy.Agent", "toy.Tool", "toy.both"), status="sufficient")
+    one = pair(kernels={"expansion": expansion, "imports": more})
+    write_dataset(mined(one), tmp_path)
+    assert main(["mine", "compare", str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "expansion – imports" in page and "0.667" in page and "only imports: toy.both" in page
+    assert main(["mine", "compare", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sources"][0]["cases"] == 1
+
+
+def test_a_question_that_needs_no_context_is_told(house, tmp_path, capsys):
+    registry = tmp_path / "registry.yaml"
+    registry.write_text(
+        registry.read_text().replace("What is the code of door 1?", "Is 7919 the code of door 1?")
+    )
+    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
+    assert "Answered without any context, and marked: door:1." in capsys.readouterr().out
 
 
 def test_problems_are_listed_and_fail(house, tmp_path, capsys):
