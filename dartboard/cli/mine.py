@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dartboard.cli.mine_check import compare, validate
 from dartboard.cli.mine_options import (
     AgentOption,
     BudgetOption,
@@ -15,7 +16,6 @@ from dartboard.cli.mine_options import (
     CorpusOption,
     DryRunOption,
     ExportsOption,
-    FileArgument,
     HardOption,
     JournalOption,
     JudgeOption,
@@ -284,67 +284,11 @@ def run(
     judged(raw, corpus, options)
 
 
-@mine.command(short_help="Check a mined data set, and list all that is wrong with it.")
-def validate(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Check a mined data set, and list all that is wrong with it, by line.
-
-    Its schema, what occurs twice, empty texts, whether the evidence really stands in its context, whether
-    kernels are among the positives, whether the judge's error rates are there. Exit code 1 on errors;
-    warnings are worth a look and stop nothing.
-
-    \b
-    Examples:
-      dartboard mine validate mined
-      dartboard mine validate mined/retrieval_dataset.yaml --json
-    """
-    from dartboard.cli.mine_view import draw_problems
-    from dartboard.cli.terminal import results
-    from dartboard.mining.validating import validate as check
-
-    path = _file(file)
-    problems = check(path)
-    errors = sum(problem.level == "error" for problem in problems)
-    if as_json:
-        from dataclasses import asdict
-
-        listed = [asdict(problem) for problem in problems]
-        print(json.dumps({"file": str(path), "errors": errors, "problems": listed}, indent=2))
-    else:
-        draw_problems(results(), path, problems)
-    if errors:
-        raise typer.Exit(1)
-
-
-@mine.command(short_help="How far the sources of kernels agree, by Jaccard.")
-def compare(file: FileArgument, as_json: JsonOption = False) -> None:
-    """How far the sources of kernels agree: expansion, imports, an agent.
-
-    Jaccard is the size of what two kernels share over the size of what either has, averaged over the
-    questions for which both found one.
-
-    \b
-    Examples:
-      dartboard mine compare mined
-      dartboard mine compare mined --json
-    """
-    from dartboard.cli.mine_view import draw_comparisons
-    from dartboard.cli.terminal import results
-    from dartboard.mining.reading import compare_sources
-
-    found = compare_sources(_file(file))
-    if as_json:
-        print(json.dumps(found, indent=2))
-    else:
-        draw_comparisons(results(), found)
-
-
 def _pools(random: int, hard: int, neighbours: int, seed: int) -> "PoolSettings":
     from dartboard.mining.extracting import PoolSettings
 
     return PoolSettings(random_negatives=random, hard_negatives=hard, neighbours=neighbours, seed=seed)
 
 
-def _file(path: Path) -> Path:
-    from dartboard.mining.pairs import FILE
-
-    return path / FILE if path.is_dir() else path
+mine.command(short_help="Check a mined data set, and list all that is wrong with it.")(validate)
+mine.command(short_help="How far the sources of kernels agree, by Jaccard.")(compare)
