@@ -106,7 +106,9 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
     console.print(table)
     marked = mined.controls["answered_without_context"]
     if marked:
-        console.print(f"Answered without any context, and marked: {escape(', '.join(marked))}.", soft_wrap=True)
+        console.print(
+            f"Answered without any context, and marked: {escape(', '.join(marked))}.", soft_wrap=True
+        )
     if mined.agreement is not None:
         console.print(_agreed(mined.agreement), soft_wrap=True)
     statuses = Counter(pair.kernel.status for pair in pairs if pair.kernel is not None)
@@ -140,9 +142,9 @@ def draw_problems(console: Console, path: Path, problems: "Sequence[Problem]") -
     errors = sum(one.level == "error" for one in problems)
     warnings = len(problems) - errors
     if errors:
-        console.print(f"{errors} errors, {warnings} warnings.")
+        console.print(f"errors: {errors}, warnings: {warnings}")
     else:
-        console.print(f"{path} is sound" + (f"; {warnings} warnings." if warnings else "."), soft_wrap=True)
+        console.print(f"{path} is sound" + (f" (warnings: {warnings})" if warnings else "."), soft_wrap=True)
 
 
 def draw_comparisons(console: Console, found: Mapping[str, Any]) -> None:
