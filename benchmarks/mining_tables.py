@@ -25,7 +25,7 @@ CAUSES = {
     ("enint-93", "said YES"): ANSWERS,
     ("en_fact-19", "said NO"): "the date is glued to a time of day",
     ("en_fact-20", "said YES"): "the right name, said of another year",
-    ("en_fact-26", "said YES"): ANSWERS,
+    ("en_fact-26", "said YES"): "the right date, with no word of whose",
     ("en_fact-43", "said YES"): ANSWERS,
     ("en_fact-51", "said YES"): ANSWERS,
     ("en_fact-52", "said YES"): ANSWERS,

@@ -72,16 +72,16 @@ def test_a_judge_without_a_prompt_is_asked_once_a_set():
     assert len(set(judge.asked)) == len(judge.asked)
 
 
-def test_without_a_corpus_the_pool_is_searched():
+def test_without_a_corpus_the_pool_is_searched(tmp_path, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
     case = case_of("Avon.river")
     pool = ContextPool(
         case,
         "Avon.river",
         [PooledContext(CORPUS.get(name), ("target",)) for name in ("Avon.river", "Brno.mayor", "Cork.river")],
     )
-    corpus = None
     judge = KnowingJudge({"case": [["Avon.river"], ["Cork.river"]]})
-    kernel = find_kernel(case, pool, corpus, judge)
+    kernel = find_kernel(case, pool, None, judge)
     assert kernel.contexts == ("Avon.river", "Cork.river")
 
 
@@ -239,6 +239,14 @@ def test_a_question_with_blanks_around_it_is_searched_for():
     judge = KnowingJudge({"case": [["Avon.mayor", "Avon.mayor.copy"]]})
     kernel = find_kernel(case, pool_of(case), CORPUS, judge)
     assert (kernel.contexts, kernel.alternatives) == (("Avon.mayor",), (("Avon.mayor.copy",),))
+
+
+def test_it_ends_where_there_is_nothing_left_to_add(tmp_path, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
+    case = case_of("Avon.river")
+    pool = ContextPool(case, "Avon.river", [PooledContext(CORPUS.get("Avon.river"), ("target",))])
+    kernel = find_kernel(case, pool, None, KnowingJudge({"case": [["Ghent.mayor"]]}))
+    assert (kernel.status, kernel.calls) == ("unresolved", 1)
 
 
 def test_wishes_in_other_words():

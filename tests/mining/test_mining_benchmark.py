@@ -55,8 +55,9 @@ TEXTS = {
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
     """A data set of two questions in the layout that the benchmark reads."""
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
     home = tmp_path / "towns"
     (home / "qrels").mkdir(parents=True)
 
