@@ -8,7 +8,8 @@ that is not there, in one of three wordings, never by its id:
   paragraphs have, too;
 - ``sub-question``: the question that the paragraph answers, in the words of MuSiQue's annotators.
 
-It flips a share of its verdicts at random, by seed, case, contexts and attempt; a false NO asks for a
+It flips a share of its verdicts at random, by seed, case, contexts and attempt (sticky errors: whatever the
+attempt); a false NO asks for a
 paragraph drawn at random, so that it misleads.
 """
 
@@ -40,12 +41,13 @@ Wording = Callable[[str, Document], str]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table; ``votes`` None is the finder's own choice."""
+    """A row of the table; ``votes`` None is the finder's own choice, ``sticky`` errors repeat themselves."""
 
     wording: str
     flips: float = 0.0
     votes: int | None = None
     target: bool = True
+    sticky: bool = False
 
 
 SETTINGS = (
@@ -56,6 +58,7 @@ SETTINGS = (
     Setting("sub-question"),
     Setting("title", flips=0.05),
     Setting("title", flips=0.05, votes=1),
+    Setting("title", flips=0.05, sticky=True),
     Setting("common words", flips=0.05),
     Setting("sub-question", flips=0.05),
     Setting("title", flips=0.1),
@@ -77,17 +80,18 @@ class KnowingJudge:
         *,
         flips: float,
         seed: int,
+        sticky: bool = False,
     ) -> None:
         self._kernels, self._documents, self._wording = kernels, documents, wording
         self._names = sorted(documents)
-        self._flips, self._seed = flips, seed
+        self._flips, self._seed, self._sticky = flips, seed, sticky
         self.flipped = 0
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """One verdict, the same for the same question and attempt."""
         there = {context.fqn for context in contexts}
         lacking = [name for name in self._kernels[case.id] if name not in there]
-        draw = random.Random(repr((self._seed, case.id, sorted(there), attempt)))
+        draw = random.Random(repr((self._seed, case.id, sorted(there), 0 if self._sticky else attempt)))
         wrong = draw.random() < self._flips
         self.flipped += wrong
         if wrong == bool(lacking):
@@ -114,7 +118,12 @@ def measure_kernels(folder: Path) -> dict[str, Any]:
         shares = []
         for seed in SEEDS if setting.flips else SEEDS[:1]:
             judge = KnowingJudge(
-                data.kernels, documents, words[setting.wording], flips=setting.flips, seed=seed
+                data.kernels,
+                documents,
+                words[setting.wording],
+                flips=setting.flips,
+                seed=seed,
+                sticky=setting.sticky,
             )
             kernels = [
                 find_kernel(pool.case, pool, corpus, judge, votes=setting.votes)
@@ -193,6 +202,7 @@ def _row(
         "flips": setting.flips,
         "votes": setting.votes,
         "target": setting.target,
+        "sticky": setting.sticky,
         "exact": exact / len(found),
         "low": low,
         "high": high,

@@ -63,6 +63,12 @@ from the question.
 taken for a replacement of the kernel; none is one for this judge.
 """
 
+STICKY = """\
+Votes mend errors that come and go. A judge that is wrong about a set in the same way each time it is \
+asked gains nothing by them, as the row with the same errors each time shows; a second judge, and the \
+controls, are there for that.
+"""
+
 ANSWERS_HEAD = """\
 ## The offline judge on RGB
 
@@ -147,6 +153,7 @@ def verdict_on_kernels(part: dict[str, Any]) -> str:
             f"flipped (85 % were asked for) at {noisy['calls']['mean']:.1f} calls. Asked once instead "
             f"of by vote: {once['exact']:.1%} at {once['calls']['mean']:.1f} calls."
         )
+    lines += ["", STICKY]
     return "\n".join(lines) + "\n"
 
 
@@ -157,9 +164,10 @@ def row_of(
     votes: int | None = None,
     wording: str = "title",
     target: bool = True,
+    sticky: bool = False,
 ) -> dict[str, Any]:
     """The row of a setting."""
-    wanted = {"flips": flips, "votes": votes, "wording": wording, "target": target}
+    wanted = {"flips": flips, "votes": votes, "wording": wording, "target": target, "sticky": sticky}
     found: dict[str, Any] = next(
         row for row in data["rows"] if all(row[key] == value for key, value in wanted.items())
     )
@@ -245,7 +253,8 @@ def fresh_page() -> str:
 
 def _setting(row: dict[str, Any]) -> str:
     votes = ", asked once" if row["votes"] == 1 else ""
-    return f"{row['wording']}{votes}{'' if row['target'] else ', no target'}"
+    sticky = ", the same errors each time" if row["sticky"] else ""
+    return f"{row['wording']}{votes}{sticky}{'' if row['target'] else ', no target'}"
 
 
 def _share(value: dict[str, Any] | None) -> str:
