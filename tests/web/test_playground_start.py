@@ -69,6 +69,13 @@ def test_a_budget_that_nothing_fits_into(page):
     page.locator("#tokens").press("Enter")
     expect(page.locator("#steps")).to_contain_text("No passage fits into this budget")
     expect(page.locator(".card")).to_have_count(0)
+    expect(page.locator("#verdict")).to_have_text("No passage fits into this token budget.")
+    expect(page.locator(".connectors path")).to_have_count(0)
+    expect(page.locator("#play")).to_be_disabled()
+    page.locator("#tokens").fill("300")
+    page.locator("#tokens").press("Enter")
+    expect(page.locator(".connectors path").first).to_be_attached()
+    expect(page.locator("#play")).to_be_enabled()
 
 
 def test_a_filter_and_nothing_found(page, served):
@@ -102,6 +109,7 @@ def test_an_own_collection_is_not_asked_about_the_demo(open_page, tmp_path):
         page.goto(own.url)
         expect(page.locator("#empty")).to_contain_text("Ask the collection something")
         expect(page.locator("#query")).to_be_focused()
+        expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
         page.locator("#query").fill("Who sings?")
         page.locator("#go").click()
         expect(page.locator(".column.dartboard .card")).to_have_count(2)

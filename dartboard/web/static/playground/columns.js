@@ -16,7 +16,7 @@ export function mountColumns(root, store) {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(() => {
       const { reading } = store.get();
-      if (reading && root.querySelector(".card")) connect(root, svg, reading);
+      if (reading) connect(root, svg, reading);
     });
   };
   new ResizeObserver(again).observe(root);

@@ -21,7 +21,7 @@ import { mountSteps } from "./steps.js";
 import { mountStrip } from "./strip.js";
 import { mountWhy } from "./why.js";
 
-const store = createStore(initialState());
+const store = createStore({ ...initialState(), busy: true });
 let restoring = false;
 const explorer = createExplorer(store);
 mountChrome("playground");
@@ -65,6 +65,7 @@ async function start() {
 
 /** Nothing was asked yet. */
 function invite() {
+  store.update({ busy: false });
   byId("loading").hidden = true;
   byId("empty").hidden = false;
   byId("empty").textContent = "Ask the collection something, or try a ready question on the demo corpus.";
@@ -86,7 +87,10 @@ function showVerdict({ reading }) {
 }
 
 function verdictParts(reading) {
-  const { top_k: nearest, dartboard } = reading.data.methods;
+  const { top_k: nearest, mmr, dartboard } = reading.data.methods;
+  if (![nearest, mmr, dartboard].some((method) => method.picks.length)) {
+    return [h("strong", {}, "No passage fits"), " into this token budget."];
+  }
   const strong = (method) => {
     const size = count(reading.data.methods[method].picks.length, "passage");
     return h("strong", {}, `${size}, ${different(reading, method)} different`);

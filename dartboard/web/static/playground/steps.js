@@ -55,7 +55,12 @@ export function mountSteps(root, tools, store) {
 
   store.on(["reading", "step"], (state, before) => {
     if (!state.reading) return;
-    if (!state.reading.picks.length) {
+    const nothing = !state.reading.picks.length;
+    range.disabled = play.disabled = nothing;
+    if (nothing) {
+      stop();
+      where.textContent = "";
+      refreshTable();
       set(mass, h("p", { class: "hint" }, "No passage fits into this budget."));
       set(list);
       return;
