@@ -174,7 +174,7 @@ def _check_json(value: Any, where: str, depth: int) -> None:
         _check_text(value, where)
     elif isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > LARGEST_INTEGER:
-            raise InvalidInputError(f"{where}: integers must lie within ±2**53; keep {value} as text")
+            raise InvalidInputError(f"{where}: integers must lie within ±2**53; keep larger ones as text")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidInputError(f"{where}: numbers must be finite, got {value}")
