@@ -109,10 +109,10 @@ class UnsupportedType(ApiError):
 
 
 class Invalid(ApiError):
-    """Values that cannot be used; ``field`` says where."""
+    """Values that cannot be used; ``field`` says where, and is not said again beside itself."""
 
     def __init__(self, message: str, *, field: str | None = None, errors: FieldErrors = ()) -> None:
-        listed = errors or ([{"field": field, "message": message}] if field else [])
+        listed = errors or ([{"field": field, "message": _beside(field, message)}] if field else [])
         super().__init__(422, "invalid_input", message, errors=listed)
 
 
@@ -245,6 +245,14 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
     )
     answer.headers.update(error.headers or {})
     return problem(answer, request_id_of(request.scope))
+
+
+def _beside(field: str, message: str) -> str:
+    """A message without the name of the field that it stands beside."""
+    for begins in (f"{field}: ", f"{field} "):
+        if message.startswith(begins):
+            return message.removeprefix(begins)
+    return message
 
 
 def _title(status: int) -> str:

@@ -1,7 +1,8 @@
 """Messages that hold nothing of the request: what a value was is the caller's own knowledge.
 
 Library errors quote what they were given, which helps at a prompt and harms in a response (a page that
-shows it, a log that keeps it). Quoted parts go, unless they are our own words; so do values after "got".
+shows it, a log that keeps it). Quoted parts go, unless they are our own words; so do values after "got",
+and asides in brackets that would be nothing but such parts.
 """
 
 import re
@@ -10,6 +11,7 @@ from typing import Any
 
 _QUOTED = re.compile(r"""(?<![\w])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _UNCLOSED = re.compile(r"""(?<![\w'"…])['"](?![^'"]*['"]).*$""", re.DOTALL)
+_ASIDE = re.compile(r" \((?:near|of) …(?: in …)?\)")
 _GOT = re.compile(r"[,;]? \bgot\b [^:;]*")
 _OWN = frozenset(
     {
@@ -24,7 +26,7 @@ _OWN = frozenset(
             "mmr",
             "top_k",
         ),
-        *("text", "en", "and", "or", "not", "exists", "field", "op", "value", "year", ">="),
+        *("text", "en", "and", "or", "not", "exists", "field", "op", "value", "year", ">=", "ids"),
     }
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}\Z")
@@ -37,7 +39,7 @@ def plain(message: str) -> str:
     """The message without what it quotes."""
     kept = _QUOTED.sub(lambda found: found.group() if found.group()[1:-1] in _OWN else "…", message)
     kept = _UNCLOSED.sub("…", kept)
-    return " ".join(_GOT.sub("", kept).split())
+    return " ".join(_GOT.sub("", _ASIDE.sub("", kept)).split())
 
 
 def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -145,6 +145,9 @@ class _Reader:
             raise self._error(f"expected {text}", start)
 
     def _error(self, problem: str, position: int) -> InvalidInputError:
-        rest = self._text[position : position + 20]
-        at = f"at {rest!r}" if rest.strip() else "at the end"
-        return InvalidInputError(f"filter: {problem} {at} of {self._text.strip()[:200]!r}")
+        rest, whole = self._text[position : position + 20], self._text.strip()[:200]
+        if not rest.strip():
+            return InvalidInputError(f"filter: {problem} at the end (of {whole!r})")
+        return InvalidInputError(
+            f"filter: {problem} at character {position + 1} (near {rest!r} in {whole!r})"
+        )

@@ -79,7 +79,7 @@ class Compare:
             raise InvalidInputError(f"filter: unknown range {self.operator!r}: use {', '.join(_RANGE)}")
         if isinstance(self.value, bool):
             raise InvalidInputError(
-                f"filter: {self.field} {self.operator} needs a number or text, not true/false"
+                f"filter: {self.field!r} {self.operator} needs a number or text, not true/false"
             )
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
@@ -227,7 +227,7 @@ def comparison(field: Any, operator: Any, value: Any) -> Filter:
         return Exists(field)
     if operator == "in":
         if not isinstance(value, Sequence) or isinstance(value, str):
-            raise InvalidInputError(f"filter: {field} in takes a list of values")
+            raise InvalidInputError(f"filter: {field!r} in takes a list of values")
         return In(field, tuple(value))
     if operator in ("=", "=="):
         return Equal(field, value)

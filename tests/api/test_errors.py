@@ -59,6 +59,8 @@ def test_a_missing_extra_names_its_command():
         ("sigma must be a number or 'auto', got 'b'", "sigma must be a number or 'auto'"),
         ("a name is printable, got 'cut off here", "a name is printable"),
         ("filter: cannot read at '' of 'a b'", "filter: cannot read at … of …"),
+        ("filter: cannot read at character 6 (near '~ 3' in 'a ~ 3')", "filter: cannot read at character 6"),
+        ("filter: expected a value at the end (of 'a =')", "filter: expected a value at the end"),
     ],
 )
 def test_quoted_parts_go(message, left):
@@ -106,6 +108,32 @@ def test_fields_are_named_by_what_is_ours():
         {"field": "body", "message": "is required"},
         {"field": "ids.3", "message": "too many"},
     ]
+
+
+def test_a_field_is_not_named_twice():
+    assert Invalid("filter: cannot read", field="filter").errors[0]["message"] == "cannot read"
+    limited = Invalid("query is limited to 9 tokens here", field="query")
+    assert limited.errors[0]["message"] == "is limited to 9 tokens here"
+    assert limited.message == "query is limited to 9 tokens here"
+    assert Invalid("kind of", field="k").errors[0]["message"] == "kind of"
+
+
+@pytest.mark.parametrize(
+    ("filter", "said"),
+    [
+        ("year ~ 3", "cannot read at character 6"),
+        ("secret = 1 other = 2", "expected and, or, or the end at character 12"),
+        ("secret =", "expected a value at the end"),
+        ("secret > true", "… > needs a number or text, not true/false"),
+        ({"field": "secret", "op": "in", "value": 5}, "… in takes a list of values"),
+        ({"ids": 5}, '"ids" takes a list of ids'),
+    ],
+)
+def test_a_filter_is_pointed_at_and_not_repeated(tmp_path, filter, said):
+    with running(tmp_path) as client:
+        problem = refused(client.post(f"{BASE}/retrieve", json={"query": "a", "filter": filter}), 422)
+    assert problem["detail"] == f"filter: {said}"
+    assert problem["errors"] == [{"field": "filter", "message": said}]
 
 
 def test_a_problem_of_any_status():
