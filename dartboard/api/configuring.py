@@ -4,6 +4,7 @@ Store, collection, model and retriever fall back to the settings that every comm
 ``dartboard.toml`` that serves ``dartboard search`` serves the service too.
 """
 
+import difflib
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -36,12 +37,26 @@ def service_settings(
         values["keys"] = Path(keys)
     for name, value in _table(shared.file).items():
         values[name] = _read(name, value, f"{shared.file}, [{SERVICE_TABLE}]")
+    _refuse_unknown(environment)
     for name in NAMES:
         variable = f"{PREFIX}{name.upper()}"
         if text := environment.get(variable, "").strip():
             values[name] = _read(name, text, variable)
     values |= {name: value for name, value in flags.items() if value is not None}
     return ServiceSettings(**values)
+
+
+def _refuse_unknown(environment: Mapping[str, str]) -> None:
+    """A mistyped limit must not be a limit that does not hold."""
+    known = [f"{PREFIX}{name.upper()}" for name in NAMES]
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX) and variable not in known:
+            near = difflib.get_close_matches(variable, known, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(
+                f"{variable} is no setting of the service: {meant}{PREFIX} is followed by one of "
+                f"{', '.join(name.upper() for name in NAMES)}"
+            )
 
 
 def _table(file: Path | None) -> dict[str, Any]:

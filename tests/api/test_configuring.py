@@ -57,6 +57,8 @@ def test_every_kind_of_value(tmp_path):
         ("", {"DARTBOARD_SERVE_TIMEOUT": "inf"}, "timeout"),
         ("", {"DARTBOARD_SERVE_PORT": "70000"}, "port"),
         ("", {"DARTBOARD_SERVE_RATE": "-1"}, "rate"),
+        ("", {"DARTBOARD_SERVE_NONSENSE": "1"}, "DARTBOARD_SERVE_NONSENSE is no setting"),
+        ("", {"DARTBOARD_SERVE_TIMOUT": ""}, "did you mean DARTBOARD_SERVE_TIMEOUT?"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, file, environment, said):
