@@ -47,7 +47,8 @@ def test_a_wrong_filter_is_explained_and_the_view_stays(open_page, served):
     page.locator("#more summary").click()
     page.locator("#filter").fill("theme ===")
     page.locator("#filter").press("Enter")
-    expect(page.locator("#problem")).to_contain_text("The service cannot work with this")
+    expect(page.locator("#problem")).to_contain_text("The service cannot work with this: filter")
+    assert page.locator("#problem").inner_text().count("filter") == 1
     assert page.locator(".card").count() == 15
     page.locator("#filter").fill("")
     page.locator("#filter").press("Enter")

@@ -107,7 +107,7 @@ function friendly(status, detail, errors, wait) {
     case 413:
       return detail || "That is more than the service takes at once.";
     case 422: {
-      const fields = errors.map((error) => `${error.field}: ${error.message}`).join("; ");
+      const fields = errors.map(named).join("; ");
       return `The service cannot work with this: ${fields || detail || "check the values"}`;
     }
     case 429:
@@ -119,4 +119,10 @@ function friendly(status, detail, errors, wait) {
     default:
       return detail || `The service answered with error ${status}.`;
   }
+}
+
+/** A message with its field in front, unless it begins with it anyway. */
+function named({ field, message }) {
+  const begins = message.startsWith(field) && /^[ :]/.test(message.slice(field.length));
+  return begins || !field ? message : `${field}: ${message}`;
 }
