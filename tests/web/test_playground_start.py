@@ -90,6 +90,15 @@ def test_a_filter_and_nothing_found(page, served):
     expect(page.locator("#shown")).to_be_hidden()
 
 
+def test_the_filter_in_the_placeholder_finds_something(page):
+    page.locator("#more summary").click()
+    page.locator("#filter").fill(page.locator("#filter").get_attribute("placeholder"))
+    page.locator("#filter").press("Enter")
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#foot")).not_to_contain_text("100 candidates")
+    expect(page.locator(".column.dartboard .card").first).to_be_visible()
+
+
 def test_another_collection(page, served):
     add_documents(served, "birds", [(f"bird-{n}", f"Bird number {n} sings at dawn.") for n in range(6)])
     page.reload()
