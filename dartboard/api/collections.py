@@ -11,7 +11,7 @@ from dartboard.api.errors import Conflict
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.schemas.documents import CollectionInfo, CollectionList, CreateRequest, Deleted
 from dartboard.api.service import Service, service_of
-from dartboard.api.writing import demo_is_read_only, our_turn, writable
+from dartboard.api.writing import demo_is_read_only, our_turn, when_free, writable
 from dartboard.engine import Engine
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
@@ -91,7 +91,8 @@ def _create(service: Service, name: str, body: CreateRequest | None) -> Response
         there = made.exists
         if not there:
             settings = {"model": service.engines.model_name, "chunking": wanted.to_json()}
-            made.create(settings={**settings, "root": str(pathlib.Path.cwd())})
+            settings |= {"root": str(pathlib.Path.cwd())}
+            when_free(lambda: made.create(settings=settings))
             service.engines.forget(name)
     engine = service.engines.get(name)
     if there and body is not None and chunking_of(engine) != wanted:
@@ -103,7 +104,7 @@ def _drop(service: Service, name: str) -> Response:
     engine = writable(service, name)
     with our_turn(service):
         count = engine.collection.count()
-        engine.store.drop(name)
+        when_free(lambda: engine.store.drop(name))
     service.engines.forget(name)
     return answer({"deleted": count})
 

@@ -19,8 +19,8 @@ from dartboard.api.schemas.documents import Deleted, DeleteRequest, DocumentResp
 from dartboard.api.service import Service, service_of
 from dartboard.api.upserting import BATCH, Upsert
 from dartboard.api.workers import ClientGone
-from dartboard.api.writing import our_turn, writable
-from dartboard.errors import DeadlineError
+from dartboard.api.writing import our_turn, when_free, writable
+from dartboard.errors import DeadlineError, StoreLockedError
 from dartboard.stores import Collection, Filter, Record
 from dartboard.stores.filters import Equal
 
@@ -154,7 +154,7 @@ async def _finish(service: Service, run: Upsert) -> None:
         return
     try:
         await _patiently(service, run.finish)
-    except (Busy, DeadlineError):
+    except (Busy, DeadlineError, StoreLockedError):
         return
 
 
@@ -214,7 +214,8 @@ def _position(record: Record) -> int:
 def _delete_one(service: Service, name: str, id: str) -> Response:
     engine = writable(service, name)
     with our_turn(service):
-        count = engine.collection.delete(where=Equal("source", id)) or engine.collection.delete([id])
+        count = when_free(lambda: engine.collection.delete(where=Equal("source", id)))
+        count = count or engine.collection.delete([id])
     if not count:
         raise NotFound("there is no such document")
     return answer({"deleted": count})
@@ -224,4 +225,4 @@ def _delete_many(service: Service, name: str, body: DeleteRequest) -> Response:
     where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
     engine = writable(service, name)
     with our_turn(service):
-        return answer({"deleted": engine.collection.delete(where=where)})
+        return answer({"deleted": when_free(lambda: engine.collection.delete(where=where))})

@@ -90,8 +90,10 @@ class NotFound(ApiError):
 class Conflict(ApiError):
     """What is there already stands against it."""
 
-    def __init__(self, message: str, *, code: str = "conflict") -> None:
-        super().__init__(409, code, message)
+    def __init__(
+        self, message: str, *, code: str = "conflict", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(409, code, message, headers=headers)
 
 
 class TooLarge(ApiError):
@@ -185,6 +187,7 @@ def in_our_terms(error: DartboardError) -> ApiError:
         return Conflict(
             "another process is writing to the store: try again when it has finished; searches go on",
             code="store_locked",
+            headers={"Retry-After": "1"},
         )
     if isinstance(error, CollectionError):
         if "exists already" in str(error):

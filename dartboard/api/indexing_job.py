@@ -7,7 +7,7 @@ from typing import Literal
 from dartboard.api.jobs import Progress
 from dartboard.api.schemas.files import FileResult, IndexingResult
 from dartboard.api.service import Service
-from dartboard.api.writing import our_turn
+from dartboard.api.writing import lock, our_turn
 from dartboard.engine import IndexReport, index_paths
 from dartboard.engine import Progress as Done
 from dartboard.ingest import Found, walk
@@ -27,10 +27,11 @@ def index_files(
     seen = {entry.source for entry in walk(places, root=folder) if isinstance(entry, Found)}
 
     def listen(now: Done) -> None:
-        progress(now.bytes, now.bytes_total, f"{now.files} of {now.files_total} files, {now.chunks} passages")
+        progress(now.bytes, now.bytes_total, _told(now))
 
     progress(0, 0, "waiting for its turn to write")
     with our_turn(service):
+        lock(engine)
         report = index_paths(engine, places, uploaded_to=folder, listen=listen)
     said = _said(report, set(names), folder)
     results = [
@@ -48,6 +49,14 @@ def index_files(
         more_files=max(0, len(results) - LISTED),
         **counts,
     )
+
+
+def _told(now: Done) -> str:
+    """How far the job is, in words; before anything is known to be read there is nothing to count."""
+    if not now.files_total:
+        return "looking for what is new"
+    passages = f"{now.chunks:,} passage{'' if now.chunks == 1 else 's'}"
+    return f"{now.files:,} of {now.files_total:,} file{'' if now.files_total == 1 else 's'}, {passages}"
 
 
 def _result(name: str, chunks: int | None, said: list[str], *, walked: bool) -> FileResult:

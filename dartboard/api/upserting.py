@@ -22,7 +22,7 @@ from dartboard.api.lines import Line
 from dartboard.api.schemas.documents import DocumentLine
 from dartboard.api.service import Service
 from dartboard.api.wording import field_errors, plain
-from dartboard.api.writing import our_turn, writable
+from dartboard.api.writing import lock, our_turn, when_free, writable
 from dartboard.errors import InvalidInputError
 from dartboard.ingest import Document, Piece, chunk, clean
 from dartboard.ingest.documents import digest
@@ -136,13 +136,12 @@ class Upsert:
     def finish(self) -> None:
         """Leave indexes that make the next search quick."""
         with our_turn(self._service):
-            self._engine.collection.prepare()
+            when_free(self._engine.collection.prepare)
 
     def _check_lock(self) -> None:
         """A store that another process writes to says so before anything is sent."""
         with our_turn(self._service):
-            collection = self._engine.collection
-            collection.configure(collection.manifest.settings)
+            lock(self._engine)
 
     def _add(self, line: Line) -> None:
         if line.data is None:
@@ -178,7 +177,8 @@ class Upsert:
         engine = self._engine
         vectors = self._vectors(batch)
         records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in batch]
-        engine.collection.upsert(engine.retriever.index(records))
+        indexed = engine.retriever.index(records)
+        when_free(lambda: engine.collection.upsert(indexed))
 
     def _vectors(self, batch: Sequence[Piece]) -> dict[str, FloatArray]:
         """By id: an id holds the hash of its text, so what is known under it has the same vector."""

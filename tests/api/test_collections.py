@@ -1,9 +1,12 @@
 """Collections over HTTP, and what other processes do to them meanwhile."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from dartboard.engine import Engine
 from dartboard.stores import Record, open_store
+from dartboard.stores.embedded.locking import WriterLock
 from tests.api.core_app import BASE, LEAVE, PAY, REMOTE, ids, refused, retrieve, running, upsert
 
 
@@ -73,14 +76,17 @@ def test_a_store_in_memory(tmp_path):
         assert len(ids(retrieve(client, "leave", collection="notes"))) == 2
 
 
-def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path):
+def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("dartboard.api.writing._PATIENCE", 0.05)
     client.put(f"{BASE}/collections/notes")
     upsert(client, "notes", {"id": "a", "text": PAY})
     with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:
         vector = other.model.encode_documents([LEAVE])[0]
         other.collection.upsert([Record("x", LEAVE, vector, {"source": "elsewhere"})])
         assert ids(retrieve(client, "days of leave", collection="notes", top_k=1)) == ["x"]
-        refused(upsert(client, "notes", {"text": PAY}), 409, "another process")
+        late = upsert(client, "notes", {"text": PAY})
+        refused(late, 409, "another process")
+        assert late.headers["retry-after"] == "1"
         refused(client.delete(f"{BASE}/collections/notes"), 409, "another process")
         refused(client.delete(f"{BASE}/collections/notes/documents/a"), 409, "another process")
         refused(client.put(f"{BASE}/collections/more"), 409, "another process")
@@ -106,3 +112,28 @@ def test_a_collection_that_others_made_anew_is_opened_anew(tmp_path):
         with Engine.open(url, retriever="bm25") as other:
             other.create()
         assert retrieve(client).json()["config"]["retriever"] == "bm25"
+
+
+def test_waits_for_another_process_that_writes_for_a_moment(client, tmp_path, monkeypatch):
+    taken = WriterLock(tmp_path / "index.dartboard")
+    waits = []
+
+    def pause(seconds):
+        waits.append(seconds)
+        if len(waits) % 2 == 0:
+            taken.release()
+
+    monkeypatch.setattr("dartboard.api.writing.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
+    place = f"{BASE}/collections/notes"
+    for change in (
+        lambda: client.put(place),
+        lambda: upsert(client, "notes", {"id": "a", "text": PAY}, {"id": "b", "text": LEAVE}),
+        lambda: client.delete(f"{place}/documents/a"),
+        lambda: client.post(f"{place}/documents/delete", json={"ids": ["b"]}),
+        lambda: client.delete(place),
+    ):
+        before = len(waits)
+        taken.take()
+        response = change()
+        assert response.status_code in (200, 201), response.text
+        assert len(waits) == before + 2
