@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dartboard.deadline import check
+from dartboard.deadline import check, remaining
 from dartboard.embeddings.checks import check_texts, check_vectors
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
 from dartboard.embeddings.vectors import Vectors
@@ -20,6 +20,8 @@ from dartboard.errors import ConfigError, InvalidInputError
 
 Progress = Callable[[int], None]
 
+_LETTERS_A_STEP = 4000
+_FEWEST = 4
 _PROBES = [
     "The quick brown fox jumps over the lazy dog.",
     "Consumers fall behind when messages take long to handle.",
@@ -174,7 +176,7 @@ class BatchModel(TaskModel):
         check_batch_size(batch_size)
         vectors = np.empty((len(listed), self.embedding_dim), dtype=np.float32)
         done = 0
-        for rows in batches_by_length(listed, batch_size):
+        for rows in steps_by_length(listed, batch_size):
             check()
             raw = self._encode_batch([listed[row] for row in rows], check_task(task))
             vectors[rows] = check_vectors(raw, count=len(rows), dim=self.embedding_dim, model_name=self.name)
@@ -188,6 +190,23 @@ def batches_by_length(texts: Sequence[str], batch_size: int) -> list[list[int]]:
     """The indices of the texts in batches, longest texts first: running out of memory shows at once."""
     order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
+def steps_by_length(texts: Sequence[str], batch_size: int) -> list[list[int]]:
+    """The same batches; where somebody waits with a deadline, smaller ones of long texts.
+
+    A call of the model cannot be interrupted, so what it is given decides how soon an abandoned request is
+    noticed: some 4,000 letters, four texts at least. Without a deadline batches are what was asked for.
+    """
+    batches = batches_by_length(texts, batch_size)
+    if remaining() is None:
+        return batches
+    return [part for rows in batches for part in _in_parts(rows, len(texts[rows[0]]))]
+
+
+def _in_parts(rows: list[int], longest: int) -> list[list[int]]:
+    size = max(_FEWEST, _LETTERS_A_STEP // max(1, longest))
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def check_task(task: TaskType | str) -> TaskType:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.deadline import check
-from dartboard.embeddings.base import BatchModel, batches_by_length, check_batch_size
+from dartboard.embeddings.base import BatchModel, check_batch_size, steps_by_length
 from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import MINILM, ModelDescription, TaskType
 from dartboard.embeddings.folder import describe_folder, find_weights, load_tokenizer
@@ -167,7 +167,7 @@ class OnnxModel(BatchModel):
         listed = check_texts(texts)
         check_batch_size(batch_size)
         found: dict[int, Vectors] = {}
-        for rows in batches_by_length(listed, batch_size):
+        for rows in steps_by_length(listed, batch_size):
             check()
             encodings = self._tokenize([listed[row] for row in rows], task)
             for row, encoding, states in zip(rows, encodings, self._states(encodings), strict=True):

@@ -11,6 +11,7 @@ from dartboard.api.settings import ServiceSettings
 from dartboard.embeddings.default import default_model
 from dartboard.ingest import estimate_tokens
 from dartboard.selection import select
+from tests.api.core_app import running
 from tests.api.small_app import serving
 
 QUERY = "Why do consumers fall behind, and what helps?"
@@ -199,6 +200,15 @@ def test_hundreds_of_texts(url):
     refused = post(url, "/rerank", query=QUERY, texts=[*texts, "one more"])
     assert refused.status_code == 422
     assert "limited to 300 texts" in refused.json()["detail"]
+
+
+def test_no_more_texts_than_can_be_encoded_in_time(tmp_path):
+    with running(tmp_path, demo=False, vectors=2000) as client:
+        for path, field in (("/rerank", "texts"), ("/v1/rerank", "documents"), ("/v2/rerank", "documents")):
+            named = {} if field == "texts" else {"model": "m"}
+            answer = client.post(path, json={**named, "query": QUERY, field: ["a"] * 501})
+            assert answer.status_code == 422
+            assert answer.json()["errors"] == [{"field": field, "message": "is limited to 500 texts here"}]
 
 
 def test_long_texts_are_cut_counted_or_refused(url):

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dartboard.deadline import deadline
 from dartboard.embeddings import BatchModel, EmbeddingModel, ModelDescription, TaskType
-from dartboard.embeddings.base import batches_by_length
+from dartboard.embeddings.base import batches_by_length, steps_by_length
 from dartboard.errors import ConfigError, InvalidInputError, ModelError
 
 
@@ -151,6 +152,17 @@ def test_batches_cover_every_text_once(texts, size):
     batches = batches_by_length(texts, size)
     assert sorted(index for batch in batches for index in batch) == list(range(len(texts)))
     assert all(len(batch) <= size for batch in batches)
+
+
+def test_long_texts_go_in_small_steps_where_somebody_waits():
+    texts = ["word " * 200] * 40 + ["word"] * 40
+    assert [len(step) for step in steps_by_length(texts, 32)] == [32, 32, 16]
+    with deadline(60):
+        steps = steps_by_length(texts, 32)
+        assert [len(step) for step in steps] == [4] * 16 + [16]
+        assert [len(step) for step in steps_by_length(texts[:3], 2)] == [2, 1]
+        assert steps_by_length([], 2) == []
+    assert [row for step in steps for row in step] == list(range(80))
 
 
 def test_an_unknown_task_is_refused_by_name():

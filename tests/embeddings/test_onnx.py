@@ -2,18 +2,19 @@
 
 import hashlib
 from dataclasses import replace
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from dartboard.deadline import deadline
 from dartboard.embeddings import OnnxModel, TaskType, default_model, known_description
 from dartboard.embeddings.descriptions import MINILM
 from dartboard.embeddings.onnx import WEIGHTS
 from dartboard.embeddings.wheels import WheelFile, verified_path
 from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
-from dartboard.errors import ConfigError, ModelError
+from dartboard.errors import ConfigError, DeadlineError, ModelError
 
 
 def test_word_pieces_equal_the_original_tokenizer(float_folder, varied_texts):
@@ -131,3 +132,18 @@ def test_verification_is_remembered(model):
     before = verified_path.cache_info().hits
     assert verified_path(WEIGHTS).is_file() and isinstance(WEIGHTS, WheelFile)
     assert verified_path.cache_info().hits == before + 1
+
+
+@pytest.mark.parametrize("ask", ["encode_documents", "token_vectors"])
+def test_work_that_nobody_waits_for_stops_after_a_few_texts(model, monkeypatch, ask):
+    gone, sizes, states = Event(), [], model._states
+
+    def leave_meanwhile(encodings):
+        sizes.append(len(encodings))
+        gone.set()
+        return states(encodings)
+
+    monkeypatch.setattr(model, "_states", leave_meanwhile)
+    with deadline(600, cancelled=gone), pytest.raises(DeadlineError):
+        getattr(model, ask)([f"number {at} " * 120 for at in range(32)])
+    assert sizes == [4]
