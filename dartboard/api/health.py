@@ -1,4 +1,7 @@
-"""Is it up, is it ready, what does it serve, what has it done."""
+"""Is it up, is it ready, what does it serve, what has it done.
+
+The three that probes ask for answer HEAD as well.
+"""
 
 from typing import Annotated
 
@@ -25,12 +28,14 @@ async def health(service: Annotated[Service, Depends(service_of)]) -> Response:
     return await service.run(_health, service)
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", operation_id="alive", response_model=Alive)
 async def alive() -> Response:
     """Whether the process answers. For orchestrators; needs no key."""
     return answer({"status": "ok"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", operation_id="ready", response_model=Alive)
 async def ready(service: Annotated[Service, Depends(service_of)]) -> Response:
     """Whether the model is loaded and the store open; 503 while starting or stopping. Needs no key."""
@@ -39,6 +44,7 @@ async def ready(service: Annotated[Service, Depends(service_of)]) -> Response:
     return answer({"status": "ready"})
 
 
+@router.head("/metrics", include_in_schema=False, dependencies=[Depends(reader)])
 @router.get(
     "/metrics",
     operation_id="metrics",

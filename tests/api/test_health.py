@@ -24,6 +24,21 @@ def test_health_as_the_specification_has_it(tmp_path):
         refused(client.get("/readyz"), 503, "not ready")
 
 
+def test_probes_may_ask_for_the_head_alone(tmp_path):
+    path, headers = keys_of(tmp_path)
+    with running(tmp_path, keys=path, demo=False) as client:
+        for place in ("/healthz", "/readyz", "/metrics"):
+            answer = client.head(place, headers=headers["reader"])
+            assert (answer.status_code, answer.content) == (200, b""), place
+            assert (
+                answer.headers["content-type"]
+                == client.get(place, headers=headers["reader"]).headers["content-type"]
+            )
+        assert client.head("/metrics").status_code == 401
+        client.app.state.service.engines.ready = False
+        assert client.head("/readyz").status_code == 503
+
+
 def test_keys_guard_what_is_not_public(tmp_path):
     path, headers = keys_of(tmp_path)
     with running(tmp_path, keys=path) as client:
