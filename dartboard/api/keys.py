@@ -84,7 +84,7 @@ class Keys:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, ...] | None = None
         self._entries: dict[str, _Entry] = {}
 
     @classmethod
@@ -211,8 +211,9 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _mark(state: os.stat_result) -> tuple[int, int, int]:
-    return state.st_mtime_ns, state.st_size, state.st_ino
+def _mark(state: os.stat_result) -> tuple[int, ...]:
+    """What tells a changed file, or one that others may write to since, from the one that was read."""
+    return state.st_mtime_ns, state.st_size, state.st_ino, state.st_mode, state.st_uid
 
 
 def _check_mode(path: Path, state: os.stat_result) -> None:

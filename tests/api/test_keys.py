@@ -73,6 +73,17 @@ def test_a_new_key_is_seen_at_once(keys):
     assert keys.find(secret).name == "late"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_a_file_that_others_may_write_to_is_refused_from_the_next_request_on(keys, caplog):
+    secret = keys.create("page", ["read"])
+    assert keys.find(secret) is not None
+    keys.path.chmod(0o666)
+    assert keys.find(secret) is None
+    assert "others may write" in caplog.text
+    keys.path.chmod(0o600)
+    assert keys.find(secret) is not None
+
+
 def test_names_in_force_are_unique_and_free_again_after_revoking(keys):
     secret = keys.create("page", ["read"])
     with pytest.raises(ConfigError, match="already"):
