@@ -2,6 +2,10 @@
 
 A task reports its progress through a function that it is given; the same function stops it once it is
 cancelled, as do the looks at the deadline that the library takes between its steps.
+
+Tasks of one kind cannot take every place, and kinds take turns: whoever may only evaluate cannot keep those
+who upload from being heard. When the service stops, the running task gets what is left of its grace; what was
+not begun, or does not end in time, is dropped and named in the log.
 """
 
 import logging
@@ -29,6 +33,7 @@ Task = Callable[[Progress], dict[str, Any]]
 
 _LONGEST = 24 * 3600.0
 _STOPPING = 5.0
+_GLANCE = 0.05
 
 
 @dataclass(slots=True, eq=False)
@@ -73,12 +78,14 @@ class Jobs:
         self._changed = Condition()
         self._thread: Thread | None = None
         self._stopping = False
+        self._hurried = Event()
+        self._last_kind = ""
 
     def start(self, kind: str, task: Task, owner: str | None = None) -> Job:
-        """Take a task in; where all places are taken by unfinished ones, ``Busy``."""
+        """Take a task in; where unfinished ones have all places, or all that its kind may have, ``Busy``."""
         job = Job(secrets.token_hex(8), kind, owner, task)
         with self._changed:
-            if self._stopping or not self._make_room():
+            if self._stopping or not self._make_room(kind):
                 raise Busy("too many tasks are waiting: try again when one has finished", retry_after=10)
             self._kept[job.id] = job
             self._metrics.job("queued")
@@ -109,20 +116,47 @@ class Jobs:
                 self._end(job, "cancelled")
         return job
 
-    def stop(self) -> None:
-        """Cancel everything and let the running task come to its next step."""
+    def close(self) -> None:
+        """Take no more, and drop what waits."""
         with self._changed:
             self._stopping = True
             for job in self._kept.values():
-                job.stop.set()
                 if job.state == "queued":
+                    logger.warning(
+                        "job %s (%s) is dropped before its turn: the service stops", job.id, job.kind
+                    )
+                    job.stop.set()
                     self._end(job, "cancelled")
             self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join(_STOPPING)
 
-    def _make_room(self) -> bool:
+    def hurry(self) -> None:
+        """Give the running task no more time; safe to call from a signal's handler."""
+        self._hurried.set()
+
+    def stop(self, grace: float = 0.0) -> None:
+        """Let the running task end within ``grace`` seconds, then cancel it; those that wait are dropped."""
+        self.close()
+        running = next((job for job in self._kept.values() if job.state == "running"), None)
+        if running is not None and not self._ended_within(running, grace):
+            logger.warning(
+                "job %s (%s) is dropped at %d of %d: the service stops",
+                running.id, running.kind, running.done, running.total,
+            )  # fmt: skip
+            running.stop.set()
+        if self._thread is not None:
+            self._thread.join(_STOPPING)
+
+    def _ended_within(self, job: Job, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not self._hurried.is_set() and (left := end - time.monotonic()) > 0:
+            if job.wait(min(_GLANCE, left)):
+                return True
+        return job.ended.is_set()
+
+    def _make_room(self, kind: str) -> bool:
+        unfinished = [job for job in self._kept.values() if not job.ended.is_set()]
+        if sum(job.kind == kind for job in unfinished) >= self._most - self._left_to_others():
+            return False
         if len(self._kept) < self._most:
             return True
         oldest = next((job for job in self._kept.values() if job.ended.is_set()), None)
@@ -131,6 +165,10 @@ class Jobs:
         del self._kept[oldest.id]
         return True
 
+    def _left_to_others(self) -> int:
+        """Places that one kind leaves to the others: a quarter, and at least one where there are two."""
+        return max(self._most // 4, min(1, self._most - 1))
+
     def _work(self) -> None:
         while (job := self._next()) is not None:
             self._run(job)
@@ -138,11 +176,13 @@ class Jobs:
     def _next(self) -> Job | None:
         with self._changed:
             while not self._stopping:
-                for job in self._kept.values():
-                    if job.state == "queued":
-                        job.state, job.started = "running", time.time()
-                        self._metrics.job("running")
-                        return job
+                queued = [job for job in self._kept.values() if job.state == "queued"]
+                if queued:
+                    job = next((job for job in queued if job.kind != self._last_kind), queued[0])
+                    self._last_kind = job.kind
+                    job.state, job.started = "running", time.time()
+                    self._metrics.job("running")
+                    return job
                 self._changed.wait()
         return None
 

@@ -4,6 +4,7 @@ Endpoints get it by ``service: Annotated[Service, Depends(service_of)]`` and hol
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ class Service:
         self.limits = RateLimits()
         self.writing = Turn(self.engines.let_others_write)
         """One writer at a time into the store; between two, other processes may write."""
+        self._told: float | None = None
 
     async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call a blocking function in a worker, within the time limit; see :class:`Workers`."""
@@ -43,10 +45,20 @@ class Service:
         """Load the model and open the store, so that the first request finds both."""
         await asyncio.to_thread(self.engines.start)
 
+    def told_to_stop(self) -> None:
+        """From now on the grace runs out; told twice, jobs get no more of it. Safe in a signal's handler."""
+        if self._told is None:
+            self._told = time.monotonic()
+        else:
+            self.jobs.hurry()
+
     async def stop(self) -> None:
-        """Let what is running finish, then close the store."""
+        """Let requests and the running job finish within the grace, then close the store."""
+        began = time.monotonic() if self._told is None else self._told
+        self.jobs.close()
         await self.workers.stop()
-        self.jobs.stop()
+        left = began + self.settings.grace - time.monotonic()
+        await asyncio.to_thread(self.jobs.stop, max(0.0, left))
         self.engines.close()
 
 

@@ -12,6 +12,8 @@ from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import check
 from dartboard.errors import InvalidInputError
 from tests.api.core_app import BASE, refused, running
+from tests.api.pages_app import keys_of
+from tests.api.small_app import until
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def test_progress_stops_a_cancelled_task(jobs):
 
 
 def test_only_so_many_are_kept(jobs):
-    kept = [jobs.start("a", until_stopped) for _ in range(3)]
+    kept = [jobs.start(kind, until_stopped) for kind in "abb"]
     with pytest.raises(Busy):
         jobs.start("a", until_stopped)
     jobs.cancel(kept[1].id)
@@ -98,6 +100,89 @@ def test_only_so_many_are_kept(jobs):
     with pytest.raises(NotFound):
         jobs.get(kept[1].id)
     assert jobs.list()[0] is new
+
+
+def test_one_kind_cannot_keep_the_others_out(jobs):
+    go = threading.Event()
+
+    def waiting(progress):
+        go.wait(20)
+        return {}
+
+    evaluations = [jobs.start("evaluate", waiting) for _ in range(2)]
+    with pytest.raises(Busy):
+        jobs.start("evaluate", waiting)
+    upload = jobs.start("index", waiting)
+    go.set()
+    assert all(job.wait(20) for job in (*evaluations, upload))
+    assert evaluations[0].started <= upload.started <= evaluations[1].started  # kinds take turns
+    assert jobs.start("evaluate", waiting).wait(20)
+
+
+def test_a_reader_cannot_block_the_uploads_of_a_writer(tmp_path):
+    path, who = keys_of(tmp_path)
+    body = {"dataset_name": "synthetic_clustered", "background": True}
+    with running(tmp_path, keys=path, jobs=4) as client:
+        service = client.app.state.service
+        assert client.put(f"{BASE}/collections/notes", headers=who["writer"]).status_code == 201
+        hold = threading.Event()
+        service.jobs.start("other", lambda progress: {"held": hold.wait(60)})
+        codes = [
+            client.post(f"{BASE}/evaluate", json=body, headers=who["reader"]).status_code for _ in range(5)
+        ]
+        assert codes == [202, 202, 202, 429, 429]
+        hold.set()
+        until(lambda: any(job.kind == "other" and job.ended.is_set() for job in service.jobs.list()))
+        files = [("files", ("a.txt", b"words", "text/plain"))]
+        answer = client.post(f"{BASE}/collections/notes/files", files=files, headers=who["writer"])
+        assert answer.status_code == 202
+        service.jobs.hurry()
+
+
+def test_the_running_job_gets_what_is_left_of_the_grace(caplog):
+    made, go = Jobs(ServiceSettings(), Metrics()), threading.Event()
+
+    def task(progress):
+        go.wait(20)
+        progress(1, 1, "whole")
+        return {"found": 7}
+
+    first, second = made.start("a", task), made.start("b", task)
+    until(lambda: first.state == "running")
+    made.close()
+    threading.Timer(0.2, go.set).start()
+    made.stop(20.0)
+    assert (first.state, first.result, second.state) == ("done", {"found": 7}, "cancelled")
+    assert [second.id in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_job_that_outlasts_the_grace_is_named_in_the_log(caplog):
+    made = Jobs(ServiceSettings(), Metrics())
+    job = made.start("a", until_stopped)
+    until(lambda: job.done == 1)
+    made.stop(0.05)
+    assert job.state == "cancelled"
+    assert f"job {job.id} (a) is dropped at 1 of 10" in caplog.text
+
+
+def test_who_tells_twice_does_not_wait():
+    made = Jobs(ServiceSettings(), Metrics())
+    job = made.start("a", until_stopped)
+    until(lambda: job.done == 1)
+    threading.Timer(0.1, made.hurry).start()
+    made.stop(3600.0)
+    assert job.state == "cancelled"
+
+
+def test_an_upload_is_indexed_although_the_service_stops(tmp_path):
+    files = [
+        ("files", (f"{n}.md", f"# Note {n}\n\nwords of {n}".encode(), "text/markdown")) for n in range(40)
+    ]
+    with running(tmp_path, collection="notes") as client:
+        assert client.post(f"{BASE}/collections/notes/files", files=files).status_code == 202
+        until(lambda: client.app.state.service.jobs.list()[0].state == "running")
+    with running(tmp_path) as client:
+        assert client.get(f"{BASE}/collections/notes").json()["passages"] == 40
 
 
 def test_stopping_ends_everything():
