@@ -4,8 +4,9 @@
 file everybody who can reach the service may write, and the limit is by address; the service binds to
 loopback only then.
 
-Wrong keys are counted by address as well: after a few, they are answered with 429 without a word about the
-key. A right key is let in all the same, so nobody can lock others out from a shared address.
+Requests with a wrong key or none are counted by address as well: after a few, they are answered with 429
+without a word about the key. A right key is let in all the same, so nobody can lock others out from a shared
+address.
 """
 
 from typing import Annotated
@@ -17,11 +18,11 @@ from dartboard.api.credentials import key_of, sent_secrets
 from dartboard.api.errors import Forbidden, TooManyRequests, Unauthorized
 from dartboard.api.headers import add_headers
 from dartboard.api.keys import Key, Scope
-from dartboard.api.rate_limits import Verdict, client_address
+from dartboard.api.rate_limits import Verdict, client_address, usual_burst
 from dartboard.api.service import Service
 
 FAILURES = 10
-"""Wrong keys that an address may send at once …"""
+"""Requests with a wrong key or none that an address may send at once …"""
 FAILURE_RATE = 1 / 6
 """… and how many more a second."""
 
@@ -77,12 +78,15 @@ def _key(request: Request, service: Service) -> Key:
 
 def _count(request: Request, service: Service, key: Key | None) -> None:
     settings = service.settings
-    rate = settings.rate if key is None or key.rate is None else key.rate
-    burst = settings.burst if key is None or key.burst is None else key.burst
+    rate, burst = settings.rate, settings.burst
+    if key is not None and key.rate is not None:
+        rate, burst = key.rate, None  # the service's burst belongs to its own rate
+    if key is not None and key.burst is not None:
+        burst = key.burst
     if not rate:
         return
     client = f"key {key.id}" if key is not None else f"address {_address(request)}"
-    verdict: Verdict = service.limits.take(client, rate=rate, burst=burst)
+    verdict: Verdict = service.limits.take(client, rate=rate, burst=burst or usual_burst(rate))
     if verdict.allowed:
         add_headers(request.scope, verdict.headers())
         return

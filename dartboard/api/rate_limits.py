@@ -74,6 +74,11 @@ class RateLimits:
         return len(self._buckets)
 
 
+def usual_burst(rate: float) -> int:
+    """Requests at once where nobody said how many: what the rate allows in a second, and at least one."""
+    return max(1, math.ceil(rate))
+
+
 def client_address(host: str | None) -> str:
     """One name for one client: an IPv4 address, or the /64 network that an IPv6 host owns as a whole."""
     try:

@@ -55,21 +55,26 @@ class ServiceSettings:
     queue: int = 16
     """Requests that may wait for a worker; those beyond are refused with 429."""
     jobs: int = 16
-    """Long tasks that are kept, finished ones included; one runs at a time."""
-    rate: float = 0.0
-    """Requests a second that a key (or, without keys, an address) may make; 0: no limit."""
-    burst: int = 100
+    """Long tasks that are kept, finished ones included; one runs at a time. A quarter of the places (at least
+    one, where there are two) cannot be taken by tasks of one kind."""
+    rate: float = 1000.0
+    """Requests a second that a key (or, without keys, an address) may make; 0: no limit. The default is
+    several times what one process can search, so it stops only floods, which cost more than they look: also
+    a request that is refused must be read."""
+    burst: int | None = None
+    """Requests at once; None: as many as the rate allows in a second."""
     cached_queries: int = 10_000
     batch_window: float = 0.002
     """Seconds that a question may wait for others to be encoded with it."""
     grace: float = 30.0
-    """Seconds that running requests get when the service is told to stop."""
+    """Seconds that running requests and the running job get when the service is told to stop."""
     log_queries: bool = False
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_ONE:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} must be >= 1, got {value}")
         for name in ("queue", "cached_queries", "rate", "batch_window", "grace"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")

@@ -47,7 +47,10 @@ def create(
         float | None,
         typer.Option(metavar="N", help="Requests a second; by default what the service allows."),
     ] = None,
-    burst: Annotated[int | None, typer.Option(metavar="N", help="Requests at once, within the rate.")] = None,
+    burst: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Requests at once; by default what the rate allows in a second."),
+    ] = None,
     file: FileOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -24,7 +24,7 @@ def bearer(secret):
 def test_without_keys_everybody_here_may_write():
     client = client_of()
     answer = client.get("/read/a")
-    assert answer.json() == {"key": None} and "ratelimit-limit" not in answer.headers
+    assert answer.json() == {"key": None}
     assert client.post("/write", json={}).status_code == 200
 
 
@@ -103,6 +103,31 @@ def test_limits_by_key_with_headers_on_every_answer(keys):
     assert 'dartboard_rejected_total{reason="rate_limited"} 1.0' in metrics_of(client)
 
 
+def test_limits_are_on_unless_switched_off(keys):
+    secret = keys.create("page", ["read"])
+    assert client_of(keys).get("/read/a", headers=bearer(secret)).headers["ratelimit-policy"] == "1000;w=1"
+    assert client_of().get("/read/a").headers["ratelimit-remaining"] == "999"
+    assert "ratelimit-limit" not in client_of(rate=0.0).get("/read/a").headers
+
+
+@pytest.mark.parametrize(
+    ("of_the_key", "of_the_service", "policy"),
+    [
+        ({"rate": 5.0}, {}, "5;w=1"),
+        ({"rate": 5.0}, {"burst": 300}, "5;w=1"),
+        ({"rate": 0.25}, {}, "1;w=4"),
+        ({"rate": 5.0, "burst": 20}, {}, "20;w=4"),
+        ({"burst": 20}, {"rate": 10.0}, "20;w=2"),
+        ({}, {"rate": 10.0}, "10;w=1"),
+        ({}, {"rate": 10.0, "burst": 40}, "40;w=4"),
+    ],
+)
+def test_a_burst_belongs_to_its_rate(keys, of_the_key, of_the_service, policy):
+    secret = keys.create("page", ["read"], **of_the_key)
+    answer = client_of(keys, **of_the_service).get("/read/a", headers=bearer(secret))
+    assert answer.headers["ratelimit-policy"] == policy
+
+
 def test_without_keys_the_limit_is_by_address():
     client = client_of(rate=0.001, burst=1)
     assert client.get("/read/a").status_code == 200
@@ -118,6 +143,12 @@ def test_many_wrong_keys_are_slowed_down_and_a_right_one_is_not(keys):
     assert codes == [401] * auth.FAILURES + [429] * 2
     assert client.get("/read/a", headers=bearer(secret)).status_code == 200
     assert 'reason="unauthorized"} 12.0' in metrics_of(client)
+
+
+def test_requests_without_a_key_count_as_wrong_ones(keys):
+    client = client_of(keys)
+    codes = [client.get("/read/a").status_code for _ in range(auth.FAILURES + 1)]
+    assert codes == [401] * auth.FAILURES + [429]
 
 
 def test_the_documentation_names_both_headers(keys):
