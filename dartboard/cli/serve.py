@@ -11,6 +11,8 @@ from dartboard.cli.opening import CollectionOption, ModelOption, RetrieverOption
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi import FastAPI
 
     from dartboard.api.settings import ServiceSettings
@@ -64,7 +66,9 @@ def serve(
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Requests a second for each key or address; by default no limit."),
+        typer.Option(
+            metavar="N", help="Requests a second for each key or address; by default 1000, 0 is no limit."
+        ),
     ] = None,
     max_k: Annotated[
         int | None,
@@ -84,7 +88,8 @@ def serve(
     """Serve an index over HTTP, with a playground to look at it.
 
     The page is at /, the API at /api/dartboard, its description at /openapi.json. Until the collection
-    exists, a small demo corpus answers. Ctrl-C or SIGTERM lets what is running finish.
+    exists, a small demo corpus answers. Ctrl-C or SIGTERM lets what is running finish;
+    a second one does not wait for it.
 
     \b
     Examples:
@@ -205,12 +210,14 @@ def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) ->
     import uvicorn
 
     from dartboard.api.logs import configure
+    from dartboard.api.protocol import http_protocol
 
     configure()
     for handler in list(logging.getLogger("dartboard").handlers):
         logging.getLogger("dartboard").removeHandler(handler)  # the log of the service has its own lines
     config = uvicorn.Config(
         app,
+        http=http_protocol(),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -219,11 +226,11 @@ def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) ->
         ws="none",
         timeout_graceful_shutdown=max(1, round(settings.grace)),
     )
-    _server(config).run(sockets=[bound])
+    _server(config, app.state.service.told_to_stop).run(sockets=[bound])
 
 
-def _server(config: Any) -> Any:
-    """A server that ends quietly after a signal: nothing failed."""
+def _server(config: Any, told: "Callable[[], None]") -> Any:
+    """A server that says when it is told to stop, and ends quietly after a signal: nothing failed."""
     import signal
     import threading
     from collections.abc import Iterator
@@ -232,6 +239,10 @@ def _server(config: Any) -> Any:
     import uvicorn
 
     class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            told()
+            super().handle_exit(sig, frame)
+
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
             if threading.current_thread() is not threading.main_thread():

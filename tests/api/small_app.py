@@ -19,6 +19,7 @@ from dartboard.api.headers import HostCheck, SecurityHeaders
 from dartboard.api.keys import Keys
 from dartboard.api.logs import RequestLog
 from dartboard.api.metrics import Metrics
+from dartboard.api.protocol import http_protocol
 from dartboard.api.rate_limits import RateLimits
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.workers import Workers
@@ -106,7 +107,9 @@ def serving(app: FastAPI) -> Iterator[int]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, http=http_protocol()
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

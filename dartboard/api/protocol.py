@@ -1,0 +1,106 @@
+"""How large the head of a request may be: its first line and its header lines.
+
+A parser keeps a head in memory until it is complete, and no key has been looked at by then. So bytes are
+counted as they come, and lines as they are read; a head beyond the limits is answered with 431 and its
+connection closed. Counting stops where a body moves on, and begins again after it: lines that follow a body
+(trailers) are held to the same limits.
+"""
+
+import secrets
+from typing import Any
+
+from dartboard.api.errors import ApiError, problem
+from dartboard.api.headers import HEADERS
+
+HEAD_BYTES = 64 * 1024
+"""Bytes of a request's first line and headers together."""
+HEAD_LINES = 100
+"""Header lines of a request."""
+
+
+class HeadTooLarge(Exception):
+    """Stops the parser; the client has its answer from the protocol."""
+
+
+def http_protocol() -> Any:
+    """What uvicorn's ``http`` takes: its fast parser with limits, or h11, which limits heads itself."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    except ImportError:  # pragma: no cover - httptools is for CPython alone
+        return "h11"
+
+    class LimitedHead(HttpToolsProtocol):
+        """uvicorn's protocol over httptools, counting."""
+
+        _size = _lines = _unfinished = 0
+        _moved = _refused = False
+
+        def data_received(self, data: bytes) -> None:
+            if self._refused:
+                return
+            self._moved = False
+            super().data_received(data)
+            self._unfinished = 0 if self._moved else self._unfinished + len(data)
+            if self._unfinished > HEAD_BYTES and not self._refused:
+                self._refuse()
+
+        def on_message_begin(self) -> None:
+            self._size = self._lines = 0
+            super().on_message_begin()
+
+        def on_url(self, url: bytes) -> None:
+            self._count(len(url), 0)
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._count(len(name) + len(value) + 4, 1)
+            super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._moved = True
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._moved = True
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._moved = True
+            super().on_message_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            """What the base class says when the parser was stopped; by us, for a reason of our own."""
+            if not self._refused:
+                super().send_400_response(msg)
+
+        def _count(self, size: int, lines: int) -> None:
+            self._size += size
+            self._lines += lines
+            if self._size > HEAD_BYTES or self._lines > HEAD_LINES:
+                self._refuse()
+                raise HeadTooLarge
+
+        def _refuse(self) -> None:
+            """Answer and close; where an answer to an earlier request is under way, only close."""
+            self._refused = True
+            if self.transport.is_closing():
+                return
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_answer())
+            self.transport.close()
+
+    return LimitedHead
+
+
+def _answer() -> bytes:
+    error = ApiError(
+        431,
+        "headers_too_large",
+        f"the headers are too large: at most {HEAD_BYTES} bytes in {HEAD_LINES} lines are taken",
+        headers=HEADERS,
+    )
+    name = secrets.token_hex(8)
+    response = problem(error, name)
+    lines = [b"HTTP/1.1 431 Request Header Fields Too Large", b"connection: close"]
+    lines += [key + b": " + value for key, value in response.raw_headers]
+    return b"\r\n".join([*lines, b"x-request-id: " + name.encode(), b"", b""]) + bytes(response.body)
