@@ -2,7 +2,8 @@
 
 A line has the time, a request id, the method, the route's template, the status, milliseconds, the id of the
 key and the bytes sent: enough to find a request again, and nothing of its query, text, path, headers or
-secrets. ``log_queries`` adds the query string, for debugging on one's own machine.
+secrets. ``log_queries`` adds the questions of searches and reranks, read from the body, for debugging on
+one's own machine. Addresses stay out even then: the tickets of reports travel in them.
 
 An exception that nobody expected is answered with 500 here, and logged by its type and the lines of code that
 it passed through; its message is left out, since messages quote data.
@@ -18,6 +19,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any, Protocol, TextIO
 
+import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dartboard.api.errors import ApiError, problem
@@ -28,6 +30,24 @@ from dartboard.api.settings import ServiceSettings
 HEADER = "x-request-id"
 GONE = 499
 """What is logged for a client that did not wait for its answer."""
+
+ASKING = frozenset(
+    {
+        "/api/dartboard/retrieve",
+        "/api/dartboard/retrieve/batch",
+        "/api/dartboard/explore",
+        "/rerank",
+        "/v1/rerank",
+        "/v2/rerank",
+    }
+)
+"""Where bodies hold a question in words, as ``query`` or ``queries``."""
+LONGEST_QUESTION = 2000
+"""Characters of a question that are logged."""
+_MOST_QUESTIONS = 100
+_STRANGERS = (401, 403, 421)
+"""Answers to those who are not let in: what they ask is no business of the log."""
+_KEY = re.compile(r"dbk_[0-9a-f]{8}_[A-Za-z0-9_-]+")
 
 access = logging.getLogger("dartboard.access")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -57,6 +77,13 @@ class RequestLog:
         state = scope.setdefault("state", {})
         state["request_id"] = name = _request_id(scope)
         status, sent = 0, 0
+        body = bytearray()
+        asking = self.service.settings.log_queries and scope["method"] == "POST" and scope["path"] in ASKING
+
+        async def overheard() -> Message:
+            message = await receive()
+            body.extend(message.get("body", b""))
+            return message
 
         async def answer(message: Message) -> None:
             nonlocal status, sent
@@ -70,7 +97,7 @@ class RequestLog:
 
         broken: BaseException | None = None
         try:
-            await self.app(scope, receive, answer)
+            await self.app(scope, overheard if asking else receive, answer)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets 500 and the log its type
             broken = error
             if not status:
@@ -83,10 +110,17 @@ class RequestLog:
             raise
         finally:
             seconds = time.perf_counter() - began
-            self._write(scope, status or GONE, seconds, sent, broken)
+            asked = _questions(bytes(body)) if asking and status not in _STRANGERS else {}
+            self._write(scope, status or GONE, seconds, sent, broken, asked)
 
     def _write(
-        self, scope: Scope, status: int, seconds: float, sent: int, broken: BaseException | None
+        self,
+        scope: Scope,
+        status: int,
+        seconds: float,
+        sent: int,
+        broken: BaseException | None,
+        asked: dict[str, Any],
     ) -> None:
         route = route_of(scope)
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
@@ -100,9 +134,8 @@ class RequestLog:
             "ms": round(1000 * seconds, 2),
             "key": getattr(key, "id", None),
             "bytes": sent,
+            **asked,
         }
-        if self.service.settings.log_queries:
-            fields["query_string"] = scope.get("query_string", b"").decode("latin-1")
         if isinstance(broken, Exception):
             fields |= {"error": type(broken).__name__, "trace": where(broken)}
         level = logging.ERROR if status >= 500 or "error" in fields else logging.INFO
@@ -155,6 +188,25 @@ def where(error: BaseException) -> list[str]:
     """The lines of code that an exception passed through, the innermost last."""
     frames = traceback.extract_tb(error.__traceback__)[-12:]
     return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def _questions(body: bytes) -> dict[str, Any]:
+    """What a body asks, cut to a bounded length, without keys that were pasted into it."""
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    if isinstance(query := content.get("query"), str):
+        return {"query": _shown(query)}
+    if isinstance(queries := content.get("queries"), list):
+        return {"queries": [_shown(one) for one in queries[:_MOST_QUESTIONS] if isinstance(one, str)]}
+    return {}
+
+
+def _shown(question: str) -> str:
+    return _KEY.sub("dbk_…", question)[:LONGEST_QUESTION]
 
 
 def _request_id(scope: Scope) -> str:

@@ -69,6 +69,7 @@ class ServiceSettings:
     grace: float = 30.0
     """Seconds that running requests and the running job get when the service is told to stop."""
     log_queries: bool = False
+    """Whether logs hold the questions of searches and reranks."""
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_ONE:

@@ -82,7 +82,7 @@ def serve(
     ] = None,
     log_queries: Annotated[
         bool | None,
-        typer.Option("--log-queries/--no-log-queries", help="Whether logs may hold what is asked."),
+        typer.Option("--log-queries/--no-log-queries", help="Whether logs hold what is asked."),
     ] = None,
 ) -> None:
     """Serve an index over HTTP, with a playground to look at it.

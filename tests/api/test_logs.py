@@ -11,11 +11,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from dartboard.api import logs
+from dartboard.api.app import create_app
 from dartboard.api.body_limits import BodyLimit
 from dartboard.api.headers import SecurityHeaders
 from dartboard.api.keys import Keys
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
+from tests.api import core_app as core
 from tests.api.small_app import BASE, serving, small_app, talk
 
 MARK = "zebra9marker"
@@ -117,10 +119,62 @@ def test_a_real_server_logs_nothing_more(lines):
     assert all(line["level"] == "error" for line in broken)
 
 
-def test_query_strings_only_when_switched_on(lines):
-    client = TestClient(small_app(log_queries=True), base_url=BASE)
-    client.get("/read/a", params={"q": MARK})
-    assert lines()[0]["query_string"] == f"q={MARK}"
+def test_questions_only_when_switched_on(lines, tmp_path):
+    asked = {
+        f"{core.BASE}/retrieve": {"query": f"one {MARK}"},
+        f"{core.BASE}/retrieve/batch": {"queries": [f"two {MARK}", f"three {MARK}"]},
+        f"{core.BASE}/explore": {"query": f"four {MARK}", "layout": False, "sweep": False},
+        "/rerank": {"query": f"five {MARK}", "texts": ["words", "more"]},
+        "/v1/rerank": {"query": f"six {MARK}", "documents": ["words", "more"], "model": "m"},
+        "/v2/rerank": {"query": f"seven {MARK}", "documents": ["words", "more"], "model": "m"},
+    }
+    assert set(asked) == logs.ASKING
+    for switched_on in (False, True):
+        before = len(lines())
+        with core.running(tmp_path, log_queries=switched_on) as client:
+            for path, body in asked.items():
+                assert client.post(path, json=body).status_code == 200, path
+        found = [line for line in lines()[before:] if "route" in line]
+        questions = [{name: line[name] for name in ("query", "queries") if name in line} for line in found]
+        expected = [
+            {name: body[name] for name in body if name in ("query", "queries")} for body in asked.values()
+        ]
+        assert questions == (expected if switched_on else [{}] * len(asked))
+
+
+def test_every_operation_that_is_asked_in_words_is_known():
+    document = create_app(ServiceSettings()).openapi()
+    found = set()
+    for path, operations in document["paths"].items():
+        body = json.dumps(operations.get("post", {}).get("requestBody", {}))
+        for name in re.findall(r"#/components/schemas/(\w+)", body):
+            fields = document["components"]["schemas"][name].get("properties", {})
+            if fields.get("query", {}).get("type") == "string" or "queries" in fields:
+                found.add(path)
+    assert found - {f"{core.BASE}/cases"} <= logs.ASKING  # a case is kept, not asked
+    assert f"{core.BASE}/retrieve" in found and "/v2/rerank" in found
+
+
+def test_switched_on_it_still_writes_no_addresses_keys_or_strangers_words(lines, tmp_path):
+    keys = Keys.open(tmp_path / "keys.json", create=True)
+    secret = keys.create("page", ["read"])
+    headers = {"X-API-Key": secret}
+    with core.running(tmp_path, keys=keys.path, log_queries=True) as client:
+        path = f"{core.BASE}/retrieve"
+        client.post(path, json={"query": f"my key is {secret}, help"}, headers=headers)
+        client.post(f"{path}?ticket={MARK}", json={"query": "plain"}, headers=headers)
+        client.get(f"{core.BASE}/reports/some/index.html?ticket={MARK}")
+        client.post(path, json={"query": MARK})
+        client.post(path, content=f"[{MARK}", headers={**headers, **core.JSON})
+        client.post(path, json=[MARK], headers=headers)
+        client.post(path, json={"query": 5, MARK: 1}, headers=headers)
+        client.post(path, json={"query": "a" * 5000}, headers=headers)
+    found = [line for line in lines() if "route" in line]
+    assert [line["status"] for line in found][:2] == [200, 200] and len(found) == 8
+    assert found[0]["query"] == "my key is dbk_…, help"
+    assert len(found[-1]["query"]) == logs.LONGEST_QUESTION
+    text = json.dumps(found)
+    assert MARK not in text and secret not in text and secret[13:] not in text
 
 
 def test_other_loggers_write_json_without_the_words_of_exceptions(lines):
