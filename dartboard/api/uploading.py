@@ -21,7 +21,7 @@ _MOST_PARTS = 20_000
 
 @dataclass(slots=True)
 class Received:
-    """What has arrived: names relative to the folder, in the order of the parts."""
+    """What has arrived: names relative to the folder, in the order of the parts, and their size in all."""
 
     files: list[str] = field(default_factory=list)
     bytes: int = 0
@@ -33,10 +33,11 @@ async def receive_files(request: Request, folder: Path, *, most_bytes: int) -> R
     if said.isascii() and said.isdigit() and int(said) > most_bytes:
         raise _too_large(most_bytes)
     writer = _Writer(_boundary(request.headers.get("content-type", "")), folder)
+    arrived = 0
     try:
         async for block in request.stream():
-            writer.received.bytes += len(block)
-            if writer.received.bytes > most_bytes:
+            arrived += len(block)
+            if arrived > most_bytes:
                 raise _too_large(most_bytes)
             await run_in_threadpool(writer.write, block)
         writer.finish()
@@ -151,6 +152,7 @@ class _Writer:
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._stream is not None:
             self._stream.write(data[start:end])
+            self.received.bytes += end - start
 
 
 def _text(name: bytes) -> str:

@@ -105,6 +105,7 @@ def test_files_are_indexed_under_their_names(client, tmp_path):
     )
     assert answer.status_code == 202, answer.text
     body = answer.json()
+    assert body["bytes"] == 26 + 21 + 19 + 8  # of the files, not of the form around them
     assert body["files"] == 4 and body["status_url"] == f"{BASE}/jobs/{body['job_id']}"
     job = finished(client, body)
     assert job["state"] == "done", job

@@ -17,7 +17,7 @@ class UploadAccepted(Answer):
     )
     collection: str = Field(description="The collection that grows.", examples=["handbook"])
     files: int = Field(description="How many files arrived.", examples=[12])
-    bytes: int = Field(description="The size of the form with all of them.", examples=[482133])
+    bytes: int = Field(description="The size of all of them together.", examples=[482133])
 
 
 class FileResult(Answer):
