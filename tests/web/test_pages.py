@@ -12,6 +12,7 @@ import pytest
 from dartboard.api.keys import Keys
 from dartboard.cli import main
 from dartboard.datasets import demo
+from tests.api.small_app import until
 from tests.web.serving import serving
 
 HOSTILE = "<img src=x onerror=window.watched.ran=1>.txt"
@@ -326,8 +327,33 @@ def test_a_setting_is_measured(evaluation):
     systems = [row.locator("th").inner_text() for row in rows(page, "#outcome")]
     assert set(systems) == {"this setting", "cosine", "mmr-0.7", "dedup-0.90", "random"}
     assert page.locator("#outcome td.best").count() >= 4
-    page.reload()  # the newest result is shown again
+    page.reload()  # the reader's own result is shown again, with the form that it belongs to
     page.wait_for_selector("#outcome table")
+    assert page.input_value("#dataset") == "synthetic_clustered" and page.input_value("#k") == "3"
+    assert page.input_value("#sigma") == "auto"
+
+
+def test_what_others_measured_is_not_shown_as_ones_own(evaluation, lively):
+    asked = {"dataset_name": "synthetic_clustered", "metrics": ["ndcg"], "background": True}
+    job = lively.app.state.service.jobs.get(lively.post("evaluate", json=asked)["job_id"])
+    until(lambda: job.as_dict()["state"] == "done")
+    page = evaluation
+    with page.expect_response("**/jobs"):
+        page.reload()
+    page.wait_for_timeout(100)
+    assert page.locator("#outcome table").count() == 0
+
+
+def test_a_short_name_is_not_broken(documents):
+    row = {"text": "Words. " * 30}
+    long_remark = file("beta.csv", "text,b\n" + row["text"] + ",1\n")
+    make(documents, "short names", long_remark, file("empty.txt", ""), file("a" * 150 + ".txt", "Words."))
+    heights = documents.locator("#outcome tbody th span").evaluate_all(
+        "all => all.map((one) => [one.textContent, one.getClientRects().length])"
+    )
+    lines = dict(heights)
+    assert lines["beta.csv"] == 1 and lines["empty.txt"] == 1
+    assert no_sideways_scrolling(documents)
 
 
 def test_measuring_is_refused_and_fails_in_words(evaluation):

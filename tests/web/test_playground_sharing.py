@@ -74,6 +74,16 @@ def test_a_nonsense_address_is_no_harm(open_page, served):
     expect(page.locator("#why")).to_be_hidden()
 
 
+def test_a_number_beyond_the_limits_becomes_the_nearest(open_page, served):
+    page = open_page()
+    page.goto(f"{served.url}/#k=999999&pool=5000&mmr=7")
+    page.wait_for_selector(".card")
+    expect(page.locator("#k")).to_have_value("50")
+    expect(page.locator("#pool")).to_have_value("300")
+    expect(page.locator("#mmr")).to_have_value("1")
+    expect(page.locator("#problem")).to_be_hidden()
+
+
 def ask_awkwardly(page):
     page.locator("#query").fill('What\'s "lag"? $HOME `id` \\ ü 🎯')
     page.locator("#go").click()

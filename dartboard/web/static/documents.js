@@ -11,6 +11,7 @@ import { dropped, picked, send, withoutHidden } from "./upload.js";
 
 const NEW = "";
 const LISTED = 200;
+const UNBROKEN = 28;
 const STATES = {
   indexed: ["good", "Indexed"],
   unchanged: ["dull", "Already there"],
@@ -184,7 +185,7 @@ function drawOutcome(result) {
   ].filter(([count]) => count);
   const rows = result.files.map((one) => {
     const [kind, label] = STATES[one.state] ?? ["dull", one.state];
-    return [quoted(one.name, 200), h("span", { class: `state ${kind}` }, label), one.chunks || "", h("span", {}, quoted(one.message, 400))];
+    return [nameCell(one.name), h("span", { class: `state ${kind}` }, label), one.chunks || "", h("span", {}, quoted(one.message, 400))];
   });
   set(
     byId("outcome"),
@@ -192,6 +193,11 @@ function drawOutcome(result) {
     table("What became of each file", ["File", "State", "Passages", "Remark"], rows),
     result.more_files > 0 && h("p", { class: "hint" }, `and ${many(result.more_files, "file")} more`),
   );
+}
+
+/** A name in a table: a short one is not broken, a long one wherever it must be. */
+function nameCell(name) {
+  return h("span", { class: name.length <= UNBROKEN ? "whole" : null }, quoted(name, 200));
 }
 
 /** Tasks that were begun before the page was opened are shown again. */

@@ -30,6 +30,7 @@ const METRICS = [
   ["diversity", "diversity", true],
 ];
 
+const MEASURED = "dartboard-measured";
 const OURS = "this setting";
 const BOUNDS = ["oracle", "random"];
 
@@ -96,6 +97,7 @@ byId("measure").addEventListener("submit", async (event) => {
   setBusy(true);
   try {
     const started = await call("evaluate", { json: body });
+    remember(started.job_id);
     await finish(started.job_id, body.dataset_name);
   } catch (error) {
     set(byId("said"), problem(error.message));
@@ -145,23 +147,47 @@ function drawOutcome(result) {
   announce(`Measured ${many(order.length, "system")}`);
 }
 
-/** A task that runs is followed again; else the newest result is shown. */
+/* A browser may forbid storage: then a page that is opened again starts empty. */
+
+function remember(id) {
+  try {
+    localStorage.setItem(MEASURED, id);
+  } catch {}
+}
+
+function remembered() {
+  try {
+    return localStorage.getItem(MEASURED);
+  } catch {
+    return null;
+  }
+}
+
+/** What this browser measured last is followed again, or shown with the form as it was; not what others did. */
 async function resume() {
   const { jobs } = await call("jobs");
-  const mine = jobs.filter((job) => job.kind === "evaluate");
-  const open = mine.find((job) => job.state === "running") ?? mine.find((job) => job.state === "queued");
-  const done = mine.find((job) => job.state === "done" && job.result);
-  if (busy) return;
-  if (!open) {
-    if (done) drawOutcome(done.result);
-    return;
+  const mine = jobs.find((job) => job.kind === "evaluate" && job.id === remembered());
+  if (busy || !mine) return;
+  if (mine.state === "done" && mine.result) {
+    fillForm(mine.result);
+    drawOutcome(mine.result);
   }
+  if (mine.state !== "running" && mine.state !== "queued") return;
   setBusy(true);
   try {
-    await finish(open.id);
+    await finish(mine.id);
   } finally {
     setBusy(false);
   }
+}
+
+function fillForm({ dataset, config }) {
+  const known = [...byId("dataset").options].some((one) => one.value === dataset);
+  if (known) byId("dataset").value = dataset;
+  byId("k").value = config.top_k;
+  byId("triage").value = config.triage_k;
+  byId("sigma").value = config.sigma;
+  byId("reranker").value = config.reranker_type;
 }
 
 async function begin() {

@@ -5,6 +5,7 @@
 import { announce } from "../chrome.js";
 import { call, download } from "../api.js";
 import { button, h, set } from "../dom.js";
+import { keep } from "../jobs.js";
 import { count } from "./numbers.js";
 
 /** @param {HTMLElement} root @param {any} store */
@@ -85,12 +86,4 @@ function bodyOf(state, name) {
 
 function asFile(body) {
   return new Blob([JSON.stringify(body, null, 2), "\n"], { type: "application/json" });
-}
-
-/** Hands a file to the browser. */
-function keep(name, blob) {
-  const href = URL.createObjectURL(blob);
-  const link = h("a", { href, download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(href), 10000);
 }

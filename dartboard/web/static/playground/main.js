@@ -68,7 +68,7 @@ function invite() {
   store.update({ busy: false });
   byId("loading").hidden = true;
   byId("empty").hidden = false;
-  byId("empty").textContent = "Ask the collection something, or try a ready question on the demo corpus.";
+  byId("empty").textContent = "Ask the collection something. The demo collection has questions ready.";
   byId("query").focus();
 }
 
@@ -95,10 +95,8 @@ function verdictParts(reading) {
     const size = count(reading.data.methods[method].picks.length, "passage");
     return h("strong", {}, `${size}, ${different(reading, method)} different`);
   };
-  if (
-    nearest.picks.every((index) => reading.place.has(index)) &&
-    nearest.picks.length === dartboard.picks.length
-  ) {
+  const within = nearest.picks.every((index) => reading.place.has(index));
+  if (within && nearest.picks.length === dartboard.picks.length) {
     return ["Nearest neighbours and Dartboard choose the ", h("strong", {}, "same passages"), " at this σ."];
   }
   const covered = percent(dartboard.coverage);
@@ -115,17 +113,8 @@ function showProblem({ problem }) {
   if (!problem) return;
   byId("loading").hidden = true;
   const again = button({ class: "small", onclick: start }, "Try again");
-  set(
-    box,
-    h(
-      "p",
-      { class: "problem" },
-      h("strong", {}, "That did not work. "),
-      quoted(problem.message, 600),
-      " ",
-      again,
-    ),
-  );
+  const sorry = h("strong", {}, "That did not work. ");
+  set(box, h("p", { class: "problem" }, sorry, quoted(problem.message, 600), " ", again));
 }
 
 /** A new question makes a new entry in the browser's history; anything else changes the entry. */

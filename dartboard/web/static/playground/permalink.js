@@ -2,7 +2,9 @@
  * The view as the part of the address after "#": readable, and restored by opening it.
  */
 
-const NUMBERS = ["k", "tokens", "pool", "mmr", "step"];
+/** The least and the most that the form takes. */
+const LIMITS = { k: [1, 50], tokens: [1, 100000], pool: [2, 300], mmr: [0, 1] };
+const NUMBERS = [...Object.keys(LIMITS), "step"];
 const TEXTS = { q: "query", c: "collection", filter: "filter", why: "why" };
 
 /**
@@ -25,7 +27,8 @@ export function toHash(state, standard) {
 }
 
 /**
- * What an address says about the view; what it does not say, or says wrongly, is left out.
+ * What an address says about the view; what it does not say, or says wrongly, is left out; numbers are held
+ * to the form's limits.
  * @param {string} hash with or without "#"
  * @returns {Partial<import("./state.js").State>}
  */
@@ -39,7 +42,7 @@ export function fromHash(hash) {
   for (const name of NUMBERS) {
     const value = Number(parts.get(name) ?? "");
     if (parts.get(name) && Number.isFinite(value) && value >= 0 && (value > 0 || name === "mmr")) {
-      view[name] = name === "mmr" ? value : Math.round(value);
+      view[name] = held(name, value);
     }
   }
   if (view.tokens !== undefined) view.size = "tokens";
@@ -48,4 +51,10 @@ export function fromHash(hash) {
   if (parts.get("sigma") && Number.isFinite(sigma) && sigma > 0) view.sigma = sigma;
   if (parts.has("relevant")) view.marks = new Set(parts.getAll("relevant"));
   return view;
+}
+
+/** A number within the form's limits. @param {string} name @param {number} value */
+export function held(name, value) {
+  const [least, most] = LIMITS[name] ?? [1, Infinity];
+  return Math.min(most, Math.max(least, name === "mmr" ? value : Math.round(value)));
 }

@@ -4,6 +4,7 @@
 
 import { call } from "../api.js";
 import { button, byId, h, quoted, set } from "../dom.js";
+import { held } from "./permalink.js";
 
 /** The collection that the ready questions are about. */
 const DEMO = "demo";
@@ -20,8 +21,8 @@ export function mountQuery(store, explorer) {
     store.update({ step: null, why: null });
     explorer.everything();
   }
-  function number(id, least, most) {
-    const value = Math.min(most, Math.max(least, Number(field[id].value)));
+  function number(id) {
+    const value = held(id, Number(field[id].value));
     return Number.isFinite(value) && field[id].value !== "" ? value : store.get()[id];
   }
 
@@ -47,16 +48,16 @@ export function mountQuery(store, explorer) {
 
   function take() {
     store.update({
-      pool: Math.round(number("pool", 2, 300)),
-      mmr: number("mmr", 0, 1),
+      pool: number("pool"),
+      mmr: number("mmr"),
       filter: field.filter.value.trim(),
     });
   }
   function resize() {
     store.update({
       size: byTokens.checked ? "tokens" : "k",
-      k: Math.round(number("k", 1, 50)),
-      tokens: Math.round(number("tokens", 1, 100000)),
+      k: number("k"),
+      tokens: number("tokens"),
       step: null,
     });
     explorer.size();
@@ -72,6 +73,7 @@ export function mountQuery(store, explorer) {
     field.k.disabled = state.size !== "k";
     field.tokens.disabled = state.size !== "tokens";
     if (state.filter) byId("more").open = true;
+    byId("questions").hidden = state.collection !== DEMO;
   });
 
   return {
@@ -101,13 +103,7 @@ export function mountQuery(store, explorer) {
   function chip(one) {
     const ask = button({ class: "chip", title: one.wants }, quoted(one.text, 140));
     ask.addEventListener("click", () => {
-      const there = [...field.collection.options].some((each) => each.value === DEMO);
-      store.update({
-        query: one.text,
-        collection: there ? DEMO : store.get().collection,
-        marks: new Set(),
-        filter: "",
-      });
+      store.update({ query: one.text, marks: new Set(), filter: "" });
       fresh();
     });
     return h("li", {}, ask);
