@@ -1,5 +1,6 @@
 """docs/api.md: every example runs against a real server, in order; its table of settings is the code's."""
 
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
 
+import httpx
 import pytest
 
 from dartboard.api.app import create_app
@@ -16,6 +18,8 @@ from dartboard.api.settings import ServiceSettings
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+SHOWN = dict(re.findall(r"^```bash\n([^`]*?)^```\n\n```json\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE))
+VARIES = ("execution_time_ms", "request_id")
 HERE = "http://127.0.0.1:8000"
 
 
@@ -37,7 +41,8 @@ def server(tmp_path_factory):
     assert found, (line, (folder / "log.txt").read_text())
     shared: dict = {}
     yield found.group(), folder, shared
-    shared["api"].close()
+    if "api" in shared:
+        shared["api"].close()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     log.close()
@@ -48,6 +53,7 @@ def server(tmp_path_factory):
 def test_examples_run(server, number):
     address, folder, shared = server
     kind, code = BLOCKS[number]
+    shown = SHOWN.get(code)
     code = code.replace(HERE, address)
     if kind == "python":
         exec(compile(code, f"{PAGE.name}, block {number}", "exec"), shared)
@@ -57,12 +63,78 @@ def test_examples_run(server, number):
         ["bash", "-c", strict + code], cwd=folder, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if shown:
+        _compare(json.loads(shown), _last_value(done.stdout), "")
 
 
-def test_every_operation_is_told_of():
-    for path in create_app(ServiceSettings()).openapi()["paths"]:
-        for part in path.split("/"):
-            assert "{" in part or part in TEXT, path
+def test_the_error_that_is_shown_is_the_services(server):
+    error = json.loads(re.findall(r"^```json\n(\{\"title\".*?)^```", TEXT, re.DOTALL | re.MULTILINE)[0])
+    real = httpx.post(f"{server[0]}/api/dartboard/retrieve", json={"query": "a", "top_k": 101})
+    _compare(error, real.json(), "")
+    assert set(error) == set(real.json())
+
+
+def test_most_answers_that_are_shown_are_compared():
+    assert len(SHOWN) == len(re.findall(r"^```json$", TEXT, re.MULTILINE)) - 1 >= 3
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ({"score": 0.91}, {"score": 0.6103}),
+        ({"a": 1}, {}),
+        ([1, 2], [1]),
+        ("wiki/…", "faq/a"),
+        ({"a": [{"b": "c"}]}, {"a": [{"b": "d"}]}),
+        (1, "1"),
+    ],
+)
+def test_a_wrong_example_would_be_noticed(shown, real):
+    with pytest.raises(AssertionError):
+        _compare(shown, real, "")
+
+
+def _last_value(text: str):
+    """The last of several JSON values that follow one another."""
+    value, at = None, 0
+    while at < len(text):
+        value, at = json.JSONDecoder().raw_decode(text, at)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return value
+
+
+def _compare(shown, real, where: str) -> None:
+    """What is shown is there: numbers as far as written, lists and texts up to where they end."""
+    if isinstance(shown, dict):
+        assert isinstance(real, dict) and set(shown) <= set(real), where
+        for name, value in shown.items():
+            if name not in VARIES:
+                _compare(value, real[name], f"{where}.{name}")
+    elif isinstance(shown, list):
+        assert isinstance(real, list) and len(shown) <= len(real), where
+        for number, value in enumerate(shown):
+            _compare(value, real[number], f"{where}.{number}")
+    elif isinstance(shown, float):
+        digits = len(str(shown).partition(".")[2])
+        assert isinstance(real, float) and abs(shown - real) <= 10.0**-digits, (where, shown, real)
+    elif isinstance(shown, str) and shown.endswith("…"):
+        assert isinstance(real, str) and real.startswith(shown[:-1]), (where, shown, real)
+    else:
+        assert type(shown) is type(real) and shown == real, (where, shown, real)
+
+
+@pytest.mark.parametrize("path", [*create_app(ServiceSettings()).openapi()["paths"], "/nowhere"])
+def test_every_operation_is_told_of(path):
+    assert _is_told(path) == (path != "/nowhere"), f"docs/api.md does not write {path}"
+
+
+def _is_told(path: str) -> bool:
+    """Whether the page writes the whole path, with names or with examples in the place of its names."""
+    parts = re.split(r"\{[^}]*\}", path.removeprefix("/api/dartboard"))
+    written = r"[^\s`/?]+".join(re.escape(part) for part in parts)
+    return (
+        re.search(rf"(?<![\w}}]){written}(?![\w/{{-])|/api/dartboard{written}(?![\w/{{-])", TEXT) is not None
+    )
 
 
 def test_the_table_of_settings_is_the_codes():
