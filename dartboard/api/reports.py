@@ -67,7 +67,9 @@ async def ticket(name: Name, service: Annotated[Service, Depends(service_of)]) -
 async def with_ticket(
     name: Name,
     request: Request,
-    ticket: Annotated[str | None, Query(max_length=200, description="From `POST …/ticket`.")] = None,
+    ticket: Annotated[
+        str | None, Query(max_length=200, description="From `POST …/ticket`.", examples=["1763265900.5f3a…"])
+    ] = None,
 ) -> None:
     """Let in whoever has a ticket for this report, else whoever may read."""
     if ticket is None:

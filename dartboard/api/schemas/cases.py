@@ -9,6 +9,14 @@ from dartboard.api.schemas.common import Answer, CollectionName, Id, Model, Word
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
+_CASE = {
+    "query_id": "q-1f0c9a7b3d5e",
+    "query": "Why is my consumer slow?",
+    "relevant": ["slow-01"],
+    "candidates": 100,
+}
+
+
 def _no_dots(name: str) -> str:
     if ".." in name or name.endswith((".", ".zip")):
         raise ValueError("a name has no two dots in a row, and does not end in a dot or .zip")
@@ -80,8 +88,11 @@ class CaseSet(Answer):
     updated: float = Field(
         description="When it last changed, in seconds since 1970.", examples=[1763265600.0]
     )
-    cases: list[SavedCase] = Field(description="In the order in which they were first saved.")
+    cases: list[SavedCase] = Field(
+        description="In the order in which they were first saved.", examples=[[_CASE]]
+    )
     problem: str | None = Field(
+        None,
         description="Why it cannot be read, where it cannot.",
         examples=[None, "queries.jsonl, line 3: not JSON"],
     )
@@ -90,4 +101,17 @@ class CaseSet(Answer):
 class CaseList(Answer):
     """The sets that are there."""
 
-    sets: list[CaseSet] = Field(description="By name.")
+    sets: list[CaseSet] = Field(
+        description="By name.",
+        examples=[
+            [
+                {
+                    "name": "support",
+                    "collection": "demo",
+                    "passages": 412,
+                    "updated": 1763265600.0,
+                    "cases": [_CASE],
+                }
+            ]
+        ],
+    )

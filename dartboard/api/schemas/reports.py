@@ -6,6 +6,34 @@ from pydantic import Field
 
 from dartboard.api.schemas.common import Answer
 
+_ROW = {
+    "system": "cosine",
+    "mean": 0.774,
+    "low": 0.73,
+    "high": 0.815,
+    "difference": -0.021,
+    "verdict": "behind",
+    "wins": 12,
+    "ties": 160,
+    "losses": 28,
+}
+_HEADLINE = {
+    "dataset": "scifact",
+    "chunks": 5183,
+    "judged": 300,
+    "measure": "nDCG@5",
+    "reference": "dartboard",
+    "sentences": ["dartboard reaches nDCG@5 .795 …"],
+    "rows": [_ROW],
+}
+_ENTRY = {
+    "name": "scifact-quick",
+    "created": 1763265600.0,
+    "page": True,
+    "files": ["results.json", "report.md", "timings.json"],
+    "headlines": [_HEADLINE],
+}
+
 
 class ReportRow(Answer):
     """A system in the headline table."""
@@ -34,7 +62,7 @@ class ReportHeadline(Answer):
     sentences: list[str] = Field(
         description="The result in words.", examples=[["dartboard reaches nDCG@5 .795 …"]]
     )
-    rows: list[ReportRow] = Field(description="Best first.")
+    rows: list[ReportRow] = Field(description="Best first.", examples=[[_ROW]])
 
 
 class ReportEntry(Answer):
@@ -46,16 +74,18 @@ class ReportEntry(Answer):
     files: list[str] = Field(
         description="What can be downloaded.", examples=[["results.json", "report.md", "timings.json"]]
     )
-    headlines: list[ReportHeadline] = Field(description="One a data set.")
+    headlines: list[ReportHeadline] = Field(description="One a data set.", examples=[[_HEADLINE]])
     problem: str | None = Field(
-        description="Why there are no figures, where there are none.", examples=[None, "is not finished"]
+        None,
+        description="Why there are no figures, where there are none.",
+        examples=[None, "is not finished"],
     )
 
 
 class ReportList(Answer):
     """The reports, newest first."""
 
-    reports: list[ReportEntry] = Field(description="Newest first.")
+    reports: list[ReportEntry] = Field(description="Newest first.", examples=[[_ENTRY]])
     more: int = Field(description="Older reports that the list leaves off.", examples=[0])
 
 
