@@ -347,7 +347,7 @@ def test_what_others_measured_is_not_shown_as_ones_own(evaluation, lively):
 def test_a_short_name_is_not_broken(documents):
     row = {"text": "Words. " * 30}
     long_remark = file("beta.csv", "text,b\n" + row["text"] + ",1\n")
-    make(documents, "short names", long_remark, file("empty.txt", ""), file("a" * 150 + ".txt", "Words."))
+    make(documents, "short names", long_remark, file("empty.txt", ""))
     heights = documents.locator("#outcome tbody th span").evaluate_all(
         "all => all.map((one) => [one.textContent, one.getClientRects().length])"
     )

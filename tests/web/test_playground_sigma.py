@@ -141,3 +141,14 @@ def test_a_new_question_is_not_lost_to_a_new_sigma(page, served):
     sources = [wanted["candidates"][index]["source"] for index in wanted["methods"]["top_k"]["picks"]]
     expect(page.locator(".column.top_k .card-name")).to_have_text(sources)
     assert page.locator(".strip-cells").count() > 5
+
+
+def test_the_strip_is_drawn_again_only_where_it_changes(page):
+    page.evaluate("document.querySelector('.strip-cells').dataset.old = 'yes'")
+    now = int(page.locator("#sigma-range").input_value())
+    with page.expect_response("**/explore"):
+        page.locator("#sigma-range").fill(str(now + 1))
+    expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
+    assert page.locator(".strip-cells[data-old]").count() == 1
+    page.locator("#sigma-range").fill("50")
+    expect(page.locator(".strip-cells[data-old]")).to_have_count(0)

@@ -22,6 +22,9 @@ export function mountStrip(root, tools, store, again) {
   const chart = h("div", {}, strip, note);
   const refreshTable = panel(root, tools, chart, () => stripTable(store.get()), "Survival across sigma");
 
+  /** @type {import("./reading.js").Reading|null} */
+  let drawn = null;
+
   strip.addEventListener("click", (event) => {
     const cells = event.target.closest(".strip-cells");
     if (!cells) return;
@@ -35,13 +38,22 @@ export function mountStrip(root, tools, store, again) {
   store.on(["reading", "sigma"], (state, before) => {
     if (!state.reading) return;
     const { sigma } = state.reading.data;
-    if (state.reading !== before.reading) {
+    if (state.reading !== before.reading && !looksLike(state.reading, drawn)) {
       draw(strip, state.reading, store);
       refreshTable();
+      drawn = state.reading;
     }
     moveLine(strip, "now", logScale(sigma).of(state.sigma === "auto" ? sigma.auto : state.sigma));
     moveLine(strip, "auto", logScale(sigma).of(sigma.auto));
   });
+}
+
+/** A small move of σ mostly changes nothing here, and several hundred cells can stay. */
+function looksLike(one, other) {
+  if (!other || one.data.sweep !== other.data.sweep) return false;
+  const facts = ({ data: { sigma }, candidates, picks, owner }) =>
+    JSON.stringify([sigma.low, sigma.high, sigma.auto, picks, owner, candidates.map(({ id }) => id)]);
+  return facts(one) === facts(other);
 }
 
 /** Candidates picked at any σ: today's picks first, then by how many σ they survive. */
