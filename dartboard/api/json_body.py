@@ -5,6 +5,7 @@ are no UTF-8 and nesting beyond 1,024. What is wrong with a body is said only af
 looked at: the route notes the problem, and the handler of validation errors answers with it.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -16,9 +17,9 @@ from starlette.responses import Response
 from dartboard.api.errors import ApiError, Invalid, UnsupportedType
 
 _REASONS = (
-    ("zero-length", "the body is empty: send a JSON object"),
+    ("zero-length", "{} is empty: send a JSON object"),
     ("depth", "JSON is nested too deep"),
-    ("UTF-8", "the body is not valid UTF-8"),
+    ("UTF-8", "{} is not valid UTF-8"),
     ("surrogate", "a string holds half a surrogate pair, which is no character"),
     ("infinity", "a number is too large for a double"),
 )
@@ -60,7 +61,12 @@ def loads(data: bytes, *, one_line: bool = False) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        reason = next((said for word, said in _REASONS if word in error.msg), None)
+        what = "the line" if one_line else "the body"
+        if data.startswith(BOM_UTF8):
+            raise Invalid(
+                f"{what} begins with a byte order mark: send UTF-8 without it", field="body"
+            ) from None
+        reason = next((said.format(what) for word, said in _REASONS if word in error.msg), None)
         if reason is None:
             line = "" if one_line else f"line {error.lineno}, "
             reason = f"not JSON at {line}column {error.colno} (NaN and Infinity are not JSON)"

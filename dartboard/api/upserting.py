@@ -213,5 +213,9 @@ def _read(data: bytes) -> DocumentLine:
     except ValidationError as error:
         listed = field_errors(error.errors(include_input=False, include_url=False))
         raise InvalidInputError(
-            "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3])
+            "; ".join(f"{_named(one['field'])}{one['message']}" for one in listed[:3])
         ) from None
+
+
+def _named(field: str) -> str:
+    return "the line " if field == "body" else f"{field}: "

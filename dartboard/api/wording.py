@@ -35,6 +35,23 @@ _BRANCHES = frozenset(
 )
 
 
+_KINDS = {
+    "model_type": "should be a JSON object",
+    "model_attributes_type": "should be a JSON object",
+    "dict_type": "should be a JSON object",
+    "list_type": "should be a list",
+    "string_type": "should be text",
+    "int_type": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "finite_number": "should be a finite number",
+    "bool_type": "should be true or false",
+    "string_pattern_mismatch": "is not of the form that /openapi.json describes",
+}
+"""What the framework calls by names of its own, as a caller would."""
+_SIZES = frozenset({"too_short", "too_long", "string_too_short", "string_too_long"})
+
+
 def plain(message: str) -> str:
     """The message without what it quotes."""
     kept = _QUOTED.sub(lambda found: found.group() if found.group()[1:-1] in _OWN else "…", message)
@@ -75,5 +92,18 @@ def _message(error: Mapping[str, Any]) -> str:
         return "is required"
     if kind in ("value_error", "assertion_error"):
         return plain(str(error["msg"]).removeprefix("Value error, "))
-    message = str(error["msg"])
-    return message.replace("Input should", "should")
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if kind in _SIZES:
+        return _size(kind, error.get("ctx") or {}, str(error["msg"]))
+    return str(error["msg"]).replace("Input should", "should")
+
+
+def _size(kind: str, context: Mapping[str, Any], said: str) -> str:
+    """A length that is not allowed; the framework calls letters items where a check stands before."""
+    limit = int(context.get("min_length", context.get("max_length", 0)))
+    listed = (kind.startswith("too_") and said.startswith("List")) or context.get("field_type") == "List"
+    if limit == 1 and "min_length" in context:
+        return "is empty: give at least one" if listed else "is empty"
+    bound = "at least" if "min_length" in context else "at most"
+    return f"should have {bound} {limit} {'entries' if listed else 'characters'}"

@@ -80,7 +80,9 @@ def test_a_bad_line_is_named_and_spoils_nothing(client):
     assert said[5] == "text: is required"
     assert "more: there is no such field" in said[8]
     assert "longer than 5000 bytes" in said[14]
-    assert "UTF-8" in said[15]
+    assert said[6] == "text: is empty, or nothing but space"
+    assert said[15] == "the line is not valid UTF-8"
+    assert said[16] == "the line should be a JSON object"
     assert not any("12345" in message for message in said.values())
     assert report["failed"] == len(report["errors"])
 

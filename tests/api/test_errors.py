@@ -10,9 +10,15 @@ from starlette.testclient import TestClient
 from dartboard import errors as library
 from dartboard.api.errors import ApiError, Invalid, in_our_terms, install, problem
 from dartboard.api.wording import field_errors, plain
-from tests.api.core_app import BASE, refused, running
+from tests.api.core_app import BASE, JSON, refused, running
 
 SECRET = "/srv/secret/index.dartboard"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("errors")) as client:
+        yield client
 
 
 @pytest.mark.parametrize(
@@ -104,10 +110,75 @@ def test_fields_are_named_by_what_is_ours():
     ]
     assert field_errors(errors) == [
         {"field": "(a field)", "message": "there is no such field: see /openapi.json"},
-        {"field": "sigma", "message": "should be a valid number or should be 'auto'"},
+        {"field": "sigma", "message": "should be a number or should be 'auto'"},
         {"field": "body", "message": "is required"},
         {"field": "ids.3", "message": "too many"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "said"),
+    [
+        ("/retrieve", {"query": " "}, {"query": "is empty, or nothing but space"}),
+        ("/retrieve", {"query": "a", "corpus_ids": [""]}, {"corpus_ids.0": "is empty"}),
+        (
+            "/retrieve",
+            {"query": "a", "collection": "a" * 201},
+            {"collection": "should have at most 200 characters"},
+        ),
+        (
+            "/retrieve",
+            {"query": "a", "must_include": ["a"] * 1001},
+            {"must_include": "should have at most 1000 entries"},
+        ),
+        ("/retrieve", {"query": "a", "filter": []}, {"filter": "should be text or should be a JSON object"}),
+        (
+            "/retrieve",
+            {"query": 5, "explain": 1},
+            {"query": "should be text", "explain": "should be true or false"},
+        ),
+        ("/retrieve", [], {"body": "should be a JSON object"}),
+        ("/retrieve/batch", {"queries": []}, {"queries": "is empty: give at least one"}),
+        (
+            "/evaluate",
+            {"dataset_name": "a", "metrics": ["A B"], "systems": ["mmr"], "config": {"top_k": 1.5}},
+            {
+                "config.top_k": "should be a whole number",
+                "metrics.0": "should be a measure such as ndcg or ndcg@10",
+                "systems.0": "should be a system such as cosine, random, oracle, mmr-0.7, dedup-0.90, "
+                "dartboard or dartboard-0.09",
+            },
+        ),
+        (
+            "/evaluate",
+            {"dataset_name": "a", "systems": ["mmr-" + "1" * 99]},
+            {"systems.0": "should have at most 40 characters"},
+        ),
+        (
+            "/cases",
+            {"name": "../a", "query": "a", "relevant": ["a"]},
+            {
+                "name": "should be 1 to 64 letters, digits, dots, dashes or underscores, "
+                "a letter or digit first"
+            },
+        ),
+    ],
+)
+def test_the_framework_is_put_into_plain_words(client, path, sent, said):
+    problem = refused(client.post(BASE + path, json=sent), 422)
+    assert {one["field"]: one["message"] for one in problem["errors"]} == said
+
+
+def test_a_byte_order_mark_is_called_what_it_is(client):
+    sent = b'\xef\xbb\xbf{"query": "a"}'
+    refused(
+        client.post(f"{BASE}/retrieve", content=sent, headers=JSON),
+        422,
+        "the body begins with a byte order mark",
+    )
+    refused(
+        client.post(f"{BASE}/retrieve", content=b'"\xff"', headers=JSON), 422, "the body is not valid UTF-8"
+    )
 
 
 def test_a_field_is_not_named_twice():
@@ -129,9 +200,8 @@ def test_a_field_is_not_named_twice():
         ({"ids": 5}, '"ids" takes a list of ids'),
     ],
 )
-def test_a_filter_is_pointed_at_and_not_repeated(tmp_path, filter, said):
-    with running(tmp_path) as client:
-        problem = refused(client.post(f"{BASE}/retrieve", json={"query": "a", "filter": filter}), 422)
+def test_a_filter_is_pointed_at_and_not_repeated(client, filter, said):
+    problem = refused(client.post(f"{BASE}/retrieve", json={"query": "a", "filter": filter}), 422)
     assert problem["detail"] == f"filter: {said}"
     assert problem["errors"] == [{"field": "filter", "message": said}]
 

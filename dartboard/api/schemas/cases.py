@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from dartboard.api.schemas.common import Answer, CollectionName, Id, Model, Words
+from dartboard.api.schemas.common import Answer, CollectionName, Id, Model, Words, of_form
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -25,7 +25,7 @@ def _no_dots(name: str) -> str:
 
 CaseSetName = Annotated[
     str,
-    Field(pattern=NAME),
+    of_form(NAME, "should be 1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first"),
     AfterValidator(_no_dots),
 ]
 

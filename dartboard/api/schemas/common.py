@@ -1,8 +1,12 @@
 """What all schemas share: strict models, texts and ids that every store can keep, the error's shape."""
 
+import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 LONGEST_ID = 1000
 NO_NUL = r"^[^\u0000]*$"
@@ -20,6 +24,29 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+@dataclass(frozen=True, slots=True)
+class of_form:
+    """Text that matches a pattern, which the OpenAPI document shows; callers are told in words."""
+
+    pattern: str
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check after the text is known to be one."""
+        return no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The pattern beside what the text's schema says."""
+        return {**handler(schema), "pattern": self.pattern}
+
+    def _check(self, text: str) -> str:
+        if not re.search(self.pattern.removesuffix("$") + r"\Z", text):
+            raise ValueError(self.words)
+        return text
+
+
 def _without_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("text must not contain the character U+0000")
@@ -28,7 +55,7 @@ def _without_nul(text: str) -> str:
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError("is empty: say something")
+        raise ValueError("is empty, or nothing but space")
     return _without_nul(text)
 
 

@@ -4,16 +4,25 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dartboard.api.schemas.common import Answer, Model, Sigma
+from dartboard.api.schemas.common import Answer, Model, Sigma, of_form
 from dartboard.api.schemas.retrieve import Count, RerankerName
 
-MetricName = Annotated[str, Field(max_length=40, pattern=r"^[a-z_0-9]+(@[1-9][0-9]{0,2})?$")]
+_METRIC = r"^[a-z_0-9]+(@[1-9][0-9]{0,2})?$"
+_SYSTEM = (
+    r"^(quick|cosine|random|oracle|pyversity-(dpp|cover)|(mmr|dedup)-[0-9]*\.?[0-9]+"
+    r"|dartboard(-hybrid|-crossencoder|-[0-9]*\.?[0-9]+)?)$"
+)
+MetricName = Annotated[
+    str,
+    Field(max_length=40),
+    of_form(_METRIC, "should be a measure such as ndcg or ndcg@10"),
+]
 SystemName = Annotated[
     str,
-    Field(
-        max_length=40,
-        pattern=r"^(quick|cosine|random|oracle|pyversity-(dpp|cover)|(mmr|dedup)-[0-9]*\.?[0-9]+"
-        r"|dartboard(-hybrid|-crossencoder|-[0-9]*\.?[0-9]+)?)$",
+    Field(max_length=40),
+    of_form(
+        _SYSTEM,
+        "should be a system such as cosine, random, oracle, mmr-0.7, dedup-0.90, dartboard or dartboard-0.09",
     ),
 ]
 
