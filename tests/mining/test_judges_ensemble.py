@@ -66,7 +66,7 @@ def test_judges_by_name(monkeypatch):
     assert isinstance(judge_by_name("check"), CheckJudge)
     assert judge_by_name("check:answers").name == "check(answers)"
     assert judge_by_name("gemini").name == "gemini:gemini-3-pro-preview"
-    assert judge_by_name("gemini:gemini-2.5-pro").chat.prices.output_per_million == 10
+    assert judge_by_name("gemini:gemini-2.5-pro").chat.prices is None
     assert judge_by_name("openai:gpt-4o-mini").name == "openai:gpt-4o-mini"
     prices = Prices(input_per_million=1, output_per_million=2)
     local = judge_by_name("openai:a:8b@http://127.0.0.1:1/v1/", prices=prices, prompt_version="seed-1")

@@ -14,6 +14,8 @@ from dartboard.stores.embedded.locking import WriterLock
 
 _BUSY_SECONDS = 10
 _CACHE_KIB = 64 * 1024
+_READER_CACHE_KIB = 4 * 1024
+"""Each thread that reads has a connection of its own; the operating system keeps the file's pages anyway."""
 _CHECKPOINT_PAGES = 2000
 _NO_READING_ALONE = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
@@ -149,7 +151,7 @@ class Connections:
             if self._idle:
                 return self._idle.pop()
         connection = self._reader()
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB}")
         install_functions(connection)
         return connection
 
