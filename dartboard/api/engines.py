@@ -92,6 +92,9 @@ class Engines:
         if known is not None and known[1] == manifest:
             return known[0]
         with self._lock:
+            known = self._open.get(name)
+            if known is not None and known[1] == manifest:  # another thread was first
+                return known[0]
             engine = self._engine(store, name, manifest)
             engine.retriever  # noqa: B018 - loaded by whoever asks first, not by all at once
             self._open[name] = (engine, manifest)
