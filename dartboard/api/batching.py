@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dartboard.deadline import check, remaining
-from dartboard.embeddings.base import EmbeddingModel, Progress, check_batch_size, check_task
+from dartboard.embeddings.base import EmbeddingModel, Progress, WrappingModel, check_batch_size, check_task
 from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.vectors import Vectors
@@ -37,7 +37,7 @@ class Counts(Protocol):
         """So many questions were encoded together."""
 
 
-class BatchingModel(EmbeddingModel):
+class BatchingModel(WrappingModel):
     """Another model, with the vectors of single questions batched and remembered.
 
     Passages, token vectors and all else go straight to the model; its name, fingerprint and σ are kept, since
@@ -66,26 +66,6 @@ class BatchingModel(EmbeddingModel):
         self._changed = Condition()
         self._closed = False
         self._thread: Thread | None = None
-
-    @property
-    def embedding_dim(self) -> int:
-        """The model's own dimension."""
-        return self.model.embedding_dim
-
-    @property
-    def name(self) -> str:
-        """The model's own name."""
-        return self.model.name
-
-    @property
-    def fingerprint(self) -> str:
-        """The model's own fingerprint."""
-        return self.model.fingerprint
-
-    @property
-    def sigma(self) -> float | None:
-        """The model's own σ."""
-        return self.model.sigma
 
     def encode(self, texts: str | Sequence[str], batch_size: int = 32, **options: Any) -> Vectors:
         """As the model encodes."""

@@ -110,6 +110,32 @@ class EmbeddingModel(ABC):
         return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size, progress=progress)
 
 
+class WrappingModel(EmbeddingModel):
+    """Another model, ``model``, used in some other way: what it is stays as it is."""
+
+    model: EmbeddingModel
+
+    @property
+    def embedding_dim(self) -> int:
+        """The model's own dimension."""
+        return self.model.embedding_dim
+
+    @property
+    def name(self) -> str:
+        """The model's own name."""
+        return self.model.name
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's own fingerprint: its vectors are the same."""
+        return self.model.fingerprint
+
+    @property
+    def sigma(self) -> float | None:
+        """The model's own σ."""
+        return self.model.sigma
+
+
 class TaskModel(EmbeddingModel):
     """A model that knows tasks: subclasses write ``encode_task``, and ``encode`` is a view of it."""
 

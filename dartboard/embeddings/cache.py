@@ -17,6 +17,7 @@ from dartboard.embeddings.base import (
     EmbeddingModel,
     Progress,
     TaskModel,
+    WrappingModel,
     batches_by_length,
     check_batch_size,
 )
@@ -32,7 +33,7 @@ _PASSED_THROUGH = frozenset(
 )
 
 
-class CachedModel(TaskModel):
+class CachedModel(WrappingModel, TaskModel):
     """Another model, with its vectors kept in one file; ``None`` is the user's cache folder.
 
     What else the model can do (``token_vectors``, ``count_tokens``) is passed through, not cached.
@@ -41,26 +42,6 @@ class CachedModel(TaskModel):
     def __init__(self, model: EmbeddingModel, path: str | Path | None = None) -> None:
         self.model = model
         self._file = VectorFile(Path(path) if path is not None else default_cache_path())
-
-    @property
-    def embedding_dim(self) -> int:
-        """The model's own dimension."""
-        return self.model.embedding_dim
-
-    @property
-    def name(self) -> str:
-        """The model's own name."""
-        return self.model.name
-
-    @property
-    def fingerprint(self) -> str:
-        """The model's own fingerprint: a cache changes no vector."""
-        return self.model.fingerprint
-
-    @property
-    def sigma(self) -> float | None:
-        """The model's own σ."""
-        return self.model.sigma
 
     @property
     def path(self) -> Path:
