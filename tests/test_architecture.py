@@ -13,14 +13,15 @@ ROOT = Path(dartboard.__file__).parent
 
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
-    {"version", "errors", "types", "utils", "data", "deadline"},
+    {"version", "errors", "types", "utils", "data", "deadline", "plugins"},
     {"selection", "embeddings", "ingest", "lexical"},
+    {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
     {"core", "datasets"},
-    {"engine", "evaluation", "inspection", "mining"},
+    {"engine", "evaluation", "inspection", "mining", "answering"},
     {"testing"},
-    {"api", "web"},
+    {"api", "web", "integrations"},
     {"cli", "__main__"},
 ]
 FORBIDDEN = {
