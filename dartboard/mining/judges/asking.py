@@ -58,16 +58,10 @@ class ChatEndpoint(Endpoint):
         """Post, and say what happened."""
         try:
             response = self._answer(f"{self.base_url}{path}", body)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            return Reply(trouble=self.hidden(f"no connection: {error}"))
         except (httpx.TransportError, httpx.DecodingError) as error:
-            return Reply(lost=True, trouble=self.hidden(f"{type(error).__name__} {error}".strip()))
+            return self.failure(error)
         if not response.is_success:
-            return Reply(
-                status=response.status_code,
-                trouble=self.hidden(f"HTTP {response.status_code} {response.text[:300]}"),
-                retry_after=_asked_wait(response),
-            )
+            return self.refusal(response)
         try:
             answer = json.loads(response.content)
         except (ValueError, RecursionError):
@@ -76,6 +70,20 @@ class ChatEndpoint(Endpoint):
             start = self.hidden(response.text[:100])
             return Reply(status=response.status_code, lost=True, trouble=f"answered no JSON: {start!r}")
         return Reply(status=response.status_code, answer=answer)
+
+    def failure(self, error: Exception) -> Reply:
+        """What a broken connection, or one that never came about, means for its request."""
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+            return Reply(trouble=self.hidden(f"no connection: {error}"))
+        return Reply(lost=True, trouble=self.hidden(f"{type(error).__name__} {error}".strip()))
+
+    def refusal(self, response: httpx.Response) -> Reply:
+        """What an answer that says no means; its body has been read."""
+        return Reply(
+            status=response.status_code,
+            trouble=self.hidden(f"HTTP {response.status_code} {response.text[:300]}"),
+            retry_after=_asked_wait(response),
+        )
 
     def wait(self, attempt: int, asked: float | None) -> float:
         """Seconds to wait after failed attempt number ``attempt``, from 0."""

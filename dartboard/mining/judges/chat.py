@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, EndpointError
@@ -49,6 +49,9 @@ class Chat(ABC):
     connections are tried again, with growing waits or as ``Retry-After`` says; a pause that the endpoint asks
     for holds for all threads.
     """
+
+    endpoint_type: ClassVar[type[ChatEndpoint]] = ChatEndpoint
+    """What asks; a subclass may ask in another way."""
 
     def __init__(
         self, endpoint: ChatEndpoint, model: str, *, prices: Prices | None, max_output_tokens: int

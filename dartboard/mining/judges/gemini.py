@@ -7,7 +7,6 @@ from typing import Any
 from dartboard.embeddings.remote import PATIENCE, Patience, checked_key
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Prices
-from dartboard.mining.judges.asking import ChatEndpoint
 from dartboard.mining.judges.chat import Chat, Written, count
 from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
@@ -38,7 +37,7 @@ class GeminiChat(Chat):
         if key is None:
             raise ConfigError("a Gemini judge needs a key: give api_key or set GEMINI_API_KEY")
         headers = {"x-goog-api-key": key}
-        endpoint = ChatEndpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
+        endpoint = self.endpoint_type(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
         super().__init__(endpoint, model, prices=prices, max_output_tokens=max_output_tokens)
 
     def _request(

@@ -7,7 +7,7 @@ from typing import Any
 
 from dartboard.embeddings.remote import PATIENCE, Patience, checked_key
 from dartboard.mining.budget import Prices
-from dartboard.mining.judges.asking import ChatEndpoint, Reply
+from dartboard.mining.judges.asking import Reply
 from dartboard.mining.judges.chat import Chat, Written, count
 from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
@@ -34,7 +34,7 @@ class OpenAIChat(Chat):
     ) -> None:
         key = checked_key(api_key, "OPENAI_API_KEY")
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        endpoint = ChatEndpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
+        endpoint = self.endpoint_type(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
         super().__init__(endpoint, model, prices=prices, max_output_tokens=max_output_tokens)
 
     def _request(
