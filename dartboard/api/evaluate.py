@@ -139,10 +139,9 @@ class _Evaluation:
         dataset = self._dataset(hear)
         judgements, content = Judgements.of(dataset), Content.of(dataset)
         measures = {self._name(name): _measure(name, config.top_k, "metrics") for name in body.metrics}
-        if lacking := [
-            one.name for one in measures.values() if one.name not in available(judgements, content)
-        ]:
-            raise Invalid(f"this data set cannot answer {', '.join(sorted(set(lacking)))}", field="metrics")
+        asked = [one.name for one in measures.values()]
+        if lacking := set(asked) - set(available(judgements, content, asked)):
+            raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
         own = self._own()
         others = choose(list(body.systems), dataset, judgements, scorer=self._scorer)
         runs, _ = answered(

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from dartboard.cli.doctor_plugins import Seen, seen_plugins
 from dartboard.cli.opening import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _EXTRAS = {
     "torch": ("sentence-transformers",),
     "fast": ("numba",),
     "eval": ("matplotlib", "pyyaml"),
+    "mcp": ("mcp",),
 }
 
 State = Literal["ok", "note", "wrong"]
@@ -47,16 +49,19 @@ def doctor(
 ) -> None:
     """Check the installation, the model, the store and the index, and say how to mend what is wrong.
 
-    Exit code 0 where everything works, 1 where something is wrong. What is merely not installed is a note.
+    Plug-ins (names that other packages add) are listed with what is wrong with them. Exit code 0 where
+    everything works, 1 where something is wrong. What is merely not installed is a note.
     """
     from rich.text import Text
 
     from dartboard.cli.terminal import results
 
-    found = list(examine(configured(store=store, collection=collection, model=model)))
+    plugins = seen_plugins()
+    found = list(examine(configured(store=store, collection=collection, model=model), plugins))
     wrong = any(finding.state == "wrong" for finding in found)
     if as_json:
-        print(json.dumps({"ok": not wrong, "findings": [asdict(finding) for finding in found]}, indent=2))
+        facts = {"ok": not wrong, "findings": [asdict(finding) for finding in found]}
+        print(json.dumps(facts | {"plugins": [asdict(plugin) for plugin in plugins]}, indent=2))
     else:
         console = results()
         for finding in found:
@@ -74,9 +79,10 @@ def doctor(
         raise typer.Exit(1)
 
 
-def examine(settings: "Configured") -> Iterator[Finding]:
+def examine(settings: "Configured", plugins: Sequence[Seen] = ()) -> Iterator[Finding]:
     """All findings, in the order in which things are needed."""
     yield from _installation()
+    yield from map(_plugin, plugins)
     source = str(settings.file) if settings.file else "no file"
     yield Finding("settings", "ok", f"{source}; dartboard config shows them")
     yield _cache()
@@ -109,6 +115,14 @@ def _installation() -> Iterator[Finding]:
             )
         else:
             yield Finding(f"extra {extra}", "ok", ", ".join(there))
+
+
+def _plugin(seen: Seen) -> Finding:
+    what = f"plug-in {seen.kind} {seen.name}"
+    package = f"{seen.package} {seen.version}"
+    if seen.ok:
+        return Finding(what, "ok", f"{package} ({seen.target})")
+    return Finding(what, "wrong", f"{package}: {seen.why_not}", seen.mend)
 
 
 def _cache() -> Finding:

@@ -12,6 +12,7 @@ dartboard-hybrid            a pair scorer for the question, vectors between pass
 dartboard-crossencoder      a pair scorer for both
 oracle                      perfect retrieval: the upper bound
 run:FILE                    a TREC run file of any other retriever
+NAME                        the selector of a plug-in (:mod:`dartboard.plugins`)
 ==========================  =============================================================
 
 A name that cannot be had (no pyversity, no real text) is skipped with its reason, never silently.
@@ -23,12 +24,14 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from dartboard import plugins
 from dartboard.datasets.trec import read_run
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
+from dartboard.selection.door import method_of
 from dartboard.types import Dataset
 
 MMR_WEIGHTS = (0.3, 0.5, 0.7, 0.9)
@@ -91,13 +94,15 @@ def check_names(names: Iterable[str]) -> None:
     """Complain about unknown names before anything runs."""
     for name in expand(names):
         head, _, number = name.rpartition("-")
-        if name not in EVERYTHING and head not in _NUMBERED and not name.startswith("run:"):
+        if name in EVERYTHING or name.startswith("run:"):
+            continue
+        if head in _NUMBERED:
+            _number(name, number)
+        elif name not in (added := plugins.names("selector")):
             raise ConfigError(
-                f"unknown system {name!r}: choose from {', '.join(GROUPS)}, {', '.join(EVERYTHING)}, "
+                f"unknown system {name!r}: choose from {', '.join((*GROUPS, *EVERYTHING, *added))}, "
                 "dartboard-SIGMA, or run:FILE"
             )
-        if head in _NUMBERED and name not in EVERYTHING:
-            _number(name, number)
 
 
 def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -> System:
@@ -126,6 +131,8 @@ _NUMBERED: Mapping[str, Callable[[str, float], System]] = {
     "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
     "dartboard": lambda name, sigma: Selecting(name, Dartboard(), sigma),
 }
+    if head not in _NUMBERED:
+        return Selecting(name, method_of(name))
 
 
 def _number(name: str, text: str) -> float:

@@ -91,7 +91,7 @@ def evaluate_dataset(
 
 
 def _measures(config: EvaluationConfig, judgements: Judgements, content: Content) -> list[Measure]:
-    can = available(judgements, content)
+    can = available(judgements, content, [Measure.parse(name).name for name in config.metrics])
     wanted = at_depths(config.metrics or can, config.k_values)
     if missing := [str(measure) for measure in wanted if measure.name not in can]:
         raise ConfigError(f"the data set cannot answer {', '.join(missing)}: it can answer {', '.join(can)}")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from dartboard.errors import ConfigError
 from dartboard.evaluation import novelty, relevance, sets, spread
 from dartboard.evaluation.assessed import Assessed, assess
@@ -15,6 +17,7 @@ from dartboard.evaluation.content import Content
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.runs import Run
 from dartboard.evaluation.scores import Scores
+from dartboard.plugins import Plugin, find, names
 from dartboard.types import FloatArray
 
 
@@ -50,13 +53,45 @@ MEASURES: dict[str, Kind] = {
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
     """A measure of the first ``k`` picks; of the whole list where k is None."""
+NEEDS = ("", "facets", "vectors", "clusters", "bases")
+"""What a measure may need of a data set."""
+
+
+def kind_of(name: str) -> Kind:
+    """How the measure of that name is computed: one of our own, or a plug-in's."""
+    if name in MEASURES:
+        return MEASURES[name]
+    plugin = find("metric", name)
+    if plugin is None:
+        known = ", ".join((*MEASURES, *names("metric")))
+        raise ConfigError(f"unknown measure {name!r}: choose from {known}")
+    return plugged(plugin)
+
+
+def plugged(plugin: Plugin) -> Kind:
+    """A plug-in's measure: a :class:`Kind`, or a function of an assessed run and a depth."""
+    given = plugin.load()
+    kind = given if isinstance(given, Kind) else Kind(given, plugin.name)
+    if not callable(kind.compute) or kind.needs not in NEEDS:
+        raise ConfigError(
+            f"{plugin} is no measure: expected a function of a run and a depth, or a Kind with one, "
+            f"that needs one of {', '.join(filter(None, NEEDS))}, or nothing"
+        )
+    return Kind(lambda run, k: _values(plugin, kind, run, k), kind.title, kind.needs)
+
+
+def _values(plugin: Plugin, kind: Kind, run: Assessed, k: int | None) -> FloatArray:
+    """What a plug-in computes, one finite number a query, or an error that names it."""
+    values: FloatArray = plugin.call(lambda: np.asarray(kind.compute(run, k), dtype=np.float64))
+    if values.shape != (len(run),) or not np.isfinite(values).all():
+        raise ConfigError(f"{plugin} must give {len(run)} finite numbers, one a query: shape {values.shape}")
+    return values
 
     name: str
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in MEASURES:
-            raise ConfigError(f"unknown measure {self.name!r}: choose from {', '.join(MEASURES)}")
+        kind_of(self.name)
         if self.k is not None and (isinstance(self.k, bool) or self.k < 1):
             raise ConfigError(f"{self.name}@{self.k}: the number after @ must be >= 1")
 
@@ -74,7 +109,7 @@ class Measure:
     @property
     def title(self) -> str:
         """For readers."""
-        return MEASURES[self.name].title + ("" if self.k is None else f"@{self.k}")
+        return kind_of(self.name).title + ("" if self.k is None else f"@{self.k}")
 
 
 def at_depths(names: Iterable[str], k_values: Sequence[int]) -> list[Measure]:
@@ -87,8 +122,8 @@ def at_depths(names: Iterable[str], k_values: Sequence[int]) -> list[Measure]:
     return list(wanted)
 
 
-def available(judgements: Judgements, content: Content | None) -> list[str]:
-    """The measures that a data set can answer."""
+def available(judgements: Judgements, content: Content | None, asked: Iterable[str] = ()) -> list[str]:
+    """The measures that a data set can answer: of our own, and of the plug-ins' that are ``asked`` for."""
     has = {
         "": True,
         "facets": bool(judgements.facets),
@@ -96,7 +131,7 @@ def available(judgements: Judgements, content: Content | None) -> list[str]:
         "clusters": content is not None and bool(content.clusters),
         "bases": len(set(judgements.base_of.values())) < len(judgements.base_of),
     }
-    return [name for name, kind in MEASURES.items() if has[kind.needs]]
+    return [name for name in dict.fromkeys((*MEASURES, *asked)) if has[kind_of(name).needs]]
 
 
 def evaluate(
@@ -109,8 +144,8 @@ def evaluate(
     """Every measure for every judged query; a query that the run lacks counts as 0."""
     wanted = [one if isinstance(one, Measure) else Measure.parse(one) for one in measures]
     for one in wanted:
-        if MEASURES[one.name].needs == "facets" and not judgements.facets:
+        if kind_of(one.name).needs == "facets" and not judgements.facets:
             raise ConfigError(f"{one} needs facets, and these judgements have none")
     assessed = assess(run, judgements, content)
-    values = {str(one): MEASURES[one.name].compute(assessed, one.k) for one in wanted}
+    values = {str(one): kind_of(one.name).compute(assessed, one.k) for one in wanted}
     return Scores(query_ids=judgements.query_ids, values=values)

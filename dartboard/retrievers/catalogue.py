@@ -10,12 +10,14 @@
     hybrid:dense=0.6,bm25=0.4        any members, any weights
     hybrid-zscore:…                  z-scores in place of min-max
     rrf    rrf:dense,bm25,colbert    fusion by rank
+    NAME   NAME:ARGUMENT             a plug-in's (:mod:`dartboard.plugins`), also as a member
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dartboard.errors import ConfigError
+from dartboard.plugins import find, names
 from dartboard.retrievers.base import Retriever
 from dartboard.retrievers.bm25 import BM25Retriever
 from dartboard.retrievers.dense import DenseRetriever
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 SIMPLE = ("dense", "bm25", "colbert", "colbert:PATH", "splade:PATH")
 FUSED = ("hybrid", "hybrid:ALPHA", "hybrid:NAME=WEIGHT,…", "hybrid-zscore:…", "rrf", "rrf:NAME,…")
 
+_MEMBERS = ("name", "fields", "index_settings", "index", "retrieve", "explain")
 _MIXTURES = {"hybrid": ("scores", "minmax"), "hybrid-zscore": ("scores", "zscore"), "rrf": ("rrf", "minmax")}
 
 
@@ -47,6 +50,10 @@ def retriever_by_name(
         raise ConfigError(
             f"{name!r} names a folder, which is not allowed here: use {', '.join(_allowed(False))}"
         )
+    plugin = None if kind in _SIMPLE else find("retriever", kind)
+    if plugin is not None and (paths or not rest):
+        plugged: Retriever = plugin.make(_MEMBERS, model, rest)
+        return plugged
     made = _SIMPLE.get(kind)
     if made is None or (kind == "splade") > bool(rest) or (rest and kind in ("dense", "bm25")):
         raise _unknown(name, paths)
@@ -88,6 +95,9 @@ _SIMPLE: dict[str, Callable[["EmbeddingModel", str], Retriever]] = {
     "splade": _splade,
 }
 
+NAMES = frozenset({*_SIMPLE, *_MIXTURES})
+"""What our own retrievers are called, before any colon."""
+
 
 def _mixture(
     kind: str, rest: str, model: "EmbeddingModel", alpha: float | None, paths: bool
@@ -122,7 +132,8 @@ def _number(text: str) -> float | None:
 
 
 def _allowed(paths: bool) -> tuple[str, ...]:
-    return tuple(name for name in (*SIMPLE, *FUSED) if paths or "PATH" not in name)
+    own = (name for name in (*SIMPLE, *FUSED) if paths or "PATH" not in name)
+    return (*own, *names("retriever"))
 
 
 def _unknown(name: object, paths: bool = True) -> ConfigError:

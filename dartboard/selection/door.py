@@ -5,6 +5,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError
+from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.building import Auto, from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
@@ -28,12 +29,17 @@ METHODS: dict[str, type[Method]] = {
 
 
 def method_of(method: str | Method) -> Method:
-    """A method by name with its defaults, or the method itself."""
+    """A method by name with its defaults, one of our own or a plug-in's, or the method itself."""
     if not isinstance(method, str):
         return method
-    if method not in METHODS:
-        raise ConfigError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
-    return METHODS[method]()
+    if method in METHODS:
+        return METHODS[method]()
+    plugin = find("selector", method)
+    if plugin is None:
+        known = ", ".join((*METHODS, *names("selector")))
+        raise ConfigError(f"unknown method {method!r}: choose one of {known}")
+    made: Method = plugin.make(("name", "select"))
+    return made
 
 
 def select(

@@ -4,13 +4,20 @@ memory://                      in this process, gone with it
 docs.dartboard                 a file (any path, or file:///path)
 postgresql://user@host/name    PostgreSQL with pgvector
 milvus://host:19530            a Milvus server or cluster; milvus:///path is Milvus Lite
+scheme://…                     a plug-in's (:mod:`dartboard.plugins`)
 """
 
 import re
 from urllib.parse import unquote, urlsplit
 
 from dartboard.errors import ConfigError
+from dartboard.plugins import find, names
 from dartboard.stores.base import Store
+
+SCHEMES = frozenset({"memory", "file", "postgresql", "postgres", "milvus", "milvuss"})
+"""Those of our own stores; a path has none."""
+
+_MEMBERS = ("url", "collections", "create", "open", "drop", "restore", "close", "__enter__", "__exit__")
 
 
 def open_store(url: str, *, read_only: bool = False) -> Store:
@@ -35,9 +42,14 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         from dartboard.stores.milvus import MilvusStore
 
         return MilvusStore(url, read_only=read_only)
-    raise ConfigError(
-        f"unknown kind of store {scheme!r}: use a file path, postgresql://…, milvus://… or memory://"
-    )
+    plugin = find("store", scheme)
+    if plugin is None:
+        added = "".join(f"{name}://…, " for name in names("store"))
+        raise ConfigError(
+            f"unknown kind of store {scheme!r}: use a file path, postgresql://…, milvus://…, {added}or memory://"
+        )
+    made: Store = plugin.make(_MEMBERS, url, read_only=read_only)
+    return made
 
 
 def without_password(url: str) -> str:

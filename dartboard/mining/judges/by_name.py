@@ -6,6 +6,7 @@ check:SCREEN               the same, but what the judge SCREEN says NO to is not
 gemini[:MODEL]             Google's endpoint; GEMINI_API_KEY
 openai:MODEL[@BASE_URL]    an OpenAI-compatible endpoint; OPENAI_API_KEY where it wants one
 ensemble:A,B,C             a majority of the judges named
+NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
 """
 
 from functools import partial
@@ -22,8 +23,11 @@ from dartboard.mining.judges.openai import DEFAULT_URL, OpenAIJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
 
+from dartboard.plugins import find, names
 FORMS = "answers, check[:SCREEN], gemini[:MODEL], openai:MODEL[@BASE_URL], ensemble:A,B,…"
 
+NAMES = frozenset({"answers", "check", "gemini", "openai", "ensemble"})
+"""What our own judges are called, before any colon."""
 
 def judge_by_name(
     spec: str,
@@ -55,4 +59,7 @@ def judge_by_name(
         raise ConfigError("an ensemble cannot be a member of another one: name its members")
     if kind == "ensemble" and all(members):
         return EnsembleJudge([again(member) for member in members])
-    raise ConfigError(f"unknown judge {spec!r}: use {FORMS}")
+    raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
+    if kind not in NAMES and (plugin := find("judge", kind)) is not None:
+        plugged: Judge = plugin.make(("name", "judge"), rest, **again.keywords)
+        return plugged

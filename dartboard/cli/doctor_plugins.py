@@ -1,0 +1,82 @@
+"""What ``dartboard doctor`` says of plug-ins: each one is imported, and its name compared with all others."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+
+from dartboard.errors import ConfigError
+from dartboard.plugins import Kind, Plugin, installed, reason_of
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A plug-in as it was found; ``why_not`` says why it cannot be used, and is empty where it can."""
+
+    kind: Kind
+    name: str
+    package: str
+    version: str
+    target: str
+    ok: bool
+    why_not: str = ""
+    mend: str = ""
+
+
+def seen_plugins() -> list[Seen]:
+    """All plug-ins that are installed, by kind and name."""
+    found = installed()
+    taken = _taken() if found else {}
+    return [_seen(plugin, found, taken) for plugin in found]
+
+
+def _seen(plugin: Plugin, found: Sequence[Plugin], taken: dict[Kind, frozenset[str]]) -> Seen:
+    why, mend = _problem(plugin, found, taken)
+    return Seen(plugin.kind, plugin.name, plugin.package, plugin.version, plugin.target, not why, why, mend)
+
+
+def _problem(plugin: Plugin, found: Sequence[Plugin], taken: dict[Kind, frozenset[str]]) -> tuple[str, str]:
+    """Why a plug-in cannot be used, and what to do about it; twice nothing where it can."""
+    rename = f"ask the authors of {plugin.package} for another name"
+    if not plugin.usable:
+        return "its name cannot be written: letters, digits and _ . + - after a letter are allowed", rename
+    if plugin.name in taken[plugin.kind]:
+        return f"dartboard has a {plugin.kind} of that name, and its own is the one that is used", rename
+    rivals = [one for one in found if (one.kind, one.name) == (plugin.kind, plugin.name) and one != plugin]
+    if rivals:
+        others = ", ".join(sorted({one.package for one in rivals}))
+        return f"{others} has a {plugin.kind} of that name, too, so neither is used", "uninstall one of them"
+    try:
+        _load(plugin)
+    except ConfigError as error:
+        why = reason_of(error.__cause__) if error.__cause__ else str(error)
+        return why, f"pip install --upgrade {plugin.package}, or pip uninstall {plugin.package}"
+    return "", ""
+
+
+def _load(plugin: Plugin) -> None:
+    from dartboard.evaluation.measures import plugged
+
+    with redirect_stdout(sys.stderr):  # what a plug-in prints is no part of the findings
+        if plugin.kind == "metric":
+            plugged(plugin)
+        elif not callable(made := plugin.load()):
+            raise ConfigError(f"{plugin} is no class or function but {type(made).__name__}")
+
+
+def _taken() -> dict[Kind, frozenset[str]]:
+    """The names that are dartboard's own."""
+    from dartboard.evaluation.catalogue import EVERYTHING, GROUPS
+    from dartboard.evaluation.measures import MEASURES
+    from dartboard.mining.judges import by_name
+    from dartboard.retrievers import catalogue
+    from dartboard.selection import METHODS
+    from dartboard.stores.opening import SCHEMES
+
+    return {
+        "retriever": catalogue.NAMES,
+        "store": SCHEMES,
+        "selector": frozenset({*METHODS, *EVERYTHING, *GROUPS}),
+        "judge": by_name.NAMES,
+        "metric": frozenset(MEASURES),
+    }

@@ -1,0 +1,21 @@
+"""A metric: R-precision, the precision of the first R picks, where R passages are relevant to the question.
+
+R-precision = |relevant ∩ first R| / R
+"""
+
+from dartboard.evaluation.assessed import Assessed
+from dartboard.evaluation.measures import Kind
+from dartboard.evaluation.relevance import share
+from dartboard.types import FloatArray
+
+
+def r_precision(run: Assessed, k: int | None) -> FloatArray:
+    """One number a query; with ``k``, of the first k picks alone."""
+    wanted = run.judgements.relevant_counts
+    hits = run.relevant_within(k)
+    early = hits[run.rank[hits] < wanted[run.query[hits]]]
+    return share(run.count(early), wanted)
+
+
+R_PRECISION = Kind(r_precision, "R-precision")
+"""What the entry point names: the function, and what reports call it."""
