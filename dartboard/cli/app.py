@@ -20,6 +20,7 @@ from dartboard.cli.index import index
 from dartboard.cli.keys import keys
 from dartboard.cli.manage import config, delete, restore, snapshot, stats
 from dartboard.cli.mine import mine
+from dartboard.cli.mcp import mcp
 from dartboard.cli.search import search
 from dartboard.cli.serve import serve
 from dartboard.cli.terminal import forward_warnings
@@ -49,6 +50,7 @@ app.command("eval", short_help="Compare systems on data sets whose answers are k
 app.command(short_help="Serve an index over HTTP, with a playground.")(serve)
 app.add_typer(mine, short_help="Make a data set with proved labels from questions and a corpus.")
 app.add_typer(keys, short_help="Make, list and revoke the keys of the service.")
+app.command(short_help="Serve an index to language models, as tools (MCP).")(mcp)
 
 
 def _show_version(wanted: bool) -> None:

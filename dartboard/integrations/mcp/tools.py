@@ -1,0 +1,217 @@
+"""The three tools: arguments in, data and the same in words out. They read, and raise what is wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.engine import Engine
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.ingest import estimate_tokens
+from dartboard.inspection import explore
+from dartboard.integrations.mcp import limits
+from dartboard.integrations.mcp.answers import (
+    ExplainAnswer,
+    Passage,
+    Pick,
+    SearchAnswer,
+    SelectAnswer,
+)
+from dartboard.integrations.mcp.arguments import ExplainArguments, SearchArguments, SelectArguments
+from dartboard.integrations.mcp.explaining import explained, left_out, source_of
+from dartboard.integrations.mcp.index import OpenIndex
+from dartboard.plugins import names
+from dartboard.selection import Limits, from_embeddings
+from dartboard.selection.building import Auto
+from dartboard.selection.door import method_of
+from dartboard.stores import parse_filter
+from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_vector
+
+OWN_METHODS = ("dartboard", "top_k", "mmr", "near_duplicate_filter")
+_LETTERS_A_TOKEN = 16
+"""A tokenizer may take a word of any length for one unknown token; a text counts at least so much."""
+
+
+def methods() -> tuple[str, ...]:
+    """Who may pick: our own, and the selectors of plug-ins."""
+    return (*OWN_METHODS, *(name for name in names("selector") if name not in OWN_METHODS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What holds where a call says nothing."""
+
+    k: int = 5
+    method: str = "dartboard"
+    sigma: float | Auto = "auto"
+    triage_k: int = 100
+
+    def count(self, k: int | None, token_budget: int | None) -> int | None:
+        """How many, unless a budget alone decides."""
+        return min(self.k, limits.K) if k is None and token_budget is None else k
+
+    def who(self, method: str | None) -> str:
+        """Who picks."""
+        wanted = method or self.method
+        if wanted not in methods():
+            raise ConfigError(f"unknown method {wanted!r}: use one of {', '.join(methods())}")
+        return wanted
+
+
+def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> SearchAnswer:
+    """The passages of the index that together say most about a question."""
+    engine = index.engine()
+    _check_query(engine.model, asked.query)
+    k = defaults.count(asked.k, asked.token_budget)
+    result = engine.search(
+        asked.query,
+        k=k,
+        token_budget=asked.token_budget,
+        method=defaults.who(asked.method),
+        where=asked.filter or None,
+        triage_k=max(defaults.triage_k, k or 1),
+        sigma=defaults.sigma,
+        exclude=asked.exclude,
+        max_per_source=asked.max_per_source,
+    )
+    facts = result.metadata
+    return SearchAnswer(
+        query=asked.query,
+        collection=engine.name,
+        retriever=str(facts["retriever"]),
+        method=str(facts.get("method", defaults.who(asked.method))),
+        candidates=int(facts["candidates"]),
+        coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
+        passages=[_passage(result, place) for place in range(len(result.chunks))],
+    )
+
+
+def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> SelectAnswer:
+    """The candidates of the caller that together say most; nothing of them is kept."""
+    who = method_of(defaults.who(asked.method))
+    reads = asked.query is not None or asked.vectors is None or asked.token_budget is not None
+    model = index.model() if reads else None
+    vectors = _candidates(model, asked)
+    query = _asked(model, asked, vectors.shape[1])
+    selection = who.select(
+        from_embeddings(
+            query, vectors, sigma=defaults.sigma, model_sigma=model.sigma if model is not None else None
+        ),
+        Limits(
+            k=defaults.count(asked.k, asked.token_budget),
+            token_budget=asked.token_budget,
+            costs=None if asked.token_budget is None else _costs(model, asked.texts or ()),
+        ),
+    )
+    picks = [
+        Pick(
+            rank=place + 1,
+            position=int(selection.indices[place]),
+            gain=float(selection.gains[place]),
+            coverage=float(selection.coverage[place]),
+            similarity=float(selection.similarity[place]),
+            stands_for=[int(one) for one in stands if one != selection.indices[place]],
+        )
+        for place, stands in enumerate(selection.stands_for)
+    ]
+    return SelectAnswer(
+        method=selection.method,
+        candidates=len(vectors),
+        coverage=picks[-1].coverage if picks else 0.0,
+        sigma=selection.sigma.value,
+        picks=picks,
+    )
+
+
+def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> ExplainAnswer:
+    """Why a passage is among the picks of a search, or is not."""
+    engine = index.engine()
+    _check_query(engine.model, asked.query)
+    k = defaults.count(asked.k, asked.token_budget)
+    chunk = _chunk(engine, asked.id)
+    found = explore(
+        engine,
+        asked.query,
+        k=k,
+        token_budget=asked.token_budget,
+        sigma=defaults.sigma,
+        triage_k=max(defaults.triage_k, k or 1),
+        where=asked.filter or None,
+        layout=False,
+        sweep=False,
+    )
+    place = next((at for at, each in enumerate(found.candidates) if each.id == asked.id), None)
+    if place is not None:
+        return explained(found, place)
+    condition = parse_filter(asked.filter) if asked.filter else None
+    return left_out(found, chunk, engine, condition)
+
+
+def _chunk(engine: Engine, id: str) -> Chunk:
+    records = engine.collection.get([id])
+    if not records:
+        raise InvalidInputError(f"no passage {id!r} in the index: take an id from a search")
+    return records[0].chunk
+
+
+def _passage(result: RetrievalResult, place: int) -> Passage:
+    chunk, facts = result.chunks[place], result.metadata
+    others = [str(one) for one in facts["stands_for"][place] if one != chunk.id]
+    described = chunk.metadata
+    heading = " ".join(str(described.get("section") or described.get("title") or "").split())
+    where = next((f"{name} {described[key]}" for key, name in _PLACES.items() if key in described), None)
+    return Passage(
+        rank=place + 1,
+        id=chunk.id,
+        source=source_of(chunk),
+        place=where,
+        heading=heading or None,
+        text=chunk.text[: limits.SHOWN_CHARACTERS],
+        cut=len(chunk.text) > limits.SHOWN_CHARACTERS,
+        gain=float(facts["gain"][place]),
+        coverage=float(facts["coverage"][place]),
+        similarity=float(facts["similarity"][place]),
+        stands_for=others[: limits.SHOWN_IDS],
+        stands_for_count=len(others),
+        found_by={name: int(share["rank"]) for name, share in facts["shares"][place].items()},
+    )
+
+
+_PLACES = {"page": "page", "start_line": "line"}
+
+
+def _check_query(model: EmbeddingModel, query: str) -> None:
+    if _tokens(model, [query])[0] > limits.QUERY_TOKENS:
+        raise InvalidInputError(f"query is limited to {limits.QUERY_TOKENS} tokens: shorten it")
+
+
+def _candidates(model: EmbeddingModel | None, asked: SelectArguments) -> FloatArray:
+    if asked.vectors is None and model is not None:
+        return model.encode_documents(asked.texts or [])
+    return check_matrix(np.array(asked.vectors, dtype=np.float64), name="vectors")
+
+
+def _asked(model: EmbeddingModel | None, asked: SelectArguments, dim: int) -> FloatArray:
+    if asked.query_vector is not None:
+        return check_vector(asked.query_vector, name="query_vector", dim=dim)
+    made = 0 if model is None else model.embedding_dim
+    if model is None or made != dim:
+        raise InvalidInputError(
+            f"vectors have {dim} dimensions where the index's model makes {made}: "
+            "give a query_vector of the same model as the vectors"
+        )
+    _check_query(model, asked.query or "")
+    return model.encode_query(asked.query or "")
+
+
+def _costs(model: EmbeddingModel | None, texts: Sequence[str]) -> list[int]:
+    return [max(1, tokens) for tokens in _tokens(model, texts)]
+
+
+def _tokens(model: EmbeddingModel | None, texts: Sequence[str]) -> list[int]:
+    count = getattr(model, "count_tokens", None)
+    counts = count(list(texts)) if count else [estimate_tokens(text) for text in texts]
+    return [
+        max(int(tokens), len(text) // _LETTERS_A_TOKEN) for tokens, text in zip(counts, texts, strict=True)
+    ]
