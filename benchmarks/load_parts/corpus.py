@@ -71,7 +71,14 @@ MOMENTS = (
     "when two regions disagree", "under load",
 )  # fmt: skip
 PLACES = ("Dublin", "Osaka", "Toronto", "Nairobi", "Lisbon", "Oslo", "Lima", "Pune", "Graz", "Perth")
-FORMS = (
+SHORT_FORMS = (
+    "{system} {component} {symptom}",
+    "why {component} of {system} {symptom}",
+    "fix {component} that {symptom} {system}",
+    "{component} {symptom}{moment} {system}",
+    "what if {system} {symptom} {component}",
+)
+LONG_FORMS = (
     "Why is it that the {component} of the {system} {symptom}{moment}?",
     "What helps when the {system}'s {component} {symptom}{moment}?",
     "How do I fix a {component} in the {system} that {symptom}{moment}?",
@@ -102,25 +109,30 @@ def _passage(base: int) -> str:
     )
 
 
-def questions(count: int, *, seed: int) -> list[str]:
-    """One in ten is a repeat from a hundred hot questions; all others are new."""
+def questions(count: int, *, seed: int, long: bool = False) -> list[str]:
+    """One in ten is a repeat from a hundred hot questions; all others are new.
+
+    Most are as long as what people type: 11 word pieces at the median, where MS MARCO's queries have 9. Long
+    ones are whole sentences: 19, as HotpotQA's questions (20).
+    """
+    forms = LONG_FORMS if long else SHORT_FORMS
     draw = random.Random(f"questions {seed}")
-    hot = [_question(random.Random(f"hot {number}")) for number in range(HOT)]
+    hot = [_question(random.Random(f"hot {number}"), forms) for number in range(HOT)]
     known = set(hot)
     asked: list[str] = []
     while len(asked) < count:
         if draw.random() < SHARE_REPEATED:
             asked.append(draw.choice(hot))
             continue
-        new = _question(draw)
+        new = _question(draw, forms)
         if new not in known:
             known.add(new)
             asked.append(new)
     return asked
 
 
-def _question(draw: random.Random) -> str:
-    return draw.choice(FORMS).format(
+def _question(draw: random.Random, forms: tuple[str, ...]) -> str:
+    return draw.choice(forms).format(
         component=draw.choice(COMPONENTS),
         system=draw.choice(SYSTEMS),
         symptom=draw.choice(SYMPTOMS),

@@ -23,10 +23,10 @@ def body_of(question: str) -> bytes:
     return json.dumps({"query": question}).encode()
 
 
-def asked(seed: int) -> Iterator[str]:
+def asked(seed: int, *, long: bool = False) -> Iterator[str]:
     """Questions without end, mostly new ones."""
     for block in itertools.count():
-        yield from questions(_BLOCK, seed=seed * 1000 + block)
+        yield from questions(_BLOCK, seed=seed * 1000 + block, long=long)
 
 
 def run(work: Callable[[], Any]) -> Any:
@@ -51,6 +51,9 @@ async def whole(server: Server, *, scale: float) -> dict[str, Any]:
         twice = 2 * found["capacity"]["served_a_second"]
         found["overload"] = await _phase(
             "overload", server, load.at_rate(asked(5), twice, 60 * scale, seed=5)
+        )
+        found["long questions"] = await _phase(
+            "long questions", server, load.saturating(asked(8, long=True), CLIENTS, 20 * scale)
         )
         found["calm after"] = await _phase(
             "calm after", server, load.at_rate(asked(6), CALM, 20 * scale, seed=6)

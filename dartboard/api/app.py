@@ -25,6 +25,7 @@ from dartboard.api import (
     static,
 )
 from dartboard.api.body_limits import BodyLimit
+from dartboard.api.door import Door
 from dartboard.api.headers import HostCheck, SecurityHeaders
 from dartboard.api.logs import RequestLog
 from dartboard.api.openapi import DESCRIPTION, REFUSALS, describe
@@ -106,4 +107,4 @@ def _layers(service: Service) -> list[Middleware]:
                 ],
             )
         )
-    return [*layers, Middleware(BodyLimit, settings=settings)]
+    return [*layers, Middleware(Door, workers=service.workers), Middleware(BodyLimit, settings=settings)]

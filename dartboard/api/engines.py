@@ -6,6 +6,8 @@ the store itself, all else because an engine is replaced once its collection's s
 """
 
 import logging
+import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -14,16 +16,24 @@ from urllib.parse import unquote, urlsplit
 from dartboard.api.batching import BatchingModel
 from dartboard.api.demo import DEMO, demo_engine
 from dartboard.api.settings import ServiceSettings
+from dartboard.api.turns import Turns
 from dartboard.embeddings.by_name import model_by_name
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, StoreLockedError
 from dartboard.stores import Manifest, Store, open_store
 from dartboard.stores.checks import missing
+from dartboard.stores.embedded import EmbeddedStore
+from dartboard.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from dartboard.api.metrics import Metrics
 
 logger = logging.getLogger(__name__)
+
+_ENCODER_THREADS = max(1, (os.cpu_count() or 1) // 2)
+"""Half of the processors: the other half searches and selects, and batches make up for the lost threads."""
+_AT_A_TIME = max(1, (os.cpu_count() or 1) // 2)
+_IN_THIS_PROCESS = (EmbeddedStore, MemoryStore)
 
 
 class Engines:
@@ -37,6 +47,7 @@ class Engines:
         self._store: Store | None = None
         self._demo: Engine | None = None
         self._lock = RLock()
+        self._turns = Turns(_AT_A_TIME)
         self.ready = False
         """Whether the model is loaded and the default collection is open."""
 
@@ -68,6 +79,10 @@ class Engines:
         store = self.store()
         there = store is not None and self._settings.collection in store.collections()
         return self._settings.collection if there or not self._settings.demo else DEMO
+
+    def turn(self, engine: Engine) -> AbstractContextManager[None]:
+        """The time of one search; where the store is a server, which does the work, no turns are taken."""
+        return self._turns.one() if isinstance(engine.store, _IN_THIS_PROCESS) else nullcontext()
 
     def names(self) -> list[str]:
         """The collections that can be asked, sorted."""
@@ -149,7 +164,7 @@ class Engines:
         with self._lock:
             if name not in self._models:
                 self._models[name] = BatchingModel(
-                    model_by_name(name),
+                    model_by_name(name, threads=_ENCODER_THREADS),
                     window=self._settings.batch_window,
                     cached=self._settings.cached_queries,
                     metrics=self._metrics,

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -85,12 +86,35 @@ def _engine(service: Service, body: SearchOptions) -> Engine:
     return service.engines.get(body.collection)
 
 
-def _found(
-    service: Service, engine: Engine, query: str, body: SearchOptions, started: float
-) -> dict[str, Any]:
-    top_k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
-    triage_k = body.triage_k or min(service.settings.triage_k, max(TRIAGE, top_k or 0))
-    result = engine.search(
+def _in_turn(
+    service: Service,
+    engine: Engine,
+    query: str,
+    body: SearchOptions,
+    search: Callable[[], RetrievalResult],
+) -> RetrievalResult:
+    """The search once its question is encoded, with those of others, and once it is its turn.
+
+    The search finds the vector remembered. Pairs of texts take long to score, so such a search keeps nobody
+    else waiting.
+    """
+    if not service.settings.cached_queries or body.reranker_type != "cosine":
+        return search()
+    began = time.perf_counter()
+    engine.model.encode_query(query)
+    encoding = time.perf_counter() - began
+    with service.engines.turn(engine):
+        result = search()
+    seconds = result.metadata["seconds"]
+    for stage in ("encode", "total"):
+        seconds[stage] = seconds.get(stage, 0.0) + encoding
+    return result
+
+
+def _searched(
+    engine: Engine, query: str, body: SearchOptions, top_k: int | None, triage_k: int
+) -> RetrievalResult:
+    return engine.search(
         query,
         k=top_k,
         token_budget=body.token_budget,
@@ -105,6 +129,14 @@ def _found(
         min_gain_share=body.min_gain_share,
         min_similarity=body.min_similarity,
     )
+
+
+def _found(
+    service: Service, engine: Engine, query: str, body: SearchOptions, started: float
+) -> dict[str, Any]:
+    top_k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
+    triage_k = body.triage_k or min(service.settings.triage_k, max(TRIAGE, top_k or 0))
+    result = _in_turn(service, engine, query, body, lambda: _searched(engine, query, body, top_k, triage_k))
     service.metrics.observe_search(result.metadata)
     facts = result.metadata
     found: dict[str, Any] = {

@@ -22,6 +22,10 @@ class ServiceSettings:
     model: str | None = None
     """None: what each collection was made with."""
     retriever: str | None = None
+    answer_model: str = ""
+    """Who writes answers: openai:MODEL@URL or gemini:MODEL; empty: nobody, and ``/ask`` says so."""
+    answer_tokens: int = 4096
+    """Longest answer, in tokens of that model, its thoughts included."""
     demo: bool = True
     """Whether the small corpus that comes with the package is there as the collection ``demo``."""
     home: Path = Path("dartboard-data")
@@ -45,15 +49,20 @@ class ServiceSettings:
     token_budget: int = 100_000
     batch: int = 100
     vectors: int = 2000
-    """Rows that ``/select`` takes, and texts that a rerank takes."""
+    """Rows that ``/select`` takes, and texts that a rerank takes, there 500 at most."""
     documents: int = 100_000
     """Lines that one upsert takes."""
 
     timeout: float = 30.0
-    workers: int = max(2, min(8, 2 * (os.cpu_count() or 1)))
-    """Requests that are worked on at a time."""
+    workers: int = max(4, min(32, 8 * (os.cpu_count() or 1)))
+    """Requests that are worked on at a time. More than processors: most of the time they wait for the
+    encoder, which takes all that wait as one batch."""
     queue: int = 16
     """Requests that may wait for a worker; those beyond are refused with 429."""
+    answers: int = 4
+    """Answers that are written at a time, beside the searches."""
+    answer_timeout: float = 120.0
+    """Longest time for an answer, in seconds."""
     jobs: int = 16
     """Long tasks that are kept, finished ones included; one runs at a time. A quarter of the places (at least
     one, where there are two) cannot be taken by tasks of one kind."""
@@ -79,8 +88,9 @@ class ServiceSettings:
         for name in ("queue", "cached_queries", "rate", "batch_window", "grace"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
-        if not 0 < self.timeout < float("inf"):
-            raise ConfigError(f"timeout must be a positive number of seconds, got {self.timeout}")
+        for name in ("timeout", "answer_timeout"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be a positive number of seconds, got {getattr(self, name)}")
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"port must be in 0 to 65535, got {self.port}")
 
@@ -117,6 +127,8 @@ _AT_LEAST_ONE = (
     "vectors",
     "documents",
     "workers",
+    "answer_tokens",
+    "answers",
     "jobs",
     "burst",
 )

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dartboard.api.clients import current_client
 from dartboard.api.crowding import Crowding
 from dartboard.api.errors import ApiError, Busy, Stopping, TimedOut
-from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import deadline
 from dartboard.errors import DeadlineError
@@ -35,10 +34,20 @@ class ClientGone(ApiError):
         super().__init__(499, "client_gone", "the client has left")
 
 
+class Counting(Protocol):
+    """Who hears how busy workers are."""
+
+    def queue(self, running: int, waiting: int) -> None:
+        """So many run and wait now."""
+
+    def rejected(self, reason: str) -> None:
+        """A request was refused."""
+
+
 class Workers:
     """Runs functions in threads for one event loop."""
 
-    def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
+    def __init__(self, settings: ServiceSettings, metrics: Counting) -> None:
         self._settings = settings
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="dartboard-worker")
@@ -72,6 +81,12 @@ class Workers:
             if leaving is not None:
                 leaving.cancel()
 
+    def turned_away(self) -> Busy | None:
+        """Why a request need not even be read: there is a crowd, and as many wait as will be let in."""
+        now = time.monotonic()
+        crowded = self._crowding.lasting(now) and len(self._queue) >= self._room(now)
+        return self._refusal(now) if crowded else None
+
     async def stop(self) -> None:
         """Take nothing more, let what runs finish within the grace, then ask it to stop."""
         self._stopping = True
@@ -91,11 +106,12 @@ class Workers:
         if self._stopping:
             self._metrics.rejected("stopping")
             raise Stopping
-        if self.running < self._settings.workers:
+        now = time.monotonic()
+        if self.running < self._places(now):
+            self._crowding.admitted(now)
             self._take()
             return
-        now = time.monotonic()
-        if len(self._queue) >= self._settings.queue:
+        if len(self._queue) >= self._room(now):
             raise self._refusal(now)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(place)
@@ -183,7 +199,8 @@ class Workers:
         """Give free places to those who wait longest, but not to those who waited too long in a crowd."""
         now = time.monotonic()
         patience = self._crowding.patience(now, self._usual)
-        while self._queue and self.running < self._settings.workers:
+        places = self._places(now)
+        while self._queue and self.running < places:
             place = self._queue.popleft()
             waited = now - self._joined.pop(place, now)
             if place.done():
@@ -192,10 +209,19 @@ class Workers:
                 place.set_exception(self._refusal(now))
                 continue
             self.running += 1
+            self._crowding.admitted(now)
             place.set_result(None)
         if not self.running:
             self._idle.set()
         self._report()
+
+    def _places(self, now: float) -> int:
+        return self._crowding.places(now, self._settings.workers)
+
+    def _room(self, now: float) -> int:
+        """How many may wait; in a crowd as many as are worked on, since the others would wait in vain."""
+        queue = self._settings.queue
+        return min(queue, self._places(now)) if self._crowding.lasting(now) else queue
 
     def _give_back(self, place: "asyncio.Future[None]") -> None:
         """Leave the queue; a place that was given in the same moment goes to the next."""

@@ -231,6 +231,7 @@ def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) ->
 
 def _server(config: Any, told: "Callable[[], None]") -> Any:
     """A server that says when it is told to stop, and ends quietly after a signal: nothing failed."""
+    import gc
     import signal
     import threading
     from collections.abc import Iterator
@@ -239,6 +240,11 @@ def _server(config: Any, told: "Callable[[], None]") -> Any:
     import uvicorn
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            gc.collect()
+            gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
+
         def handle_exit(self, sig: int, frame: Any) -> None:
             told()
             super().handle_exit(sig, frame)

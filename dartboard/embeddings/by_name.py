@@ -15,22 +15,35 @@ from dartboard.errors import ConfigError
 FORMS = "default, onnx:PATH, sentence-transformers:NAME, openai:MODEL[@BASE_URL], gemini:MODEL"
 
 
-def model_by_name(name: str) -> EmbeddingModel:
-    """The model, loaded."""
+def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
+    """The model, loaded; ``threads`` of None leaves their number to the model, and only ONNX models heed it.
+
+    The default model is one object for all who ask without ``threads``.
+    """
     kind, colon, rest = name.strip().partition(":")
     if kind == "default" and not colon:
-        from dartboard.embeddings.default import default_model
-
-        return default_model()
+        return _default(threads)
+    if kind == "onnx" and rest:
+        return _onnx(rest, threads)
     if kind not in _LOADERS or not rest:
         raise ConfigError(f"unknown model {name!r}: use {FORMS}")
     return _LOADERS[kind](rest)
 
 
-def _onnx(path: str) -> EmbeddingModel:
+def _default(threads: int | None) -> EmbeddingModel:
+    if threads is None:
+        from dartboard.embeddings.default import default_model
+
+        return default_model()
     from dartboard.embeddings.onnx import OnnxModel
 
-    return OnnxModel.from_folder(path)
+    return OnnxModel.bundled(threads=threads)
+
+
+def _onnx(path: str, threads: int | None) -> EmbeddingModel:
+    from dartboard.embeddings.onnx import OnnxModel
+
+    return OnnxModel.from_folder(path, threads=threads)
 
 
 def _sentence_transformers(name: str) -> EmbeddingModel:
@@ -53,7 +66,6 @@ def _gemini(name: str) -> EmbeddingModel:
 
 
 _LOADERS: dict[str, Callable[[str], EmbeddingModel]] = {
-    "onnx": _onnx,
     "sentence-transformers": _sentence_transformers,
     "openai": _openai,
     "gemini": _gemini,

@@ -48,6 +48,30 @@ def test_refusals_within_a_tenth_of_a_second_are_a_burst(times):
     assert crowding.patience(0.09, 0.01) == math.inf
 
 
+def test_few_refusals_are_no_crowd():
+    crowding = Crowding()
+    for step in range(1000):
+        now = step / 100
+        crowding.admitted(now)
+        if step % 4 == 0:
+            crowding.refused(now)
+        assert not crowding.lasting(now)
+
+
+def test_a_crowd_is_over_when_few_are_refused():
+    crowding = Crowding()
+    for step in range(50):
+        crowding.refused(step / 100)
+    assert crowding.lasting(0.5)
+    assert crowding.places(0.5, 64) < 64
+    for step in range(50, 300):
+        crowding.admitted(step / 100)
+        if step % 5 == 0:
+            crowding.refused(step / 100)
+    assert not crowding.lasting(3.0)
+    assert crowding.places(3.0, 64) == 64
+
+
 def test_in_a_crowd_those_let_in_have_hardly_waited():
     """Twice as many requests as two workers can do: the rest is refused, the others hardly wait."""
     seconds, waits, refused = 0.02, [], []
