@@ -6,6 +6,7 @@ from dartboard.inspection.trace import RunnerUp
 from dartboard.inspection.trace import Step as Traced
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step
+from dartboard.integrations.mcp.phrases import one_line, share
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.ranking import cosines
 from dartboard.stores import Filter
@@ -56,7 +57,7 @@ def _why_chosen(found: Exploration, place: int) -> str:
     others = len(step.stands_for) - 1
     stands = f" It also stands for {others} other candidate{'s' * (others != 1)}." if others > 0 else ""
     if number == 0 and step.criterion == "probability":
-        return f"It is the likeliest answer: the first pick, which covers {step.gain:.0%} alone.{stands}"
+        return f"It is the likeliest answer: the first pick, which covers {share(step.gain)} alone.{stands}"
     rule = "adds most per token" if step.criterion == "gain_per_token" else "adds most"
     lead = ""
     if step.runner_up is not None and step.runner_up.behind is not None:
@@ -64,7 +65,7 @@ def _why_chosen(found: Exploration, place: int) -> str:
         lead = f", ahead of {_name(rival)} by {step.runner_up.behind:.0%}"
     return (
         f"Of what was left, it {rule} to the {number} pick{'s' * (number != 1)} before it "
-        f"({step.gain:.1%}{lead}).{stands}"
+        f"({share(step.gain)}{lead}).{stands}"
     )
 
 
@@ -79,7 +80,9 @@ def _why_not(found: Exploration, place: int, by: int, cover: float) -> str:
             f"Pick {picks.index(by) + 1} ({_name(found.candidates[by])}) says nearly the same: it stands in "
             f"for this passage to {cover:.0%}, so that adding it would gain little."
         )
-    wanted = "" if adds is None else f": {adds:.1%} at the last step, where the pick added {last.gain:.1%}"
+    wanted = (
+        "" if adds is None else f": {share(adds)} at the last step, where the pick added {share(last.gain)}"
+    )
     return (
         f"No pick says the same (the nearest stands in for it to {cover:.0%}), but the passages that were "
         f"chosen add more{wanted}. A larger k or budget may reach it."
@@ -140,4 +143,4 @@ def source_of(chunk: Chunk) -> str | None:
 
 
 def _name(chunk: Chunk) -> str:
-    return source_of(chunk) or chunk.id
+    return one_line(source_of(chunk) or chunk.id)

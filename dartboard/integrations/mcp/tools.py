@@ -160,7 +160,9 @@ def _passage(result: RetrievalResult, place: int) -> Passage:
     others = [str(one) for one in facts["stands_for"][place] if one != chunk.id]
     described = chunk.metadata
     heading = " ".join(str(described.get("section") or described.get("title") or "").split())
-    where = next((f"{name} {described[key]}" for key, name in _PLACES.items() if key in described), None)
+    where = next(
+        (f"{name} {described[key]}" for key, name in _PLACES.items() if type(described.get(key)) is int), None
+    )
     return Passage(
         rank=place + 1,
         id=chunk.id,

@@ -13,6 +13,7 @@ from dartboard.integrations.mcp.answers import (
     SearchAnswer,
     SelectAnswer,
 )
+from dartboard.integrations.mcp.phrases import one_line, share
 
 
 def search_text(answer: SearchAnswer) -> str:
@@ -41,7 +42,7 @@ def select_text(answer: SelectAnswer) -> str:
     for pick in answer.picks:
         stands = f", stands for {_few(list(map(str, pick.stands_for)))}" if pick.stands_for else ""
         lines.append(
-            f"{pick.rank}. position {pick.position}: gain {pick.gain:.1%}, coverage {pick.coverage:.0%}, "
+            f"{pick.rank}. position {pick.position}: gain {share(pick.gain)}, coverage {pick.coverage:.0%}, "
             f"similarity {pick.similarity:.2f}{stands}"
         )
     return "\n".join(lines)
@@ -49,30 +50,28 @@ def select_text(answer: SelectAnswer) -> str:
 
 def explain_text(answer: ExplainAnswer) -> str:
     """The verdict and the steps."""
-    where = f" ({answer.source})" if answer.source else ""
-    lines = [f"Passage {answer.id}{where}: {answer.verdict}.", answer.why]
+    where = f" ({one_line(answer.source)})" if answer.source else ""
+    lines = [f"Passage {one_line(answer.id)}{where}: {answer.verdict}.", answer.why]
     others = [
         name for name, chosen in (("top_k", answer.chosen_by_top_k), ("mmr", answer.chosen_by_mmr)) if chosen
     ]
     if answer.verdict != "not a candidate":
         lines.append(f"Rank {answer.retriever_rank} of {answer.candidates} candidates by the retriever.")
     if others:
-        lines.append(f"It would also be chosen by {' and '.join(others)}.")
+        lines.append(f"It would be chosen by {' and '.join(others)}.")
     for step in answer.steps:
         rival = step.runner_up
-        second = f"; second was {rival.source or rival.id} with {rival.gain:.1%}" if rival else ""
+        second = f"; second was {one_line(rival.id)} with {share(rival.gain)}" if rival else ""
         own = ""
         if step.this_passage is not None and step.id != answer.id:
-            own = f"; this passage would have added {step.this_passage:.1%}"
-        lines.append(
-            f"{step.rank}. {step.source or step.id} (id {step.id}): gain {step.gain:.1%}, "
-            f"coverage {step.coverage:.0%}{second}{own}"
-        )
+            own = f"; this passage would have added {share(step.this_passage)}"
+        gained = f"gain {share(step.gain)}, coverage {step.coverage:.0%}"
+        lines.append(f"{step.rank}. {one_line(step.id)}: {gained}{second}{own}")
     return "\n".join(lines)
 
 
 def _passage(passage: Passage, word: str) -> str:
-    where = ", ".join(part for part in (passage.source, passage.place) if part) or passage.id
+    where = one_line(", ".join(part for part in (passage.source, passage.place) if part) or passage.id)
     stands = ""
     if passage.stands_for_count:
         count = passage.stands_for_count
@@ -81,7 +80,8 @@ def _passage(passage: Passage, word: str) -> str:
     end = " (cut)" if passage.cut else ""
     return (
         f"[{passage.rank}] {where}\n"
-        f"id {passage.id}; gain {passage.gain:.1%}; coverage so far {passage.coverage:.0%}{stands}\n"
+        f"id {one_line(passage.id)}; gain {share(passage.gain)}; "
+        f"coverage so far {passage.coverage:.0%}{stands}\n"
         f"<passage-{word}>\n{heading}{passage.text}{end}\n</passage-{word}>"
     )
 
