@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.errors import ConfigError
 from dartboard.selection.explain import explain_picks
 from dartboard.selection.limits import Gate, Limits
@@ -63,6 +64,7 @@ class NearDuplicateFilter:
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
         enough = len(pool) if limits.token_budget or limits.max_per_source else limits.k or len(pool)
         for candidate in pool.by_relevance():
+            check()
             row = pool.row_of[candidate]
             if closest[row] >= self.threshold:
                 skipped.append(int(candidate))
@@ -102,6 +104,7 @@ class MMR:
         most = len(pool) if limits.k is None else min(limits.k, len(pool))
         forced = pool.find(limits.must_include)
         while len(picks) < most and gate.open_candidates().any():
+            check()
             candidate = forced[len(picks)] if len(picks) < len(forced) else self._best(pool, gate, closest)
             gate.admit(candidate)
             picks.append(candidate)
@@ -138,6 +141,7 @@ class Exhaustive:
         best: tuple[float, tuple[int, ...]] = (-1.0, ())
         for size in sizes:
             for chosen in combinations(range(len(pool)), size):
+                check()
                 if forced <= set(chosen) and _allowed(pool, limits, chosen):
                     objective = float(values[list(chosen)].max(axis=0).sum())
                     if objective > best[0]:
@@ -153,6 +157,7 @@ def _walk_order(pool: Pool, limits: Limits, order: IntArray) -> list[int]:
     forced = pool.find(limits.must_include)
     picks: list[int] = []
     for candidate in [*forced, *(int(c) for c in order)]:
+        check()
         if len(picks) >= most:
             break
         if gate.open_candidates()[candidate]:

@@ -3,18 +3,20 @@
 A thousand small selections are a thousand times the same dozen NumPy calls. Queries with equally many
 candidates go through them together, in float32, a block at a time that stays in the processor's cache.
 Each query proves its picks as a single selection does; one that cannot, or has copies among its
-candidates, is selected by itself, so the picks are the same either way. Blocks go through threads, and
-meanwhile the matrix products, which are small, take one thread each.
+candidates, is selected by itself, so the picks are the same either way. Blocks go through threads,
+which keep to the caller's deadline, and meanwhile the matrix products, which are small, take one thread each.
 """
 
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
@@ -55,21 +57,26 @@ def select_many(
             f"{len(embeddings)} pools for queries of shape {asked.shape}: need a matrix with one row a pool"
         )
 
+    context = copy_context()
+
     def alone(i: int) -> Selection:
+        check()
         return select(embeddings[i], asked[i], k, sigma=sigma, **options)
 
     with one_thread_each(), ThreadPoolExecutor(threads or os.cpu_count() or 1) as workers:
         if options or not (isinstance(embeddings, np.ndarray) and _uniform(embeddings, asked, sigma)):
-            return list(workers.map(alone, range(len(asked))))
+            return list(workers.map(lambda i: context.copy().run(alone, i), range(len(asked))))
         pools: FloatArray = embeddings
 
         def together(start: int) -> list[Selection]:
+            check()
             block = range(len(asked))[start : start + size]
             results = _select_block(pools[start : block.stop], asked[start : block.stop], k or 5, sigma)
             return [alone(i) if result is None else result for i, result in zip(block, results, strict=True)]
 
         size = max(1, _BLOCK_ENTRIES // pools.shape[1] ** 2)
-        return [result for block in workers.map(together, range(0, len(asked), size)) for result in block]
+        blocks = workers.map(lambda start: context.copy().run(together, start), range(0, len(asked), size))
+        return [result for block in blocks for result in block]
 
 
 def _uniform(embeddings: npt.NDArray[Any], queries: npt.NDArray[Any], sigma: float | Auto) -> bool:

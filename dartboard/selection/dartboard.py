@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.selection import shortlist
 from dartboard.selection.coverage import VectorKernel
 from dartboard.selection.explain import explain, explain_answer
@@ -40,6 +41,7 @@ class Dartboard:
             if found is not None:
                 return explain_answer(pool, found, method=self.name)
         for make_state in pool.states(referee):
+            check()
             try:
                 state = make_state()
                 if start is not None and isinstance(state, LinearState):
@@ -158,6 +160,7 @@ class _Trail:
         for candidate in self.picks:
             self._gate.admit(candidate)
         for candidate in self._pool.by_relevance():
+            check()
             if len(self.picks) == self._most:
                 return
             if self._gate.open_candidates()[candidate]:

@@ -13,6 +13,7 @@ cannot prove the next one returns ``-m - 1``.
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.deadline import check
 from dartboard.types import FloatArray, IntArray
 
 HALF = 0.5
@@ -47,6 +48,7 @@ def walk(
     longest, least = (_BURST, 48 if len(rows) > 10 else 32) if len(weights) <= _FEW_TARGETS else (4, 24)
     made, size = 0, least
     while made < len(rows):
+        check()
         count = min(longest, len(rows) - made)
         active, outside = _largest(bounds, size)
         block, margin = kernel.take(active, axis=0), slack[active]

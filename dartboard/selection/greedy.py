@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.deadline import check
 from dartboard.types import FloatArray, IntArray
 
 LARGEST_BLOCK = 64
@@ -148,6 +149,7 @@ class Walk:
         self, closed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
     ) -> tuple[int, float] | None:
         """The open row that adds most (per cost) and what it adds; None where none adds anything."""
+        check()
         search = self._search_all if len(self.bounds) <= ALL_AT_ONCE else self._search
         found = search(closed, costs)
         if found is None:
