@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dartboard.evaluation.summary import Row, headline_measures, rows, sentences, short, signed
+from dartboard.evaluation.summary import (
+    Row,
+    counted_queries,
+    headline_measures,
+    rows,
+    sentences,
+    short,
+    signed,
+)
 
 
 def markdown(records: Sequence[Mapping[str, Any]]) -> str:
@@ -43,7 +51,7 @@ def _cells(row: Row) -> list[str]:
 
 def _section(record: Mapping[str, Any]) -> str:
     facts = (
-        f"{record['chunks']:,} chunks, {record['judged']:,} judged queries, "
+        f"{record['chunks']:,} chunks, {counted_queries(record, 'judged')}, "
         f"{record['relevant_per_query']:.1f} relevant a query"
     )
     parts = [

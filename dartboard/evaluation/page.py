@@ -13,6 +13,7 @@ from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.summary import (
     BOUNDS,
     Row,
+    counted_queries,
     family,
     headline_measures,
     rival,
@@ -101,7 +102,7 @@ def _section(
     record: Mapping[str, Any], scores: Mapping[str, Scores], queries: Mapping[str, str], *, titled: bool
 ) -> str:
     facts = (
-        f"{record['chunks']:,} chunks · {record['judged']:,} judged queries · "
+        f"{record['chunks']:,} chunks · {counted_queries(record, 'judged')} · "
         f"{record['relevant_per_query']:.1f} relevant a query"
     )
     lead = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(record))

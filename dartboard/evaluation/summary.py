@@ -97,7 +97,7 @@ def sentences(record: Mapping[str, Any]) -> list[str]:
     title = record["measures"][record["headline"]["quality"]]
     said = [
         f"{reference.system} reaches {title} {short(reference.mean)} "
-        f"(95 % interval {short(reference.low)} to {short(reference.high)}, {record['judged']} queries)."
+        f"(95 % interval {short(reference.low)} to {short(reference.high)}, {counted_queries(record)})."
     ]
     groups: dict[Verdict, list[str]] = {"behind": [], "ahead": [], "no difference": []}
     for row in table.values():
@@ -111,6 +111,12 @@ def sentences(record: Mapping[str, Any]) -> list[str]:
     said += [f"{words[kind]} {', '.join(names)}." for kind, names in groups.items() if names]
     said += _about_few_queries(record) + _about_diversity(record) + _about_copies(record)
     return said
+
+
+def counted_queries(record: Mapping[str, Any], kind: str = "") -> str:
+    """How many queries were judged, in words; ``kind`` stands before the noun."""
+    noun = "query" if record["judged"] == 1 else "queries"
+    return " ".join(filter(None, (f"{record['judged']:,}", kind, noun)))
 
 
 def short(value: float) -> str:
@@ -151,7 +157,8 @@ def _about_few_queries(record: Mapping[str, Any]) -> list[str]:
     """The smallest p that so many signs can give, Holm's factor included, may be above the level."""
     others = len(record["systems"]) - 1
     if others and 2.0 ** (1 - record["judged"]) * others >= LEVEL:
-        return [f"{record['judged']} queries are too few: no difference could come out significant."]
+        are = "is" if record["judged"] == 1 else "are"
+        return [f"{counted_queries(record)} {are} too few: no difference could come out significant."]
     return []
 
 

@@ -136,6 +136,10 @@ def test_words(written):
 def test_too_few_queries_are_admitted():
     outcome = evaluate_dataset(clustered(queries=3), config("unused", sigma_sweep=False, copies=[]))
     assert "3 queries are too few: no difference could come out significant." in sentences(outcome.record)
+    record = evaluate_dataset(clustered(queries=1), config("unused", sigma_sweep=False, copies=[])).record
+    assert "1 query is too few: no difference could come out significant." in sentences(record)
+    assert "1 queries" not in " ".join(sentences(record)) + markdown([record])
+    assert "1 judged query," in markdown([record])
 
 
 def test_columns_that_tell_nothing_apart_are_left_out():
