@@ -13,7 +13,7 @@ ROOT = Path(dartboard.__file__).parent
 
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
-    {"version", "errors", "types", "utils", "data", "deadline", "plugins"},
+    {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display"},
     {"selection", "embeddings", "ingest", "lexical"},
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},

@@ -3,8 +3,8 @@
 :func:`explore` looks at one question of an engine; its parts work on pools and arrays of any origin.
 """
 
+from dartboard.display.layout import Layout, kruskal_stress, radial_layout
 from dartboard.inspection.exploring import Exploration, explore
-from dartboard.inspection.layout import Layout, kruskal_stress, radial_layout
 from dartboard.inspection.sets import PickedSet, overlap, picked_set, redundancy
 from dartboard.inspection.survival import Survival, survival
 from dartboard.inspection.trace import RunnerUp, Step, Trace, trace

@@ -13,10 +13,10 @@ import numpy as np
 
 from dartboard.config import RerankerType
 from dartboard.deadline import check
+from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
 from dartboard.inspection.gathering import Gathered, exactly
-from dartboard.inspection.layout import KIND, Layout, radial_layout
 from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
 from dartboard.inspection.survival import Survival, sigma_range, survival

@@ -22,6 +22,7 @@ from dartboard.selection.kernels import (
     unit_rows,
     unit_vector,
 )
+from dartboard.selection.origin import Origin
 from dartboard.selection.pool import Pool, check_log_probs, summed
 from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
@@ -55,15 +56,18 @@ def from_embeddings(
     vectors = as_matrix(embeddings)
     asked = check_vector(query, name="query", dim=vectors.shape[1])
     spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
+    origin = Origin(query, embeddings, kind)
     if targets is not None:
         vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
-        pool = _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, np.float64, sharpen=False)
+        pool = _vector_pool(
+            asked, vectors, kind, spread, model_sigma, divisor, np.float64, origin, sharpen=False
+        )
         if target_distances is None:
             target_distances = distances(direct(vectors, kind), vocabulary, kind)
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
     def build(dtype: type, refine: Callable[[], Pool] | None = None) -> Pool:
-        return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, refine)
+        return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, origin, refine)
 
     if (
         len(vectors) < _FAST_FROM_ROWS
@@ -91,6 +95,7 @@ def _vector_pool(
     model_sigma: float | None,
     divisor: float,
     dtype: type,
+    origin: Origin,
     refine: Callable[[], Pool] | None = None,
     *,
     sharpen: bool = True,
@@ -139,6 +144,7 @@ def _vector_pool(
         targets_are="rows",
         rounding=0.0 if dtype == np.float64 else float(rounding_32(sigma.value)),
         refine=refine,
+        origin=origin,
     )
 
 
@@ -170,7 +176,8 @@ def from_distances(
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
     relevance = log_kernel(to_query, spread.value)
     kernel = MatrixKernel(log_kernel(pairwise, spread.value), closeness(pairwise))
-    return _matrix_pool(kernel, relevance, closeness(to_query), spread)
+    origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
+    return _matrix_pool(kernel, relevance, closeness(to_query), spread, origin)
 
 
 def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:
@@ -215,7 +222,13 @@ def in_order_of(scores: npt.ArrayLike, values: FloatArray) -> FloatArray:
     return dealt
 
 
-def _matrix_pool(kernel: MatrixKernel, relevance: FloatArray, similarity: FloatArray, sigma: Sigma) -> Pool:
+def _matrix_pool(
+    kernel: MatrixKernel,
+    relevance: FloatArray,
+    similarity: FloatArray,
+    sigma: Sigma,
+    origin: Origin | None = None,
+) -> Pool:
     if len(relevance) == 0:
         raise InvalidInputError("a pool needs at least one candidate")
     rows, row_of = by_content(kernel.log_matrix, keep_order=True)
@@ -228,6 +241,7 @@ def _matrix_pool(kernel: MatrixKernel, relevance: FloatArray, similarity: FloatA
         kernel=kernel.subset(rows, None),
         sigma=sigma,
         targets_are="candidates",
+        origin=origin,
     )
 
 

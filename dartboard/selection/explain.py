@@ -47,6 +47,8 @@ def explain_answer(pool: Pool, answer: Answer, *, method: str) -> Selection:
         sigma=pool.sigma,
         method=method,
         parameters={},
+        relevance=pool.relevance,
+        origin=pool.origin,
     )
 
 
@@ -107,6 +109,8 @@ def _selection(
         sigma=pool.sigma,
         method=method,
         parameters=parameters,
+        relevance=pool.relevance,
+        origin=pool.origin,
     )
 
 

@@ -21,6 +21,7 @@ from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.coverage import Kernel, VectorKernel
 from dartboard.selection.greedy import Settler, State
 from dartboard.selection.kernels import log_kernel
+from dartboard.selection.origin import Origin
 from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, IntArray
 
@@ -31,7 +32,7 @@ class Pool:
 
     ``positions`` are the candidates' places in the arrays that the caller gave; all other arrays follow
     them. ``row_of`` leads from candidate to kernel row. A pool in float32 knows its ``relevance`` to
-    within ``rounding`` and can be made again in float64 by ``refine``.
+    within ``rounding`` and can be made again in float64 by ``refine``. ``origin`` is what the caller gave.
     """
 
     positions: IntArray
@@ -44,6 +45,7 @@ class Pool:
     targets_are: Literal["rows", "candidates", "vocabulary"]
     rounding: float = 0.0
     refine: Callable[[], "Pool"] | None = None
+    origin: Origin | None = None
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -1,16 +1,21 @@
 """What a selection says about itself."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dartboard.errors import MissingExtraError
 from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.origin import Origin
 from dartboard.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Selection:
     """Picks in order, and why.
 
@@ -18,6 +23,11 @@ class Selection:
     so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
     apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
     more than ``coverage[-1] / bound``. ``owners`` runs along the targets: which pick stands for each, or -1.
+
+    A selection can be used as an index wherever an array of positions can: ``vectors[selection]``,
+    ``frame.iloc[selection]``. It shows itself as a table, and in a notebook as a map with gains; for that it
+    refers to the arrays that it was selected from (``origin``) and to log P(t|q) of the candidates up to a
+    constant (``relevance``).
     """
 
     indices: IntArray
@@ -31,9 +41,17 @@ class Selection:
     sigma: Sigma
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
+    relevance: FloatArray | None = None
+    origin: Origin | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices.tolist())
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.indices, dtype=dtype, copy=copy)
 
     @property
     def stands_for(self) -> tuple[IntArray, ...]:
@@ -45,3 +63,32 @@ class Selection:
         edges = self.owners[order].searchsorted(np.arange(len(self) + 1))
         named = order if self.targets is None else self.targets[order]
         return tuple(named[start:end] for start, end in pairwise(edges))
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row a pick, under the candidates' positions."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError as error:
+            raise MissingExtraError("pandas", "pandas", "a data frame") from error
+        return pandas.DataFrame(
+            {
+                "similarity": self.similarity,
+                "gain": self.gains,
+                "coverage": self.coverage,
+                "stands_for": [positions.tolist() for positions in self.stands_for],
+            },
+            index=pandas.Index(self.indices, name="position"),
+        )
+
+    def __repr__(self) -> str:
+        from dartboard.display import as_text
+        from dartboard.selection.showing import view_of
+
+        return as_text(view_of(self, board=False))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from dartboard.display import as_html
+        from dartboard.selection.showing import view_of
+
+        return as_html(view_of(self))

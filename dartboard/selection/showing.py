@@ -1,0 +1,165 @@
+"""What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dartboard.display import Board, Pick, View, radial_layout
+from dartboard.display.view import covered, spread
+from dartboard.errors import InvalidInputError
+from dartboard.selection.kernels import direct, distances, log_kernel
+from dartboard.selection.origin import Origin
+from dartboard.types import FloatArray, IntArray, as_matrix, check_vector
+
+if TYPE_CHECKING:
+    from dartboard.selection.result import Selection
+
+MOST = 300
+"""The map shows so many candidates, the nearest to the query, and the picks."""
+
+_BLOCK = 8192
+"""So many vectors at a time are made float64."""
+
+_DISTANCES = {
+    "scaled_cosine": "distance to the query, (1 − cosine) / 2",
+    "euclidean": "Euclidean distance to the query",
+}
+
+
+def view_of(selection: "Selection", *, board: bool = True) -> View:
+    """The selection as plain values; ``board`` asks for the map, which takes some milliseconds."""
+    picks = selection.indices.tolist()
+    head = f"{len(picks)} of {_candidates(selection)} by {selection.method}"
+    if selection.parameters:
+        head += f" ({', '.join(f'{name} = {value}' for name, value in selection.parameters.items())})"
+    facts, most = [], None
+    if picks:
+        words, most = covered(float(selection.coverage[-1]), selection.bound)
+        facts.append(words)
+    facts.append(spread(*selection.sigma))
+    on_candidates = selection.targets is not None
+    stands_for = selection.stands_for
+    return View(
+        head=head,
+        facts=tuple(facts),
+        picks=tuple(
+            Pick(
+                name=str(pick),
+                similarity=float(selection.similarity[place]),
+                gain=float(selection.gains[place]),
+                coverage=float(selection.coverage[place]),
+                stands_for=tuple(
+                    str(one) if on_candidates else f"t{one}" for one in stands_for[place].tolist()
+                ),
+            )
+            for place, pick in enumerate(picks)
+        ),
+        targets_are="candidates" if on_candidates else "vocabulary",
+        most=most,
+        board=board_of(selection) if board and picks else None,
+    )
+
+
+def _candidates(selection: "Selection") -> str:
+    if selection.targets is not None:
+        count = len(selection.targets)
+    elif selection.relevance is not None:
+        count = len(selection.relevance)
+    else:
+        return "the candidates"
+    return f"{count:,} candidate{'' if count == 1 else 's'}"
+
+
+def board_of(selection: "Selection") -> Board | None:
+    """The map; None where the result knows no distances, or the arrays behind it are no longer the same."""
+    if selection.origin is None or not len(selection):
+        return None
+    try:
+        return _board(selection, selection.origin)
+    except (InvalidInputError, IndexError):
+        return None
+
+
+def _board(selection: "Selection", origin: Origin) -> Board:
+    known = (_by_vectors if origin.vectors else _by_distances)(selection, origin)
+    positions, to_query = known.positions, known.to_query
+    weight = _weights(selection, to_query)
+    place_of = {position: place for place, position in enumerate(positions.tolist())}
+    picks = [place_of[position] for position in selection.indices.tolist() if position in place_of]
+    if len(picks) < len(selection):
+        raise IndexError("a pick is not among the candidates")
+    shown = _shown(picks, to_query)
+    layout = radial_layout(to_query[shown], known.between(shown))
+    order = np.full(len(shown), -1, dtype=np.intp)
+    order[: len(picks)] = np.arange(len(picks))
+    owners = selection.owners if selection.targets is not None else np.full(len(positions), -1, dtype=np.intp)
+    return Board(
+        points=layout.points,
+        distance=to_query[shown],
+        weight=weight[shown],
+        order=order,
+        owner=owners[shown],
+        names=[str(position) for position in positions[shown].tolist()],
+        total=len(positions),
+        stress=layout.stress,
+        distance_is=_DISTANCES[origin.distance] if origin.vectors else "distance to the query",
+    )
+
+
+class _Distances(NamedTuple):
+    """Candidates by position, their distances to the query, and how to get those between some of them."""
+
+    positions: IntArray
+    to_query: FloatArray
+    between: Callable[[IntArray], FloatArray]
+
+
+def _by_vectors(selection: "Selection", origin: Origin) -> _Distances:
+    kind = origin.distance
+    vectors = as_matrix(origin.candidates)
+    positions = np.arange(len(vectors)) if selection.targets is None else selection.targets
+    asked = direct(check_vector(origin.query, name="query", dim=vectors.shape[1])[None], kind)
+
+    def rows(some: IntArray) -> FloatArray:
+        return direct(vectors[positions[some]], kind)
+
+    def between(shown: IntArray) -> FloatArray:
+        some = rows(shown)
+        return distances(some, some, kind)
+
+    blocks = np.split(np.arange(len(positions)), range(_BLOCK, len(positions), _BLOCK))
+    to_query = np.concatenate([distances(rows(block), asked, kind)[:, 0] for block in blocks])
+    return _Distances(positions, to_query, between)
+
+
+def _by_distances(selection: "Selection", origin: Origin) -> _Distances:
+    pairwise: FloatArray = np.asarray(origin.candidates, dtype=np.float64)
+    positions = np.arange(len(pairwise)) if selection.targets is None else selection.targets
+    to_query: FloatArray = np.asarray(origin.query, dtype=np.float64)[positions]
+
+    def between(shown: IntArray) -> FloatArray:
+        some = pairwise[np.ix_(positions[shown], positions[shown])]
+        mean: FloatArray = (some + some.T) / 2.0  # pair scores need not be symmetric
+        np.fill_diagonal(mean, 0.0)
+        return mean
+
+    return _Distances(positions, to_query, between)
+
+
+def _weights(selection: "Selection", to_query: FloatArray) -> FloatArray:
+    """P(t|q) of the candidates: they sum to 1."""
+    relevance = selection.relevance
+    if relevance is None or len(relevance) != len(to_query):
+        relevance = log_kernel(to_query, selection.sigma.value)
+    with np.errstate(under="ignore"):
+        weight: FloatArray = np.exp(relevance - relevance.max())
+    weight /= weight.sum()
+    return weight
+
+
+def _shown(picks: list[int], to_query: FloatArray) -> IntArray:
+    """The picks in order, then the nearest others, ``MOST`` in all unless there are more picks."""
+    nearest = np.argsort(to_query, kind="stable")
+    others = nearest[~np.isin(nearest, picks)][: max(0, MOST - len(picks))]
+    return np.concatenate((np.array(picks, dtype=np.intp), others))
