@@ -22,14 +22,49 @@ def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
-            array = array.astype(np.float64)
+            array = _unboxed(array, name)
         if array.dtype.kind not in "fiub":
             raise TypeError(array.dtype)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name}: expected {what} of numbers, got {type(values).__name__}") from error
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        got = f"{type(values).__name__}{_advice(values)}"
+        raise InvalidInputError(f"{name}: expected {what} of numbers, got {got}") from error
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
+
+
+def _unboxed(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Objects as numbers: a column whose cells are vectors, as data frames have it, becomes a matrix."""
+    cells = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if cells.ndim != 1 or not any(hasattr(cell, "__len__") for cell in cells):
+        return array.astype(np.float64)
+    rows: list[npt.NDArray[Any]] = []
+    for place, cell in enumerate(cells):
+        if isinstance(cell, str):
+            raise InvalidInputError(
+                f"{name} row {place} is text, not a vector: turn the texts into lists of numbers first, as "
+                "json.loads does"
+            )
+        row = np.asarray(cell)
+        if row.ndim != 1 or (rows and row.shape != rows[0].shape):
+            got = f"{row.size} numbers" if row.ndim == 1 else "no vector"
+            raise InvalidInputError(
+                f"{name} row {place} has {got} where all need one vector of the same length: "
+                "drop it, or encode it again"
+            )
+        rows.append(row)
+    return np.stack(rows)
+
+
+def _advice(values: object) -> str:
+    """How to make numbers of what NumPy does not understand."""
+    if hasattr(values, "detach"):
+        return ": NumPy cannot read it as it is, give tensor.detach().cpu().float()"
+    if hasattr(values, "columns"):
+        return " with columns that are not numbers: give the column that holds the vectors"
+    return ""
 
 
 def check_vector(values: npt.ArrayLike, *, name: str = "embedding", dim: int | None = None) -> FloatArray:
@@ -102,7 +137,7 @@ class Hit(NamedTuple):
     score: float
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class RetrievalResult:
     """What a query returned, in order, with what explains it.
 
@@ -130,6 +165,19 @@ class RetrievalResult:
     def top_chunk(self) -> Chunk | None:
         """The first chunk, or None where nothing was found."""
         return self.chunks[0] if self.chunks else None
+
+    def __repr__(self) -> str:
+        from dartboard.display import as_text
+        from dartboard.display.retrieved import view_of
+
+        return as_text(view_of(self, board=False))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a map of the passages, gains and coverage, and their texts."""
+        from dartboard.display import as_html
+        from dartboard.display.retrieved import view_of
+
+        return as_html(view_of(self))
 
 
 @dataclass(slots=True)

@@ -57,6 +57,9 @@ def select(
 ) -> Selection:
     """Select from candidates ``embeddings``, ``(n, d)``, what together says most about ``query``, ``(d,)``.
 
+    Both are what NumPy can read: arrays, lists, data frames of numbers, a column whose cells are vectors,
+    tensors on the CPU. The result is an index into them: ``frame.iloc[select(frame["embedding"], query)]``.
+
     ``k`` is 5 unless a ``token_budget`` stands in for it. ``sigma`` is the spread of a query around what
     it means; ``"auto"`` takes it from the candidates. ``scores``, one a candidate from any retriever,
     replace distance on the query's side as ``softmax(scores / temperature)``. ``targets`` is a vocabulary

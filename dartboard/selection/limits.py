@@ -38,6 +38,9 @@ class Limits:
             object.__setattr__(self, name, _positions(name, getattr(self, name)))
         if self.k is None and self.token_budget is None:
             raise ConfigError("say how much to select: k, token_budget, or both")
+        if self.sources is not None and not isinstance(self.sources, (list, tuple)):
+            # A column of a data frame is read by its labels, not by position.
+            object.__setattr__(self, "sources", tuple(self.sources))
         _whole("k", self.k)
         _whole("max_per_source", self.max_per_source)
         budget = self.token_budget
