@@ -19,8 +19,8 @@ from dartboard.cli.eval import evaluate
 from dartboard.cli.index import index
 from dartboard.cli.keys import keys
 from dartboard.cli.manage import config, delete, restore, snapshot, stats
-from dartboard.cli.mine import mine
 from dartboard.cli.mcp import mcp
+from dartboard.cli.mine import mine
 from dartboard.cli.search import search
 from dartboard.cli.serve import serve
 from dartboard.cli.terminal import forward_warnings
@@ -48,9 +48,9 @@ app.command(short_help="Estimate sigma from queries whose passages are known.")(
 app.command(short_help="List the data sets that are there, with their sizes.")(datasets)
 app.command("eval", short_help="Compare systems on data sets whose answers are known.")(evaluate)
 app.command(short_help="Serve an index over HTTP, with a playground.")(serve)
+app.command(short_help="Serve an index to language models, as tools (MCP).")(mcp)
 app.add_typer(mine, short_help="Make a data set with proved labels from questions and a corpus.")
 app.add_typer(keys, short_help="Make, list and revoke the keys of the service.")
-app.command(short_help="Serve an index to language models, as tools (MCP).")(mcp)
 
 
 def _show_version(wanted: bool) -> None:

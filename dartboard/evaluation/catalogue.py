@@ -123,6 +123,8 @@ def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -
         return plain[name]()
     check_names([name])
     head, _, number = name.rpartition("-")
+    if head not in _NUMBERED:
+        return Selecting(name, method_of(name))
     return _NUMBERED[head](name, _number(name, number))
 
 
@@ -131,8 +133,6 @@ _NUMBERED: Mapping[str, Callable[[str, float], System]] = {
     "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
     "dartboard": lambda name, sigma: Selecting(name, Dartboard(), sigma),
 }
-    if head not in _NUMBERED:
-        return Selecting(name, method_of(name))
 
 
 def _number(name: str, text: str) -> float:

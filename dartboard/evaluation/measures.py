@@ -48,11 +48,6 @@ MEASURES: dict[str, Kind] = {
     "distinct_share": Kind(spread.distinct_share, "Distinct share", "bases"),
     "f1_diversity": Kind(spread.f1_diversity, "F1 of precision and diversity", "vectors"),
 }
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Measure:
-    """A measure of the first ``k`` picks; of the whole list where k is None."""
 NEEDS = ("", "facets", "vectors", "clusters", "bases")
 """What a measure may need of a data set."""
 
@@ -86,6 +81,11 @@ def _values(plugin: Plugin, kind: Kind, run: Assessed, k: int | None) -> FloatAr
     if values.shape != (len(run),) or not np.isfinite(values).all():
         raise ConfigError(f"{plugin} must give {len(run)} finite numbers, one a query: shape {values.shape}")
     return values
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Measure:
+    """A measure of the first ``k`` picks; of the whole list where k is None."""
 
     name: str
     k: int | None = None

@@ -22,12 +22,12 @@ from dartboard.mining.judges.gemini import DEFAULT_MODEL, GeminiJudge
 from dartboard.mining.judges.openai import DEFAULT_URL, OpenAIJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
-
 from dartboard.plugins import find, names
-FORMS = "answers, check[:SCREEN], gemini[:MODEL], openai:MODEL[@BASE_URL], ensemble:A,B,…"
 
+FORMS = "answers, check[:SCREEN], gemini[:MODEL], openai:MODEL[@BASE_URL], ensemble:A,B,…"
 NAMES = frozenset({"answers", "check", "gemini", "openai", "ensemble"})
 """What our own judges are called, before any colon."""
+
 
 def judge_by_name(
     spec: str,
@@ -42,6 +42,9 @@ def judge_by_name(
         judge_by_name, prompt_version=prompt_version, prices=prices, patience=patience, corpus=corpus
     )
     kind, colon, rest = spec.strip().partition(":")
+    if kind not in NAMES and (plugin := find("judge", kind)) is not None:
+        plugged: Judge = plugin.make(("name", "judge"), rest, **again.keywords)
+        return plugged
     if kind == "answers" and not colon:
         return AnswerJudge()
     if kind == "check" and bool(colon) == bool(rest):
@@ -60,6 +63,3 @@ def judge_by_name(
     if kind == "ensemble" and all(members):
         return EnsembleJudge([again(member) for member in members])
     raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
-    if kind not in NAMES and (plugin := find("judge", kind)) is not None:
-        plugged: Judge = plugin.make(("name", "judge"), rest, **again.keywords)
-        return plugged
