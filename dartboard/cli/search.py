@@ -14,50 +14,31 @@ from dartboard.cli.opening import (
     configured,
     opened,
 )
+from dartboard.cli.search_options import (
+    FilterOption,
+    KOption,
+    MaxPerSourceOption,
+    MethodOption,
+    SigmaOption,
+    TokensOption,
+    TriageOption,
+    check_sizes,
+    search_knobs,
+)
 
 if TYPE_CHECKING:
     from dartboard.types import RetrievalResult
 
 
-_MOST = 1000
-"""Candidates that a selection takes."""
-
-
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to ask, in quotes.")],
-    k: Annotated[
-        int | None, typer.Option("--k", "-k", metavar="N", help="How many passages; by default 5.")
-    ] = None,
-    tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--tokens", "-t", metavar="N", help="As many passages as fit into N tokens, instead of --k."
-        ),
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            "--filter", "-f", metavar="FILTER", help="Only chunks whose metadata match, e.g. 'year >= 2020'."
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Who picks: dartboard (the default), mmr, top_k, near_duplicate_filter."
-        ),
-    ] = None,
-    sigma: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|NUMBER", help="Spread of a question around what it means; auto by default."
-        ),
-    ] = None,
-    triage: Annotated[
-        int | None, typer.Option(metavar="N", help="How many candidates to pick from; by default 100.")
-    ] = None,
-    max_per_source: Annotated[
-        int | None, typer.Option(metavar="N", help="At most N passages from one document.")
-    ] = None,
+    k: KOption = None,
+    tokens: TokensOption = None,
+    where: FilterOption = None,
+    method: MethodOption = None,
+    sigma: SigmaOption = None,
+    triage: TriageOption = None,
+    max_per_source: MaxPerSourceOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Say why: gains, coverage, who found what, time.")
     ] = False,
@@ -83,14 +64,7 @@ def search(
       dartboard search "retention" --tokens 1500 --json | jq -r '.chunks[].text'
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
     """
-    if k is not None and tokens is not None:
-        raise typer.BadParameter("--k and --tokens exclude each other: give one of them")
-    if k is not None and not 1 <= k <= _MOST:
-        raise typer.BadParameter(f"--k must be in 1 to {_MOST}, got {k}")
-    if triage is not None and not max(1, k or 0) <= triage <= _MOST:
-        raise typer.BadParameter(
-            f"--triage must be in {max(1, k or 0)} (as many as --k) to {_MOST}, got {triage}"
-        )
+    check_sizes(k, tokens, triage)
     found = configured(
         store=store,
         collection=collection,
@@ -101,17 +75,9 @@ def search(
         sigma=sigma,
         triage_k=triage,
     )
-    settings = found.settings
     with opened(found) as engine:
         result = engine.search(
-            query,
-            k=None if tokens is not None else settings.k,
-            token_budget=tokens,
-            method=settings.method,
-            where=where,
-            triage_k=settings.triage_k if triage is not None else max(settings.triage_k, settings.k),
-            sigma=settings.sigma,
-            max_per_source=max_per_source,
+            query, **search_knobs(found, tokens=tokens, where=where, max_per_source=max_per_source)
         )
     if as_json:
         print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))

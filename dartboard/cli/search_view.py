@@ -1,13 +1,15 @@
 """A search result for people: passages with where they stand, and why they were picked."""
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from dartboard.cli.terminal import can_draw
-from dartboard.types import Chunk, RetrievalResult
+from dartboard.engine.showing import heading_of, place_of, plain_text
+from dartboard.types import RetrievalResult
 
 _LINES = 4
 _BAR = 10
@@ -26,8 +28,8 @@ def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
         )
         return
     for place, chunk in enumerate(result.chunks):
-        console.print(_title(place, chunk, console.width))
-        console.print(Text(_shortened(chunk.text, console.width)))
+        console.print(title_line(f"{place + 1}. ", chunk.metadata, chunk.id, console.width))
+        console.print(Text(shortened(chunk.text, console.width)))
         if explain:
             for line in _reasons(result, place, bars=can_draw(console)):
                 console.print(Text(f"   {line}", style="dim"))
@@ -36,17 +38,11 @@ def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
         console.print(Text(_summary(result), style="dim"))
 
 
-def _title(place: int, chunk: Chunk, width: int) -> Text:
+def title_line(before: str, metadata: Mapping[str, Any], id: str, width: int) -> Text:
     """Where a passage stands, whole, and as much of its heading as the line has room for."""
-    facts = chunk.metadata
-    where = str(facts.get("source", chunk.id))
-    if "page" in facts:
-        where += f", page {facts['page']}"
-    elif "start_line" in facts:
-        where += f":{facts['start_line']}"
-    title = Text(f"{place + 1}. ", style="bold")
-    title.append(where, style="bold cyan")
-    heading = Text(" ".join(str(facts.get("section") or facts.get("title") or "").split()), style="dim")
+    title = Text(before, style="bold")
+    title.append(place_of(metadata, id), style="bold cyan")
+    heading = Text(heading_of(metadata), style="dim")
     room = width - title.cell_len - 2
     if heading and room >= _LEAST_HEADING:
         heading.truncate(room, overflow="ellipsis")
@@ -54,8 +50,9 @@ def _title(place: int, chunk: Chunk, width: int) -> Text:
     return title
 
 
-def _shortened(text: str, width: int) -> str:
-    lines = textwrap.wrap(" ".join(text.split()), width=max(40, width - 3))
+def shortened(text: str, width: int) -> str:
+    """The first lines of a text, indented."""
+    lines = textwrap.wrap(" ".join(plain_text(text).split()), width=max(40, width - 3))
     shown = lines[:_LINES]
     if len(lines) > _LINES:
         shown[-1] = shown[-1][: max(40, width - 3) - 2] + " …"
