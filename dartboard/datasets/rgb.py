@@ -24,7 +24,8 @@ from dartboard.datasets.text import (
 def load_rgb(path: str | Path) -> TextDataset:
     """All questions of a file over one pool of all their passages; the same text is one passage.
 
-    ``pools`` keep each question's own passages; ``metadata["positive_wrong"]`` lists the false ones.
+    ``pools`` keep each question's own passages; ``metadata["positive_wrong"]`` lists the false ones,
+    ``metadata["answer_parts"]`` the parts that an answer needs, each with its spellings.
     """
     file = need_file(Path(path), "expected a file of RGB, such as en_int.json")
     name = f"rgb_{file.name.split('.')[0].removeprefix('rgb_')}"
@@ -33,6 +34,7 @@ def load_rgb(path: str | Path) -> TextDataset:
     qrels: Qrels = {}
     facets: Facets = {}
     answers: Groups = {}
+    parts: dict[str, list[list[str]]] = {}
     pools: Groups = {}
     wrong: Groups = {}
     for record in json_array(file):
@@ -50,6 +52,7 @@ def load_rgb(path: str | Path) -> TextDataset:
         qrels[query_id] = dict.fromkeys([*negative, *false], 0) | dict.fromkeys(positive, 1)
         pools[query_id] = unique([*positive, *negative, *false])
         answers[query_id] = flat_strings(record.fields.get("answer"))
+        parts[query_id] = _answer_parts(record.fields.get("answer"))
         if false:
             wrong[query_id] = [one for one in unique(false) if one not in positive]
     return TextDataset(
@@ -61,7 +64,7 @@ def load_rgb(path: str | Path) -> TextDataset:
         kernels=single_passage_kernels(facets),
         answers=answers,
         pools=pools,
-        metadata={"type": "real", "positive_wrong": wrong},
+        metadata={"type": "real", "positive_wrong": wrong, "answer_parts": parts},
     )
 
 
@@ -76,6 +79,12 @@ def _facets(record: Record, pool: PassagePool) -> dict[str, list[str]]:
         for number, group in enumerate(groups, start=1)
     }
     return {facet: ids for facet, ids in by_facet.items() if ids}
+
+
+def _answer_parts(answer: Any) -> list[list[str]]:
+    """All parts are needed, of each any spelling: a part is a list, or a string by itself."""
+    parts = answer if isinstance(answer, list) else [answer]
+    return [spelled for part in parts if (spelled := flat_strings(part))]
 
 
 def _texts(record: Record, name: str, values: list[Any]) -> list[str]:
