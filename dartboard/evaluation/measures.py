@@ -30,6 +30,10 @@ class Kind:
     needs: str = ""
 
 
+def _asked_elsewhere(run: Assessed, k: int | None) -> FloatArray:
+    raise ConfigError("answer is measured by asking a model: dartboard eval --answers MODEL")
+
+
 MEASURES: dict[str, Kind] = {
     "precision": Kind(relevance.precision, "Precision"),
     "recall": Kind(relevance.recall, "Recall"),
@@ -47,6 +51,7 @@ MEASURES: dict[str, Kind] = {
     "cluster_coverage": Kind(spread.cluster_coverage, "Cluster coverage", "clusters"),
     "distinct_share": Kind(spread.distinct_share, "Distinct share", "bases"),
     "f1_diversity": Kind(spread.f1_diversity, "F1 of precision and diversity", "vectors"),
+    "answer": Kind(_asked_elsewhere, "Answer", "answers"),
 }
 NEEDS = ("", "facets", "vectors", "clusters", "bases")
 """What a measure may need of a data set."""
@@ -130,6 +135,7 @@ def available(judgements: Judgements, content: Content | None, asked: Iterable[s
         "vectors": content is not None,
         "clusters": content is not None and bool(content.clusters),
         "bases": len(set(judgements.base_of.values())) < len(judgements.base_of),
+        "answers": False,  # a model has to be asked: see dartboard.answering.measuring
     }
     return [name for name in dict.fromkeys((*MEASURES, *asked)) if has[kind_of(name).needs]]
 

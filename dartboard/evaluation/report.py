@@ -21,6 +21,7 @@ from dartboard.evaluation.experiment import Outcome, rounded
 from dartboard.evaluation.journal import file_name
 from dartboard.evaluation.markdown import markdown
 from dartboard.evaluation.page import page
+from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.version import __version__
 
@@ -50,19 +51,24 @@ def write_report(
 
 def _write_details(folder: Path, outcome: Outcome) -> None:
     name = file_name(outcome.record["dataset"])
-    first = next(iter(outcome.scores.values()))
-    table = {
-        "query_ids": list(first.query_ids),
-        "systems": {
-            system: {measure: column.tolist() for measure, column in found.values.items()}
-            for system, found in outcome.scores.items()
-        },
-    }
+    table = _per_query(outcome.scores)
+    if outcome.added:
+        table["added"] = _per_query(outcome.added)
     _write_json(folder / "per_query" / f"{name}.json", rounded(table), indent=None)
     for system, seeded in outcome.runs.items():
         for seed, run in enumerate(seeded):
             file = file_name(system if len(seeded) == 1 else f"{system}-seed{seed}")
             write_run(run, folder / "runs" / name / f"{file}.trec", tag=file)
+
+
+def _per_query(scores: Mapping[str, Scores]) -> dict[str, Any]:
+    return {
+        "query_ids": list(next(iter(scores.values())).query_ids),
+        "systems": {
+            system: {measure: column.tolist() for measure, column in found.values.items()}
+            for system, found in scores.items()
+        },
+    }
 
 
 def _timings(outcome: Outcome) -> dict[str, dict[str, float]]:

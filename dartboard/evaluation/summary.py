@@ -57,7 +57,10 @@ def rows(record: Mapping[str, Any]) -> list[Row]:
 def headline_measures(record: Mapping[str, Any]) -> list[str]:
     """The measures beside quality that the headline table shows: few, and each tells systems apart."""
     quality = Measure.parse(record["headline"]["quality"])
-    wanted = ("ndcg", "recall", "success", "alpha_ndcg", "distinct_share", "cluster_coverage", "diversity")
+    wanted = (
+        *("answer", "ndcg", "recall", "success", "alpha_ndcg"),
+        *("distinct_share", "cluster_coverage", "diversity"),
+    )
     names = [str(Measure(name, quality.k)) for name in wanted if name != quality.name]
     names = [name for name in names if name in record["measures"] and _tells_apart(record, name)]
     if quality.name == "set_recall" or len(names) > 4:
@@ -110,6 +113,7 @@ def sentences(record: Mapping[str, Any]) -> list[str]:
     }
     said += [f"{words[kind]} {', '.join(names)}." for kind, names in groups.items() if names]
     said += _about_few_queries(record) + _about_diversity(record) + _about_copies(record)
+    said += _about_answers(record)
     return said
 
 
@@ -185,3 +189,18 @@ def _about_copies(record: Mapping[str, Any]) -> list[str]:
         return []
     title = Measure.parse(levels["measure"]).title
     return [f"{title} with {levels['copies'][-1]} near-copies of every chunk: {', '.join(parts)}."]
+
+
+def _about_answers(record: Mapping[str, Any]) -> list[str]:
+    """How often a model that was given the picks named a known answer: the reference, and the best rival."""
+    about = record.get("answer")
+    if about is None:
+        return []
+    measure = f"answer@{about['k']}"
+    means = {name: found[measure]["mean"] for name, found in record["systems"].items()}
+    told = dict.fromkeys(filter(None, (record["reference"], rival(record))))
+    parts = [f"{means[name]:.0%} ({name})" for name in told]
+    return [
+        f"With {about['k']} passages of each system, {about['model']} names a known answer to "
+        f"{', '.join(parts)} of {about['queries']:,} questions."
+    ]
