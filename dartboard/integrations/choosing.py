@@ -1,0 +1,118 @@
+"""Documents that somebody else found in, those that together say most out, each with its note."""
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+from dartboard.config import DartboardConfig
+from dartboard.core import DartboardRetriever
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.integrations.items import Item
+from dartboard.integrations.knobs import ChoosingKnobs
+from dartboard.integrations.notes import Note, notes_of
+from dartboard.integrations.vectors import Gathered, VectorSource
+from dartboard.retrievers.passages import Passages
+from dartboard.selection.door import method_of
+from dartboard.types import Chunk
+
+
+class Pick(NamedTuple):
+    """A document that was picked, and why."""
+
+    item: Item
+    note: Note
+
+
+def choose(
+    query: str,
+    items: Sequence[Item],
+    source: VectorSource,
+    knobs: ChoosingKnobs,
+    *,
+    query_vector: Any = None,
+    scored: bool = False,
+) -> list[Pick]:
+    """The picks in order. Documents without a word are passed over where a model would have to embed them.
+
+    ``scored`` takes the order of the items' own scores in place of that of the vectors on the query's side.
+    """
+    if not items:
+        return []
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInputError("query is empty: ask something")
+    gathered = source.gather(query, items, query_vector)
+    if gathered is None:
+        return []
+    scores = _scores(gathered.items, knobs) if scored else None
+    if knobs.max_per_source is not None:
+        _check_sources(gathered.items, knobs.source_field)
+    return _picked(query, gathered, scores, knobs)
+
+
+def _picked(query: str, gathered: Gathered, scores: list[float] | None, knobs: ChoosingKnobs) -> list[Pick]:
+    config = DartboardConfig(sigma=knobs.sigma, top_k=1, reranker_type="cosine")
+    chooser = DartboardRetriever(config, gathered.model)
+    passages = _passages(gathered)
+    if knobs.min_similarity is not None:
+        similarity = chooser.pool(query, gathered.query, passages, scores=scores).similarity
+        if similarity.max() < knobs.min_similarity:
+            return []
+    result = chooser.choose(
+        query,
+        gathered.query,
+        passages,
+        scores=scores,
+        k=knobs.k,
+        token_budget=knobs.token_budget,
+        method=knobs.method,
+        max_per_source=knobs.max_per_source,
+        source_field=knobs.source_field,
+        min_gain_share=knobs.min_gain_share,
+        min_similarity=knobs.min_similarity,
+    )
+    notes = notes_of(
+        result,
+        vector_source=gathered.source,
+        query_model=gathered.model.name,
+        name=lambda id: gathered.items[int(id)].id,
+    )
+    picked = [gathered.items[int(chunk.id)] for chunk in result.chunks]
+    return [
+        Pick(item, note | ({"score_before": float(item.score)} if _is_score(item.score) else {}))
+        for item, note in zip(picked, notes, strict=True)
+    ]
+
+
+def _passages(gathered: Gathered) -> Passages:
+    """The documents as chunks that are known by their place, for ids may be missing or occur twice."""
+    ids = [f"{place:09d}" for place in range(len(gathered.items))]
+    chunks = [
+        Chunk.trusted(id, item.text or "" if item.shown is None else item.shown, vector, dict(item.metadata))
+        for id, item, vector in zip(ids, gathered.items, gathered.vectors, strict=True)
+    ]
+    return Passages(ids, gathered.vectors, chunks)
+
+
+def _scores(items: Sequence[Item], knobs: ChoosingKnobs) -> list[float]:
+    if method_of(knobs.method).name == "mmr":
+        raise ConfigError("mmr weighs similarities against each other and takes no scores")
+    for item in items:
+        if not _is_score(item.score):
+            raise InvalidInputError(
+                f"{item.label} has the score {item.score!r}: the order is to be that of the scores, and each "
+                "must be a finite number"
+            )
+    return [float(item.score) for item in items]
+
+
+def _is_score(score: Any) -> bool:
+    return isinstance(score, Real) and not isinstance(score, bool) and math.isfinite(score)
+
+
+def _check_sources(items: Sequence[Item], field: str) -> None:
+    for item in items:
+        if field not in item.metadata:
+            raise InvalidInputError(
+                f"{item.label} has no {field!r} in its metadata: max_per_source needs it (see source_field)"
+            )

@@ -1,0 +1,69 @@
+"""What is written beside each document that was picked: why it is there, in plain JSON.
+
+::
+
+    rank               place in the order of picking, from 1
+    similarity         cosine of query and document
+    gain               what it adds to those before it, a share of what all candidates would cover
+    coverage           what is covered up to here
+    stands_for         the candidates that it covers best, itself among them, by id (or position)
+    stands_for_count   how many
+    bound              no choice within the same limits covers more than the last coverage / bound
+    sigma              σ as it was used, and
+    sigma_source       where it came from: given, candidates, model, calibration or fallback
+    method             who picked
+    candidates         how many there were to pick from
+    vector_source      model:NAME, function:NAME, field:NAME or index:COLLECTION
+    query_model        who embedded the query
+
+Documents from an index say, too, which ``retriever`` found them and its ``retriever_score``; documents that
+had a score or a note before keep them as ``score_before`` and ``before``.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dartboard.types import RetrievalResult
+
+KEY = "dartboard"
+"""The key of metadata that notes stand under unless told otherwise."""
+
+Note = dict[str, Any]
+
+
+def notes_of(
+    result: RetrievalResult,
+    *,
+    vector_source: str,
+    query_model: str,
+    name: Callable[[str], str | int] = lambda id: id,
+) -> list[Note]:
+    """One note a pick; ``name`` says what a candidate's id means to the caller."""
+    facts = result.metadata
+    return [
+        {
+            "rank": rank + 1,
+            "similarity": facts["similarity"][rank],
+            "gain": facts["gain"][rank],
+            "coverage": facts["coverage"][rank],
+            "stands_for": [name(id) for id in facts["stands_for"][rank]],
+            "stands_for_count": len(facts["stands_for"][rank]),
+            "bound": facts["bound"],
+            "sigma": facts["sigma"] if math.isfinite(facts["sigma"]) else None,
+            "sigma_source": facts["sigma_source"],
+            "method": facts["method"],
+            "candidates": facts["candidates"],
+            "vector_source": vector_source,
+            "query_model": query_model,
+        }
+        for rank in range(len(result))
+    ]
+
+
+def with_note(metadata: Mapping[str, Any] | None, key: str, note: Note) -> dict[str, Any]:
+    """The metadata and the note: a new dictionary, in which what stood under the key is ``before``."""
+    kept = dict(metadata or {})
+    if key in kept:
+        note = {**note, "before": kept[key]}
+    return {**kept, key: note}

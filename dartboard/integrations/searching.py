@@ -1,0 +1,51 @@
+"""A question to an engine, and the chunks that answer it with their notes."""
+
+from copy import deepcopy
+from typing import NamedTuple
+
+from dartboard.engine import Engine
+from dartboard.integrations.knobs import SearchingKnobs
+from dartboard.integrations.notes import Note, notes_of, with_note
+from dartboard.types import Chunk
+
+
+class Answer(NamedTuple):
+    """A chunk that was picked, and why."""
+
+    chunk: Chunk
+    note: Note
+
+    def metadata(self, key: str) -> dict[str, object]:
+        """The chunk's own metadata, copied, and the note."""
+        return with_note(deepcopy(self.chunk.metadata), key, self.note)
+
+
+def search(engine: Engine, query: str, knobs: SearchingKnobs) -> list[Answer]:
+    """The picks in order; none where nothing matches."""
+    result = engine.search(
+        query,
+        k=knobs.k,
+        token_budget=knobs.token_budget,
+        method=knobs.method,
+        where=knobs.where,
+        triage_k=knobs.triage_k,
+        sigma=knobs.sigma,
+        reranker=knobs.reranker,
+        must_include=knobs.must_include,
+        exclude=knobs.exclude,
+        max_per_source=knobs.max_per_source,
+        min_gain_share=knobs.min_gain_share,
+        min_similarity=knobs.min_similarity,
+    )
+    notes = notes_of(result, vector_source=f"index:{engine.name}", query_model=engine.model.name)
+    return [
+        Answer(
+            chunk,
+            note
+            | {
+                "retriever": result.metadata["retriever"],
+                "retriever_score": result.metadata["retriever_score"][rank],
+            },
+        )
+        for rank, (chunk, note) in enumerate(zip(result.chunks, notes, strict=True))
+    ]

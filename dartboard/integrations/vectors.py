@@ -1,0 +1,163 @@
+"""Where the vectors of documents come from: a model, a function, or the documents themselves.
+
+Whoever says that documents carry their vectors gets these or an error that names the first document
+without a usable one. Nothing is embedded instead, and no document is left out.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.checks import check_texts
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.integrations.items import Item
+from dartboard.integrations.models import UnknownModel, as_model, check_model
+from dartboard.types import FloatArray, check_vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Gathered:
+    """Vectors of a query, ``(d,)``, and of ``items``, ``(n, d)``, where these came from, and by whom."""
+
+    query: FloatArray
+    items: Sequence[Item]
+    vectors: FloatArray
+    source: str
+    model: EmbeddingModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VectorSource:
+    """How vectors are come by.
+
+    ``model`` embeds the query, and the documents too unless ``function`` makes their vectors from them or
+    they are ``carried``: text that says where, such as ``metadata field 'embedding'``, with ``carried_name``
+    for its short form. ``model_knob`` is what the framework calls the model, for errors.
+    """
+
+    model: Any = None
+    function: Callable[[list[Any]], Any] | None = None
+    carried: str | None = None
+    carried_name: str = ""
+    model_knob: str = "embeddings"
+
+    def __post_init__(self) -> None:
+        check_model(self.model, self.model_knob)
+        if self.function is not None and not callable(self.function):
+            raise ConfigError(f"vectors must be a function of documents, got {type(self.function).__name__}")
+        if inspect.iscoroutinefunction(self.function):
+            raise ConfigError("vectors must be a plain function, not an async one: it runs in a thread")
+        if self.function is not None and self.carried is not None:
+            raise ConfigError(f"vectors come from a function or from {self.carried}: choose one")
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the model embeds the documents."""
+        return self.function is None and self.carried is None
+
+    def require_model(self) -> None:
+        """An error where the documents' vectors are ready-made and nobody can embed a query like them."""
+        if not self.embeds and self.model is None:
+            raise ConfigError(
+                f"the documents' vectors come from {self._where()}: say which model made them, with "
+                f"{self.model_knob}, so that the query is embedded alike"
+            )
+
+    def gather(self, query: str, items: Sequence[Item], query_vector: Any = None) -> Gathered | None:
+        """The vectors, checked; None where no document has any words to embed.
+
+        ``query_vector`` stands in for embedding the query.
+        """
+        if self.embeds:
+            items = [item for item in items if _has_words(item)]
+            if not items:
+                return None
+        if query_vector is None:
+            self.require_model()
+        unknown = not self.embeds and self.model is None
+        model = UnknownModel() if unknown else as_model(self.model)
+        source = self._source(model)
+        vectors = _embedded(model, items) if self.embeds else self._ready(items)
+        asked = model.encode_query(query) if query_vector is None else query_vector
+        asked = check_vector(asked, name="the query's vector")
+        if vectors.shape[1] != asked.size:
+            maker = "as it was given" if query_vector is not None else f"by {model.name}"
+            raise InvalidInputError(
+                f"the query's vector ({maker}) has {asked.size} dimensions where those of the documents "
+                f"({source}) have {vectors.shape[1]}: embed the query with the model that made theirs"
+            )
+        return Gathered(query=asked, items=items, vectors=vectors, source=source, model=model)
+
+    def _source(self, model: EmbeddingModel) -> str:
+        if self.carried is not None:
+            return f"field:{self.carried_name}"
+        return f"model:{model.name}" if self.function is None else f"function:{_name(self.function)}"
+
+    def _where(self) -> str:
+        if self.function is not None:
+            return f"the function {_name(self.function)}"
+        return self.carried or ""
+
+    def _ready(self, items: Sequence[Item]) -> FloatArray:
+        if self.function is None:
+            return _checked([item.vector for item in items], items, self._where())
+        made = self.function([item.document for item in items])
+        try:
+            rows = list(made)
+        except TypeError:
+            raise InvalidInputError(
+                f"{self._where()} gave {type(made).__name__}: it must give one vector a document"
+            ) from None
+        if len(rows) != len(items):
+            raise InvalidInputError(
+                f"{self._where()} gave {len(rows)} vectors for {len(items)} documents: need one each"
+            )
+        return _checked(rows, items, self._where())
+
+
+def _has_words(item: Item) -> bool:
+    """Whether there is something to embed; what is no text at all is an error."""
+    if item.text is None:
+        raise InvalidInputError(
+            f"{item.label} has no text to embed: leave it out, or say where its vector comes from"
+        )
+    return bool(item.text.strip())
+
+
+def _embedded(model: EmbeddingModel, items: Sequence[Item]) -> FloatArray:
+    """One row a document; equal texts are encoded once."""
+    for item in items:
+        try:
+            check_texts([item.text or ""])
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{item.label} cannot be embedded: {error}") from None
+    texts = [item.text or "" for item in items]
+    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    vectors = model.encode_documents(list(rows))
+    return np.asarray(vectors[[rows[text] for text in texts]])
+
+
+def _checked(rows: Sequence[Any], items: Sequence[Item], where: str) -> FloatArray:
+    """The rows as a matrix; the first that is missing, unusable or of another length is named."""
+    vectors: list[FloatArray] = []
+    for row, item in zip(rows, items, strict=True):
+        if row is None:
+            raise InvalidInputError(
+                f"{item.label} has no vector: all are to come from {where}. Fetch documents with their "
+                "vectors, or let a model embed them"
+            )
+        vectors.append(check_vector(row, name=f"the vector of {item.label} (from {where})"))
+        if vectors[-1].size != vectors[0].size:
+            raise InvalidInputError(
+                f"the vector of {item.label} (from {where}) has {vectors[-1].size} dimensions where that of "
+                f"{items[0].label} has {vectors[0].size}: all must come from one model"
+            )
+    return np.stack(vectors)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
