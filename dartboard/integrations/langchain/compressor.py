@@ -1,0 +1,85 @@
+"""A LangChain document compressor: of any retriever's documents, those that together say most."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from pydantic import ConfigDict, model_validator
+
+from dartboard.integrations.choosing import choose
+from dartboard.integrations.items import Item
+from dartboard.integrations.knobs import ChoosingKnobs
+from dartboard.integrations.notes import KEY, with_note
+from dartboard.integrations.vectors import VectorSource
+
+
+class DartboardCompressor(BaseDocumentCompressor):
+    """Of any retriever's documents, those that together say most about the question.
+
+    Their vectors come from ``embeddings`` (a LangChain ``Embeddings``, a dartboard ``EmbeddingModel`` or the
+    name of one; the default model where it is left out), or from ``vectors``, a function of the documents,
+    or from the metadata field ``vector_field``. With either of these, ``embeddings`` must be the model that
+    made the vectors, for it embeds the query. Each document's note says which it was.
+
+    ``score_field`` names a metadata field with another ranker's scores, whose order then counts on the
+    query's side. ``source_field`` is what ``max_per_source`` counts.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    embeddings: Any = None
+    vectors: Callable[[list[Document]], Any] | None = None
+    vector_field: str | None = None
+    score_field: str | None = None
+    k: int | None = None
+    token_budget: int | None = None
+    method: Any = "dartboard"
+    sigma: float | Literal["auto"] = "auto"
+    max_per_source: int | None = None
+    source_field: str = "source"
+    min_gain_share: float = 0.0
+    min_similarity: float | None = None
+    metadata_key: str = KEY
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        ChoosingKnobs.of(self)
+        self._source().require_model()
+        return self
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """The picks in order, as copies whose metadata has a note under ``metadata_key``."""
+        items = [self._item(place, document) for place, document in enumerate(documents)]
+        picks = choose(
+            query, items, self._source(), ChoosingKnobs.of(self), scored=self.score_field is not None
+        )
+        return [
+            pick.item.document.model_copy(
+                update={"metadata": with_note(pick.item.metadata, self.metadata_key, pick.note)}
+            )
+            for pick in picks
+        ]
+
+    def _source(self) -> VectorSource:
+        field = self.vector_field
+        return VectorSource(
+            model=self.embeddings,
+            function=self.vectors,
+            carried=None if field is None else f"metadata field {field!r}",
+            carried_name=field or "",
+        )
+
+    def _item(self, place: int, document: Document) -> Item:
+        metadata = document.metadata or {}
+        return Item(
+            document=document,
+            position=place,
+            own_id=document.id,
+            text=document.page_content,
+            metadata=metadata,
+            vector=None if self.vector_field is None else metadata.get(self.vector_field),
+            score=None if self.score_field is None else metadata.get(self.score_field),
+        )
