@@ -1,0 +1,102 @@
+"""A LlamaIndex retriever over an index."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Self
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from dartboard.config import RerankerType
+from dartboard.engine import Engine
+from dartboard.engine.engine import TRIAGE
+from dartboard.errors import ConfigError
+from dartboard.integrations.filters import from_llama_index
+from dartboard.integrations.knobs import SearchingKnobs
+from dartboard.integrations.notes import KEY
+from dartboard.integrations.searching import Answer, search
+from dartboard.selection import Method
+from dartboard.selection.building import Auto
+from dartboard.stores import Filter
+
+BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "end", "read_as", "uploaded")
+"""What indexing writes into metadata for itself: no language model needs to read it."""
+
+
+class DartboardRetriever(BaseRetriever):
+    """Nodes of an index that together say most about a question; the score of each is its gain.
+
+    The knobs are those of :meth:`dartboard.engine.Engine.search`; ``filters`` are LlamaIndex's own, in
+    place of ``where``. The engine stays the caller's to close.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        k: int | None = None,
+        token_budget: int | None = None,
+        method: Method | str = "dartboard",
+        sigma: float | Auto = "auto",
+        where: Filter | str | None = None,
+        filters: MetadataFilters | None = None,
+        triage_k: int = TRIAGE,
+        reranker: RerankerType = "cosine",
+        must_include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_per_source: int | None = None,
+        min_gain_share: float = 0.0,
+        min_similarity: float | None = None,
+        metadata_key: str = KEY,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        if not isinstance(engine, Engine):
+            raise ConfigError(f"engine must be a dartboard Engine, got {type(engine).__name__}")
+        if where is not None and filters is not None:
+            raise ConfigError("give where or filters, not both: they say the same thing in two languages")
+        super().__init__(callback_manager=callback_manager)
+        self.engine = engine
+        self.metadata_key = metadata_key
+        self.knobs = SearchingKnobs(
+            k=k,
+            token_budget=token_budget,
+            method=method,
+            sigma=sigma,
+            where=where if filters is None else from_llama_index(filters),
+            triage_k=triage_k,
+            reranker=reranker,
+            must_include=must_include,
+            exclude=exclude,
+            max_per_source=max_per_source,
+            min_gain_share=min_gain_share,
+            min_similarity=min_similarity,
+        )
+
+    @classmethod
+    def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **knobs: Any) -> Self:
+        """A retriever over the index at ``url``, which is only read; ``engine_options`` as in ``Engine``."""
+        return cls(Engine.open(url, read_only=True, **(engine_options or {})), **knobs)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = search(self.engine, query_bundle.query_str, self.knobs)
+        return [NodeWithScore(node=self._node(answer), score=answer.note["gain"]) for answer in found]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+    def _node(self, answer: Answer) -> TextNode:
+        indexed = "document_hash" in answer.chunk.metadata
+        hidden = [self.metadata_key, *(BOOKKEEPING if indexed else ())]
+        source = answer.chunk.metadata.get("source")
+        return TextNode(
+            id_=answer.chunk.id,
+            text=answer.chunk.text,
+            metadata=answer.metadata(self.metadata_key),
+            excluded_llm_metadata_keys=hidden,
+            excluded_embed_metadata_keys=hidden,
+            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)}
+            if isinstance(source, str)
+            else {},
+        )
