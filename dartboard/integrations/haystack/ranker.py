@@ -1,0 +1,224 @@
+"""A Haystack ranker: of any retriever's documents, those that together say most."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+from haystack import Document, component, default_from_dict, default_to_dict
+from haystack.components.embedders.types import DocumentEmbedder, TextEmbedder
+from haystack.core.errors import SerializationError
+from haystack.core.serialization import component_to_dict
+from haystack.utils import deserialize_callable, serialize_callable
+
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.errors import ConfigError
+from dartboard.integrations.choosing import choose
+from dartboard.integrations.haystack.embedders import DocumentVectors, query_model
+from dartboard.integrations.items import Item
+from dartboard.integrations.knobs import ChoosingKnobs
+from dartboard.integrations.models import as_model
+from dartboard.integrations.notes import KEY, with_note
+from dartboard.integrations.vectors import VectorSource
+from dartboard.selection import Method
+from dartboard.selection.building import Auto
+
+
+@component
+class DartboardRanker:
+    """Picks the documents that together say most about a question; the score of each is its gain.
+
+    Their vectors come from ``model``, a dartboard ``EmbeddingModel`` or the name of one (the default model
+    where it is left out); or from ``document_embedder``, a component of Haystack; or from ``vectors``, a
+    function of the documents; or, with ``use_document_embeddings``, from ``Document.embedding`` (retrievers
+    give it with ``return_embedding=True``). In the last three cases the query's vector is the
+    ``query_embedding`` that ``run`` gets, else what ``text_embedder`` or ``model`` makes.
+
+    ``use_scores`` takes the order of the documents' scores, such as another ranker's, on the query's side.
+    """
+
+    def __init__(
+        self,
+        *,
+        top_k: int | None = None,
+        model: EmbeddingModel | str | None = None,
+        document_embedder: DocumentEmbedder | None = None,
+        text_embedder: TextEmbedder | None = None,
+        vectors: Callable[[list[Document]], Any] | None = None,
+        use_document_embeddings: bool = False,
+        use_scores: bool = False,
+        token_budget: int | None = None,
+        method: Method | str = "dartboard",
+        sigma: float | Auto = "auto",
+        max_per_source: int | None = None,
+        source_field: str = "source",
+        min_gain_share: float = 0.0,
+        min_similarity: float | None = None,
+        meta_key: str = KEY,
+    ) -> None:
+        self.top_k = top_k
+        self.model = model
+        self.document_embedder = document_embedder
+        self.text_embedder = text_embedder
+        self.vectors = vectors
+        self.use_document_embeddings = use_document_embeddings
+        self.use_scores = use_scores
+        self.token_budget = token_budget
+        self.method = method
+        self.sigma = sigma
+        self.max_per_source = max_per_source
+        self.source_field = source_field
+        self.min_gain_share = min_gain_share
+        self.min_similarity = min_similarity
+        self.meta_key = meta_key
+        self._knobs(None)
+        self._source()
+
+    def warm_up(self) -> None:
+        """Load the model, and whatever the embedders load."""
+        if self.text_embedder is None and (self._source().embeds or self.model is not None):
+            as_model(self.model)
+        for embedder in self._embedders():
+            if hasattr(embedder, "warm_up"):
+                embedder.warm_up()
+
+    async def warm_up_async(self) -> None:
+        """The same in a thread."""
+        await asyncio.to_thread(self.warm_up)
+
+    def close(self) -> None:
+        """Let the embedders release what they hold."""
+        for embedder in self._embedders():
+            if hasattr(embedder, "close"):
+                embedder.close()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain data; a model or a method must have been given by name for that."""
+        for name, value in (("model", self.model), ("method", self.method)):
+            if value is not None and not isinstance(value, str):
+                raise SerializationError(
+                    f"{name} is a {type(value).__name__} and cannot be saved: give it by name"
+                )
+        embedders = {"document_embedder": self.document_embedder, "text_embedder": self.text_embedder}
+        return default_to_dict(
+            self,
+            top_k=self.top_k,
+            model=self.model,
+            vectors=None if self.vectors is None else serialize_callable(self.vectors),
+            use_document_embeddings=self.use_document_embeddings,
+            use_scores=self.use_scores,
+            token_budget=self.token_budget,
+            method=self.method,
+            sigma=self.sigma,
+            max_per_source=self.max_per_source,
+            source_field=self.source_field,
+            min_gain_share=self.min_gain_share,
+            min_similarity=self.min_similarity,
+            meta_key=self.meta_key,
+            **{
+                name: None if given is None else component_to_dict(given, name)
+                for name, given in embedders.items()
+            },
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The component that :meth:`to_dict` wrote down."""
+        parameters = dict(data.get("init_parameters", {}))
+        if isinstance(parameters.get("vectors"), str):
+            parameters["vectors"] = deserialize_callable(parameters["vectors"])
+        return default_from_dict(cls, {**data, "init_parameters": parameters})
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query: str,
+        documents: list[Document],
+        top_k: int | None = None,
+        query_embedding: list[float] | None = None,
+    ) -> dict[str, list[Document]]:
+        """The picks in order, as copies with a score and, in their meta, a note.
+
+        ``query_embedding`` is the query as the model of the documents' vectors knows it.
+        """
+        source, knobs = self._source(), self._knobs(top_k)
+        if query_embedding is not None and source.embeds:
+            raise ConfigError(
+                "query_embedding goes with vectors that are there already: set use_document_embeddings, "
+                "document_embedder or vectors, or leave query_embedding unconnected"
+            )
+        if documents:
+            self.warm_up()
+        items = [_item(place, document) for place, document in enumerate(documents)]
+        picks = choose(query, items, source, knobs, query_vector=query_embedding, scored=self.use_scores)
+        return {
+            "documents": [
+                replace(
+                    pick.item.document,
+                    score=pick.note["gain"],
+                    meta=with_note(pick.item.metadata, self.meta_key, pick.note),
+                )
+                for pick in picks
+            ]
+        }
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self,
+        query: str,
+        documents: list[Document],
+        top_k: int | None = None,
+        query_embedding: list[float] | None = None,
+    ) -> dict[str, list[Document]]:
+        """The same in a thread."""
+        return await asyncio.to_thread(self.run, query, documents, top_k, query_embedding)
+
+    def _embedders(self) -> list[TextEmbedder | DocumentEmbedder]:
+        given = (self.text_embedder, self.document_embedder)
+        return [embedder for embedder in given if embedder is not None]
+
+    def _knobs(self, top_k: int | None) -> ChoosingKnobs:
+        return ChoosingKnobs(
+            k=self.top_k if top_k is None else top_k,
+            token_budget=self.token_budget,
+            method=self.method,
+            sigma=self.sigma,
+            max_per_source=self.max_per_source,
+            source_field=self.source_field,
+            min_gain_share=self.min_gain_share,
+            min_similarity=self.min_similarity,
+        )
+
+    def _source(self) -> VectorSource:
+        if self.model is not None and self.text_embedder is not None:
+            raise ConfigError("model and text_embedder both embed the query: give one of them")
+        if self.vectors is not None and self.document_embedder is not None:
+            raise ConfigError(
+                "vectors and document_embedder both make the documents' vectors: give one of them"
+            )
+        embedder = self.document_embedder
+        source = VectorSource(
+            model=self.model if self.text_embedder is None else query_model(self.text_embedder),
+            function=self.vectors if embedder is None else DocumentVectors(embedder),
+            carried="Document.embedding" if self.use_document_embeddings else None,
+            carried_name="embedding",
+            model_knob="model, text_embedder or query_embedding",
+        )
+        if self.text_embedder is not None and source.embeds:
+            raise ConfigError(
+                "text_embedder embeds the query alone: say where the documents' vectors come from, with "
+                "document_embedder, use_document_embeddings or vectors"
+            )
+        return source
+
+
+def _item(place: int, document: Document) -> Item:
+    return Item(
+        document=document,
+        position=place,
+        own_id=document.id,
+        text=document.content,
+        metadata=document.meta or {},
+        vector=document.embedding,
+        score=document.score,
+    )

@@ -1,0 +1,188 @@
+"""A Haystack retriever over an index."""
+
+import asyncio
+from threading import Lock
+from typing import Any, Self
+
+from haystack import Document, component, default_from_dict, default_to_dict
+from haystack.core.errors import SerializationError
+from haystack.document_stores.types import FilterPolicy, apply_filter_policy
+from haystack.utils import Secret
+
+from dartboard.config import RerankerType
+from dartboard.engine import Engine
+from dartboard.engine.engine import TRIAGE
+from dartboard.errors import ConfigError
+from dartboard.integrations.filters import from_haystack
+from dartboard.integrations.knobs import SearchingKnobs
+from dartboard.integrations.notes import KEY
+from dartboard.integrations.searching import Answer, search
+from dartboard.selection import Method
+from dartboard.selection.building import Auto
+from dartboard.stores import DEFAULT_COLLECTION
+from dartboard.stores.opening import without_password
+
+
+@component
+class DartboardRetriever:
+    """Documents of an index that together say most about a question; the score of each is its gain.
+
+    ``store`` is the index: a file path or a URL, a ``Secret`` where it holds a password. It is opened, only
+    to be read, at the first question or by ``warm_up``; ``model`` and ``retriever`` are names, and where
+    they are left out those that the index was made with. An ``engine`` that is open already can be given in
+    place of all these, but not saved. The other knobs are those of :meth:`dartboard.engine.Engine.search`;
+    ``filters`` are Haystack's.
+    """
+
+    def __init__(
+        self,
+        store: str | Secret | None = None,
+        *,
+        engine: Engine | None = None,
+        collection: str = DEFAULT_COLLECTION,
+        model: str | None = None,
+        retriever: str | None = None,
+        top_k: int | None = None,
+        filters: dict[str, Any] | None = None,
+        filter_policy: str | FilterPolicy = FilterPolicy.REPLACE,
+        token_budget: int | None = None,
+        method: Method | str = "dartboard",
+        sigma: float | Auto = "auto",
+        triage_k: int = TRIAGE,
+        reranker: RerankerType = "cosine",
+        max_per_source: int | None = None,
+        min_gain_share: float = 0.0,
+        min_similarity: float | None = None,
+        return_embedding: bool = False,
+        meta_key: str = KEY,
+    ) -> None:
+        if (store is None) == (engine is None):
+            raise ConfigError("give a store (a file path or a URL) or an open engine, one of them")
+        self.store = store
+        self.collection = collection
+        self.model = model
+        self.retriever = retriever
+        self.top_k = top_k
+        self.filters = filters
+        self.filter_policy = (
+            FilterPolicy.from_str(filter_policy) if isinstance(filter_policy, str) else filter_policy
+        )
+        self.token_budget = token_budget
+        self.method = method
+        self.sigma = sigma
+        self.triage_k = triage_k
+        self.reranker: RerankerType = reranker
+        self.max_per_source = max_per_source
+        self.min_gain_share = min_gain_share
+        self.min_similarity = min_similarity
+        self.return_embedding = return_embedding
+        self.meta_key = meta_key
+        self._engine = engine
+        self._lock = Lock()
+        self._knobs(None, None)
+
+    def warm_up(self) -> None:
+        """Open the index and load its model."""
+        self._opened().model  # noqa: B018 - it is loaded when it is first looked at
+
+    async def warm_up_async(self) -> None:
+        """The same in a thread."""
+        await asyncio.to_thread(self.warm_up)
+
+    def close(self) -> None:
+        """Close the index, if it was opened here; the next question opens it again."""
+        with self._lock:
+            if self.store is not None and self._engine is not None:
+                self._engine.close()
+                self._engine = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain data: the index by its path or URL, and all settings."""
+        if self.store is None:
+            raise SerializationError("an open engine cannot be saved: give the index as store")
+        if isinstance(self.store, str) and without_password(self.store) != self.store:
+            raise SerializationError(
+                "store holds a password, which would be saved: give Secret.from_env_var with the whole URL"
+            )
+        if not isinstance(self.method, str):
+            raise SerializationError(
+                f"method is a {type(self.method).__name__} and cannot be saved: give it by name"
+            )
+        return default_to_dict(
+            self,
+            store=self.store,
+            collection=self.collection,
+            model=self.model,
+            retriever=self.retriever,
+            top_k=self.top_k,
+            filters=self.filters,
+            filter_policy=self.filter_policy.value,
+            token_budget=self.token_budget,
+            method=self.method,
+            sigma=self.sigma,
+            triage_k=self.triage_k,
+            reranker=self.reranker,
+            max_per_source=self.max_per_source,
+            min_gain_share=self.min_gain_share,
+            min_similarity=self.min_similarity,
+            return_embedding=self.return_embedding,
+            meta_key=self.meta_key,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The component that :meth:`to_dict` wrote down."""
+        return default_from_dict(cls, data)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
+    ) -> dict[str, list[Document]]:
+        """The picks in order, each with a score and, in its meta, a note."""
+        knobs = self._knobs(filters, top_k)
+        return {"documents": [self._document(answer) for answer in search(self._opened(), query, knobs)]}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
+    ) -> dict[str, list[Document]]:
+        """The same in a thread."""
+        return await asyncio.to_thread(self.run, query, filters, top_k)
+
+    def _opened(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                url = self.store.resolve_value() if isinstance(self.store, Secret) else self.store
+                self._engine = Engine.open(
+                    url or "",
+                    read_only=True,
+                    collection=self.collection,
+                    model=self.model,
+                    retriever=self.retriever,
+                )
+            return self._engine
+
+    def _knobs(self, filters: dict[str, Any] | None, top_k: int | None) -> SearchingKnobs:
+        asked = apply_filter_policy(self.filter_policy, self.filters, filters)
+        return SearchingKnobs(
+            k=self.top_k if top_k is None else top_k,
+            token_budget=self.token_budget,
+            method=self.method,
+            sigma=self.sigma,
+            where=from_haystack(asked) if asked else None,
+            triage_k=self.triage_k,
+            reranker=self.reranker,
+            max_per_source=self.max_per_source,
+            min_gain_share=self.min_gain_share,
+            min_similarity=self.min_similarity,
+        )
+
+    def _document(self, answer: Answer) -> Document:
+        chunk = answer.chunk
+        return Document(
+            id=chunk.id,
+            content=chunk.text,
+            meta=answer.metadata(self.meta_key),
+            score=answer.note["gain"],
+            embedding=chunk.embedding.tolist() if self.return_embedding else None,
+        )
