@@ -35,6 +35,8 @@ class Settings:
     chunk_method: str = "auto"
     chunk_size: int = 256
     chunk_overlap: int = 32
+    answer_model: str = ""
+    answer_tokens: int = 4096
 
 
 MEANING: Mapping[str, str] = {
@@ -49,6 +51,8 @@ MEANING: Mapping[str, str] = {
     "chunk_method": "how documents are split: auto, tokens, sentences, markdown, code",
     "chunk_size": "longest chunk, in tokens of the model",
     "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
+    "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL; keys come from the environment",
+    "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
 }
 """One line on each setting, for people."""
 

@@ -33,12 +33,16 @@ DIGITS = 6
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """One data set's results: ``record`` for reports; runs, scores a query and seconds beside it."""
+    """One data set's results: ``record`` for reports; runs, scores a query and seconds beside it.
+
+    ``added`` are scores of a measure that was taken elsewhere, about queries of its own.
+    """
 
     record: dict[str, Any]
     runs: Runs
     scores: dict[str, Scores]
     seconds: dict[str, list[float]] = field(default_factory=dict)
+    added: dict[str, Scores] = field(default_factory=dict)
 
 
 def evaluate_dataset(
@@ -117,10 +121,10 @@ def _record(
         "reference": reference,
         "headline": headline(measures, judgements, config.headline_k),
         "measures": {str(measure): measure.title for measure in measures},
-        "systems": _with_intervals(scores, config),
+        "systems": with_intervals(scores, config),
         "seeds": {system.name: len(system.seeds) for system in chosen.systems},
         "skipped": chosen.skipped,
-        "comparisons": _comparisons(scores, reference, config),
+        "comparisons": comparisons(scores, reference, config),
     }
 
 
@@ -138,7 +142,8 @@ def headline(measures: Sequence[Measure], judgements: Judgements, k: int) -> dic
     return chosen
 
 
-def _with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> dict[str, Any]:
+def with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> dict[str, Any]:
+    """For each system and measure its mean, with a bootstrap interval over queries."""
     names = [(system, measure) for system, found in scores.items() for measure in found.values]
     columns = np.stack([scores[system].values[measure] for system, measure in names], axis=1)
     low, high = bootstrap(columns, resamples=config.resamples, seed=config.seed)
@@ -149,7 +154,7 @@ def _with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> d
     return table
 
 
-def _comparisons(scores: Mapping[str, Scores], reference: str, config: EvaluationConfig) -> dict[str, Any]:
+def comparisons(scores: Mapping[str, Scores], reference: str, config: EvaluationConfig) -> dict[str, Any]:
     """For each measure, every other system against the reference, p values corrected over systems."""
     others = [name for name in scores if name != reference]
     if not others:

@@ -110,13 +110,14 @@ class FaultyServer:
             content = content[: len(content) // 2]
         usage = {"prompt_tokens": len(prompt) // 3 + 7, "completion_tokens": len(content) // 5 + 3}
         answer = {"choices": [{"message": {"content": content}, "finish_reason": "stop"}], "usage": usage}
-        sent = json.dumps(answer).encode()
+        sent = _events(content, usage) if body.get("stream") else json.dumps(answer).encode()
         with self._lock:
             if kind in ("cut", "drop", "garbage"):
                 self.books["lost"] += 1
             else:
                 self.books.update(delivered=1, **usage)
-        return 200, {}, sent[: len(sent) // 2] if kind == "garbage" else sent, kind
+        headers = {"content-type": "text/event-stream"} if body.get("stream") else {}
+        return 200, headers, sent[: len(sent) // 2] if kind == "garbage" else sent, kind
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self
@@ -161,6 +162,14 @@ class FaultyServer:
                 pass
 
         return Handler
+
+
+def _events(content: str, usage: dict[str, int]) -> bytes:
+    """The same answer as a stream of a few letters each."""
+    pieces = [content[at : at + 7] for at in range(0, len(content), 7)]
+    events: list[Any] = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+    events += [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": usage}]
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode() + b"data: [DONE]\n\n"
 
 
 def _json(label: str, *, evidence: str = "", missing: str = "", reason: str = "") -> str:

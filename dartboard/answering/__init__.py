@@ -1,0 +1,27 @@
+"""Answers with numbered citations, written by a language model over the passages that were picked."""
+
+from dartboard.answering.answer import Answer, Tokens
+from dartboard.answering.asking import Asking, ask
+from dartboard.answering.by_name import answer_model
+from dartboard.answering.chats import AnswerModel, Piece
+from dartboard.answering.citations import Citation, find_citations
+from dartboard.answering.passages import Passage, numbered
+from dartboard.answering.prompts import NO_ANSWER, write_prompt
+from dartboard.answering.troubles import AnswerError
+
+__all__ = [
+    "NO_ANSWER",
+    "Answer",
+    "AnswerError",
+    "AnswerModel",
+    "Asking",
+    "Citation",
+    "Passage",
+    "Piece",
+    "Tokens",
+    "answer_model",
+    "ask",
+    "find_citations",
+    "numbered",
+    "write_prompt",
+]

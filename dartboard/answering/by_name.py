@@ -1,0 +1,51 @@
+"""Models that write answers, by name, as a configuration writes them.
+
+openai:MODEL[@BASE_URL]    an OpenAI-compatible endpoint; OPENAI_API_KEY where it wants one
+gemini:MODEL[@BASE_URL]    Google's endpoint; GEMINI_API_KEY
+"""
+
+from dartboard.answering.chats import StreamingChat
+from dartboard.answering.gemini import GeminiAnswers
+from dartboard.answering.openai import OpenAIAnswers
+from dartboard.embeddings.remote import Patience, checked_key
+from dartboard.errors import ConfigError
+from dartboard.mining.judges import gemini, openai
+
+FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL"
+ANSWER_TOKENS = 4096
+"""Tokens of an answer, thoughts included; most answers take a few hundred."""
+PATIENCE = Patience(timeout=60.0, attempts=4, longest_asked=60.0)
+"""Somebody waits: a minute without a word is too long."""
+
+NOT_CONFIGURED = (
+    "no language model is configured to write answers: set DARTBOARD_ANSWER_MODEL to openai:MODEL@URL (such "
+    'as openai:llama3.1@http://localhost:11434/v1) or gemini:MODEL, or write answer_model = "…" into '
+    "dartboard.toml, or give --model; keys come from OPENAI_API_KEY and GEMINI_API_KEY"
+)
+
+
+def answer_model(
+    spec: str, *, max_output_tokens: int = ANSWER_TOKENS, patience: Patience = PATIENCE
+) -> StreamingChat:
+    """The model; nothing is sent before it is asked."""
+    if not spec.strip():
+        raise ConfigError(NOT_CONFIGURED)
+    kind, _, rest = spec.strip().partition(":")
+    model, at, url = rest.partition("@")
+    if kind not in ("openai", "gemini") or not model or bool(at) != bool(url):
+        raise ConfigError(f"unknown model for answers {spec!r}: use {FORMS}")
+    if kind == "gemini":
+        _need_key("GEMINI_API_KEY", spec)
+        return GeminiAnswers(
+            model, base_url=url or gemini.DEFAULT_URL, max_output_tokens=max_output_tokens, patience=patience
+        )
+    if not url:
+        _need_key("OPENAI_API_KEY", spec)
+    return OpenAIAnswers(
+        model, url or openai.DEFAULT_URL, max_output_tokens=max_output_tokens, patience=patience
+    )
+
+
+def _need_key(variable: str, spec: str) -> None:
+    if checked_key(None, variable) is None:
+        raise ConfigError(f"{spec} needs a key: set the variable {variable}")

@@ -1,0 +1,81 @@
+"""Which passages a text cites: ``[2]``, ``[2, 5]``, ``[2-4]``, also in the brackets 【2】 of some models.
+
+A number that stands for no passage is a citation of nothing: it is told apart, and counts for nothing. Code
+is not looked into, where ``row[1]`` is something else.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dartboard.answering.passages import Passage
+
+_LIST = r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*"
+_MARK = re.compile(rf"\[\s*({_LIST})\s*\]|【\s*({_LIST})[^】\n]{{0,40}}】")
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+_PART = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
+_WIDEST_RANGE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A number in a text; ``text[start:end]`` is the bracket that it stands in.
+
+    ``chunk_id`` is empty where there is no such passage.
+    """
+
+    number: int
+    start: int
+    end: int
+    chunk_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citations:
+    """``known`` ones name a passage, ``unknown`` ones do not; both in the order of the text."""
+
+    known: tuple[Citation, ...]
+    unknown: tuple[Citation, ...]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The passages that are cited, each once, in the order of their first citation."""
+        return tuple(dict.fromkeys(citation.number for citation in self.known))
+
+
+def find_citations(text: str, passages: Sequence[Passage]) -> Citations:
+    """Every citation of a text."""
+    ids = {passage.number: passage.chunk_id for passage in passages}
+    known: list[Citation] = []
+    unknown: list[Citation] = []
+    for mark in _marks(text):
+        for number in _numbers(mark[1] or mark[2]):
+            found = Citation(number=number, start=mark.start(), end=mark.end(), chunk_id=ids.get(number, ""))
+            (known if number in ids else unknown).append(found)
+    return Citations(known=tuple(known), unknown=tuple(unknown))
+
+
+def without_citations(text: str) -> str:
+    """The text with a space in the place of every bracket of numbers."""
+    kept, end = [], 0
+    for mark in _marks(text):
+        kept.append(text[end : mark.start()])
+        end = mark.end()
+    return " ".join([*kept, text[end:]]) if kept else text
+
+
+def _marks(text: str) -> Iterator[re.Match[str]]:
+    code = [(span.start(), span.end()) for span in _CODE.finditer(text)]
+    for mark in _MARK.finditer(text):
+        if not any(start <= mark.start() < end for start, end in code):
+            yield mark
+
+
+def _numbers(listed: str) -> list[int]:
+    """``2, 5-7`` as numbers, each once; a range that is too wide, or runs backwards, as its two ends."""
+    found: dict[int, None] = {}
+    for part in _PART.finditer(listed):
+        first, last = int(part[1]), int(part[2] or part[1])
+        whole = range(first, last + 1) if 0 <= last - first < _WIDEST_RANGE else (first, last)
+        found.update(dict.fromkeys(whole))
+    return list(found)

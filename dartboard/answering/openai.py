@@ -1,0 +1,46 @@
+"""Any endpoint that streams OpenAI's ``/v1/chat/completions``: OpenAI, Ollama, vLLM, LM Studio …"""
+
+from typing import Any
+
+from dartboard.answering.chats import Piece, StreamingChat
+from dartboard.mining.judges.asking import Reply
+from dartboard.mining.judges.chat import count
+from dartboard.mining.judges.openai import OpenAIChat
+
+_USAGE = "stream_options"
+
+
+class OpenAIAnswers(StreamingChat, OpenAIChat):
+    """``base_url`` ends before ``/chat/completions``; the key comes from ``OPENAI_API_KEY``."""
+
+    kind = "openai"
+
+    def _stream_request(self, text: str, system: str, without: frozenset[str]) -> tuple[str, dict[str, Any]]:
+        path, body = self._request(text, system, None, 0, without)
+        body["stream"] = True
+        if _USAGE not in without:
+            body[_USAGE] = {"include_usage": True}
+        return path, body
+
+    def _concede(self, reply: Reply, without: frozenset[str]) -> str | None:
+        """As for judges, and first the count of tokens; there is no schema to give up."""
+        if reply.status in (400, 422) and _USAGE in reply.trouble and _USAGE not in without:
+            return _USAGE
+        return super()._concede(reply, without | {"response_format"})
+
+    def _piece(self, event: dict[str, Any]) -> Piece:
+        usage = event.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        tokens = {
+            "input_tokens": count(usage.get("prompt_tokens")),
+            "output_tokens": count(usage.get("completion_tokens")),
+        }
+        choices = event.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return Piece(**tokens)
+        delta = choice.get("delta")
+        delta = delta if isinstance(delta, dict) else {}
+        text = next((delta[part] for part in ("content", "refusal") if isinstance(delta.get(part), str)), "")
+        finish = choice.get("finish_reason")
+        return Piece(text=text, finish=finish if isinstance(finish, str) else "", **tokens)

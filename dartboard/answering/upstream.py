@@ -1,0 +1,127 @@
+"""One streamed response, which can be left at any moment: also while nothing comes.
+
+A blocking read cannot be interrupted from its own thread. So a thread of its own reads, and whoever waits
+looks at the deadline between one part and the next. Leaving shuts the socket down, which ends the read and
+tells the server to stop writing; a connection is used for one response only.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+
+from dartboard.deadline import check
+from dartboard.mining.judges.asking import ChatEndpoint
+
+_LONGEST_LOOK = 0.05
+"""Seconds between two looks at the deadline."""
+_LONGEST_CONNECT = 10.0
+_JOIN = 1.0
+_WAITING = 64
+"""Parts that may wait to be read; then the server has to wait."""
+_CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
+
+
+class _Left(Exception):
+    """Nobody waits for this response any more."""
+
+
+class Response:
+    """A POST under way: :meth:`head` waits for status and headers, :meth:`parts` gives the body."""
+
+    def __init__(self, client: httpx.Client, url: str, body: Mapping[str, Any], *, silence: float) -> None:
+        self._client, self._url, self._body = client, url, body
+        self._timeout = httpx.Timeout(silence, connect=min(_LONGEST_CONNECT, silence))
+        self._inbox: Queue[httpx.Response | bytes | BaseException | None] = Queue(_WAITING)
+        self._left = Event()
+        self._socket: socket.socket | None = None
+        self._thread = Thread(target=self._read, name="dartboard-answer", daemon=True)
+        self._thread.start()
+
+    def head(self) -> httpx.Response:
+        """Status and headers; its body is for :meth:`parts` to give."""
+        got = self._next()
+        if not isinstance(got, httpx.Response):  # pragma: no cover - the head comes first
+            raise TypeError(got)
+        return got
+
+    def parts(self) -> Iterator[bytes]:
+        """The body."""
+        while isinstance(got := self._next(), bytes):
+            yield got
+
+    def leave(self) -> None:
+        """Hang up; nothing happens where everything has been read."""
+        self._left.set()
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(_JOIN)
+
+    def _next(self) -> httpx.Response | bytes | None:
+        while True:
+            check()
+            try:
+                got = self._inbox.get(timeout=_LONGEST_LOOK)
+            except Empty:
+                continue
+            if isinstance(got, BaseException):
+                raise got
+            return got
+
+    def _read(self) -> None:
+        last: BaseException | None = None
+        try:
+            with (
+                self._client as client,
+                client.stream(
+                    "POST",
+                    self._url,
+                    json=self._body,
+                    timeout=self._timeout,
+                    extensions={"trace": self._look},
+                ) as response,
+            ):
+                self._give(response)
+                for part in response.iter_bytes():
+                    self._give(part)
+        except _Left:
+            return
+        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            last = error
+        with suppress(_Left):
+            self._give(last)
+
+    def _give(self, item: httpx.Response | bytes | BaseException | None) -> None:
+        while not self._left.is_set():
+            try:
+                self._inbox.put(item, timeout=_LONGEST_LOOK)
+            except Full:
+                continue
+            return
+        raise _Left
+
+    def _look(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remember the socket as soon as there is one."""
+        if event.endswith(_CONNECTED):
+            self._socket = info["return_value"].get_extra_info("socket")
+            if self._left.is_set():
+                raise _Left
+
+
+class StreamingEndpoint(ChatEndpoint):
+    """An endpoint whose answers are read while they are written."""
+
+    def open(self, path: str, body: Mapping[str, Any]) -> Response:
+        """Post; the caller has to :meth:`Response.leave`."""
+        client = httpx.Client(headers=self._client.headers)
+        return Response(client, f"{self.base_url}{path}", body, silence=self.silence)
+
+    @property
+    def silence(self) -> float:
+        """Seconds that nothing may come."""
+        return self._patience.timeout
