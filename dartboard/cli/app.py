@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from dartboard.cli.ask import ask
 from dartboard.cli.calibrate import calibrate
 from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
@@ -38,6 +39,7 @@ app = typer.Typer(
 app.command(short_help="Compare nearest neighbours, MMR and Dartboard on a question.")(demo)
 app.command(short_help="Index files and folders.")(index)
 app.command(short_help="Ask an index a question.")(search)
+app.command(short_help="Get an answer with its sources from a language model.")(ask)
 app.command(short_help="Show what an index holds.")(stats)
 app.command(short_help="Remove chunks from an index.")(delete)
 app.command(short_help="Write a collection to one file.")(snapshot)
@@ -78,6 +80,7 @@ def dartboard(
       dartboard demo              see the difference on a small corpus (no set-up)
       dartboard index docs/       index your own documents …
       dartboard search "…"        … and ask them
+      dartboard ask "…"           an answer with its sources (needs a model)
       dartboard serve             the same over HTTP, with a page that shows why
       dartboard doctor            check that everything works
 

@@ -1,0 +1,156 @@
+"""``dartboard ask``: an answer with numbered citations, by a language model over the passages picked."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dartboard.cli.opening import (
+    CollectionOption,
+    JsonOption,
+    RetrieverOption,
+    StoreOption,
+    configured,
+    opened,
+)
+from dartboard.cli.search_options import (
+    FilterOption,
+    KOption,
+    MaxPerSourceOption,
+    MethodOption,
+    SigmaOption,
+    TokensOption,
+    TriageOption,
+    check_sizes,
+    search_knobs,
+)
+
+if TYPE_CHECKING:
+    from dartboard.answering import Answer, Asking
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask, in quotes.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="SPEC",
+            help="Who writes the answer: openai:MODEL@URL or gemini:MODEL; by default answer_model.",
+        ),
+    ] = None,
+    k: KOption = None,
+    tokens: TokensOption = None,
+    where: FilterOption = None,
+    method: MethodOption = None,
+    sigma: SigmaOption = None,
+    triage: TriageOption = None,
+    max_per_source: MaxPerSourceOption = None,
+    answer_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream/--no-stream", help="Whether words are shown as they come.")
+    ] = True,
+    store: StoreOption = None,
+    collection: CollectionOption = None,
+    retriever: RetrieverOption = None,
+    embedding_model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Embedding model; by default the one the index was made with."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask an index a question and get an answer with its sources.
+
+    Dartboard picks the passages, and a language model writes an answer over them that cites them by number.
+    It is told to say so where the passages do not answer. Ctrl-C keeps what has come.
+
+    \b
+    The model is any OpenAI-compatible endpoint, or Gemini:
+      openai:llama3.1@http://localhost:11434/v1     Ollama, vLLM, LM Studio ...
+      openai:gpt-4.1-mini                           the key is in OPENAI_API_KEY
+      gemini:gemini-3-pro-preview                   the key is in GEMINI_API_KEY
+    Set it once as DARTBOARD_ANSWER_MODEL, or in dartboard.toml:
+      answer_model = "openai:llama3.1@http://localhost:11434/v1"
+
+    \b
+    Examples:
+      dartboard ask "How do I rotate the keys?"
+      dartboard ask "What changed in retention?" --k 8 --filter 'kind = "markdown"'
+      dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
+    """
+    check_sizes(k, tokens, triage)
+    found = configured(
+        store=store,
+        collection=collection,
+        model=embedding_model,
+        retriever=retriever,
+        method=method,
+        k=k,
+        sigma=sigma,
+        triage_k=triage,
+        answer_model=model,
+        answer_tokens=answer_tokens,
+    )
+    from dartboard.answering import AnswerError, answer_model
+    from dartboard.answering import ask as asked
+
+    writer = answer_model(found.settings.answer_model, max_output_tokens=found.settings.answer_tokens)
+    with opened(found) as engine:
+        asking = asked(
+            engine,
+            question,
+            writer,
+            **search_knobs(found, tokens=tokens, where=where, max_per_source=max_per_source),
+        )
+    aloud = stream and not as_json
+    try:
+        _write(asking, writer.name, aloud=aloud)
+    except (KeyboardInterrupt, AnswerError) as stop:
+        if asking.answer.text:
+            _show(asking.answer, as_json=as_json, written=aloud)
+        if isinstance(stop, KeyboardInterrupt):
+            print("dartboard: stopped: the answer is not complete", file=sys.stderr)
+        raise
+    _show(asking.answer, as_json=as_json, written=aloud)
+
+
+def _write(asking: "Asking", name: str, *, aloud: bool) -> None:
+    """Read the answer, and write it as it comes where that is wanted."""
+    from dartboard.cli.terminal import messages, results
+
+    results()  # characters that stdout cannot write are replaced from here on
+    waiting = messages().status(f"Asking {name}")
+    waiting.start()
+    begun = False
+    try:
+        for piece in asking:
+            if piece and not begun:
+                waiting.stop()
+                begun = True
+            if piece and aloud:
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+    finally:
+        waiting.stop()
+        if begun and aloud:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+
+
+def _show(answer: "Answer", *, as_json: bool, written: bool) -> None:
+    """The answer, unless it was written already, and what it rests on."""
+    if as_json:
+        print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
+        return
+    from dartboard.cli.ask_view import draw, remarks
+    from dartboard.cli.terminal import results, warn
+
+    if answer.text and not written:
+        print(answer.text)
+    draw(results(), answer)
+    for remark in remarks(answer):
+        warn(remark)
