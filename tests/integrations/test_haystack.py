@@ -9,7 +9,7 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 import numpy as np
 import pytest
-from haystack import Document, Pipeline
+from haystack import Document, Pipeline, component
 from haystack.components.embedders import MockDocumentEmbedder, MockTextEmbedder
 from haystack.components.retrievers import InMemoryBM25Retriever, InMemoryEmbeddingRetriever
 from haystack.components.retrievers.multi_retriever import MultiRetriever
@@ -300,6 +300,24 @@ def test_ranking_by_the_embeddings_that_documents_have(document_store):
     assert asyncio.run(loaded(pipeline).run_async(deepcopy(asked)))["ranker"] == found
     with pytest.raises(PipelineRuntimeError, match="has no vector: all are to come from Doc"):
         embedding_pipeline(document_store, False).run(deepcopy(asked))
+
+
+@component
+class Closing(MockTextEmbedder):
+    """One that holds something open."""
+
+    closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def test_embedders_are_closed_with_the_pipeline():
+    embedder = Closing(embedding_fn=words)
+    pipeline = Pipeline()
+    pipeline.add_component("ranker", DartboardRanker(vectors=bag_of, text_embedder=embedder))
+    pipeline.close()
+    assert embedder.closed == 1
 
 
 def test_ranking_with_haystacks_embedders(document_store):

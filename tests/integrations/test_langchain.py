@@ -172,6 +172,8 @@ def test_an_index_opens_by_its_path(tmp_path):
     retriever = DartboardRetriever.open(path, k=2, engine_options={"retriever": "hybrid"})
     found = retriever.invoke("Where does tea grow?")
     assert len(found) == 2 and notes(found)[0]["retriever"] == "hybrid"
+    at_once = asyncio.run(retriever.abatch(["Where does tea grow?"] * 8))
+    assert at_once == [found] * 8
     retriever.engine.close()
 
 
