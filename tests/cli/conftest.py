@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run, start
+from tests.cli.running import PATIENCE, run, start
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def history(tmp_path_factory) -> History:
         while kept_vectors(cache) == 0 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=PATIENCE)
     kept = kept_vectors(cache)
     resumed = run("demo", cache=cache)
     return History(

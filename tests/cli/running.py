@@ -7,6 +7,9 @@ from pathlib import Path
 
 _DROPPED = ("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "PYTHONIOENCODING")
 
+PATIENCE = 300
+"""Seconds that a command may take on a machine that has other things to do."""
+
 
 def environment(cache: Path, **more: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if key not in _DROPPED}
@@ -19,7 +22,7 @@ def run(*arguments: str, cache: Path, **more: str) -> subprocess.CompletedProces
         env=environment(cache, **more),
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 

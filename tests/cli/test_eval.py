@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dartboard.cli import main
-from tests.cli.running import run, start
+from tests.cli.running import PATIENCE, run, start
 
 ASKED = ["eval", "--dataset", "synthetic_clustered", "--resamples", "200", "--copies", "0"]
 
@@ -46,7 +46,7 @@ def test_an_interruption_is_resumed(tmp_path):
         while not (parts.exists() and parts.read_text().count("\n") > 20) and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE)
     if process.returncode == 0:
         pytest.skip("it was finished before it could be interrupted")
     assert process.returncode == 130

@@ -14,9 +14,7 @@ import pytest
 from dartboard.cli import main
 from dartboard.cli.serve import listening
 from dartboard.errors import ConfigError
-from tests.cli.running import run, start
-
-CLI_PATIENCE = 60
+from tests.cli.running import PATIENCE, run, start
 
 
 @pytest.fixture
@@ -37,17 +35,17 @@ def server(tmp_path, monkeypatch):
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=CLI_PATIENCE)
+        process.communicate(timeout=PATIENCE)
 
 
 def get(url: str):
-    with urllib.request.urlopen(url, timeout=CLI_PATIENCE) as response:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as response:
         return response.status, response.read()
 
 
 def post(url: str, body: dict):
     asked = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=CLI_PATIENCE) as response:
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as response:
         return json.loads(response.read())
 
 
@@ -61,7 +59,7 @@ def test_serves_and_ends_when_told(server, tmp_path):
     rest = process.stdout.readline()
     assert "There is no collection 'default' in index.dartboard yet" in rest
     process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=CLI_PATIENCE)
+    _, log = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     lines = [json.loads(line) for line in log.splitlines()]
     assert all(line["level"] == "info" for line in lines)
@@ -73,14 +71,16 @@ def test_serves_and_ends_when_told(server, tmp_path):
 def test_finishes_what_is_running(server):
     process, _, address = server("--timeout", "60")
     found: list = []
-    body = {"query": "why slow?", "reranker_type": "hybrid", "triage_k": 60}
+    body = {"query": "why slow?", "reranker_type": "hybrid", "triage_k": 30}
     asking = threading.Thread(target=lambda: found.append(post(f"{address}/api/dartboard/retrieve", body)))
     asking.start()
-    time.sleep(0.4)
+    while b"\ndartboard_workers_busy 0.0\n" in get(f"{address}/metrics")[1]:
+        assert asking.is_alive(), "answered before anybody saw it"
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    asking.join(CLI_PATIENCE)
+    asking.join(PATIENCE)
     assert found and found[0]["results"]
-    process.communicate(timeout=CLI_PATIENCE)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
 
 

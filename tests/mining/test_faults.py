@@ -7,6 +7,7 @@ import random
 import signal
 from collections import Counter
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.mining.faulty_server import FAULTS, FaultyServer, door_tasks
 
 FULL = os.environ.get("DARTBOARD_FAULTS") == "full"
 CALLS, KILLS = (1000, 50) if FULL else (200, 10)
+PATIENCE = 300
 
 
 def test_a_thousand_calls_with_faults_lose_nothing_and_count_every_token(tmp_path):
@@ -58,15 +60,16 @@ def killed_at(server: FaultyServer, folder: Path, point: int, by: int = signal.S
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.mining.faulty_run"])
     child = context.Process(target=run, args=(server.url, folder, CALLS))
-    start = len(server.bodies)
+    start, started = len(server.bodies), Event()
 
     def kill(count: int) -> None:
-        if count - start == point and child.pid:
+        if count - start == point and started.wait(PATIENCE):
             os.kill(child.pid, by)
 
     server.on_request = kill
     child.start()
-    child.join(60)
+    started.set()
+    child.join(PATIENCE)
     server.on_request = lambda count: None
     return child.exitcode
 

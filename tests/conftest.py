@@ -1,0 +1,60 @@
+"""What holds for every test, in one process or in several (``pytest -n 2``).
+
+The tests of a file stay in one process, and so do files that share something dear to start: a server, a
+browser, the vectors of the demo. The dearest groups go first, so that none is left over at the end.
+"""
+
+import os
+import signal
+import threading
+
+import pytest
+
+# Before NumPy is loaded: products in tests are small, and there are as many processes as cores.
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# What a shell without job control starts in the background is deaf to Ctrl-C, and so are its children. A
+# handler, even one that does nothing, is not inherited: tests interrupt children, which have to hear it.
+_deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+if _deaf and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, lambda *_: None)
+
+GROUPS = {
+    "tests/web/": "browser",
+    "tests/stores/test_postgres": "postgres",
+    "tests/embeddings/": "torch",
+    "tests/retrievers/test_catalogue.py": "torch",
+    "tests/retrievers/test_splade.py": "torch",
+    "tests/test_deadline.py": "torch",
+    "tests/stores/test_milvus": "milvus",
+    "tests/cli/test_demo.py": "demo",
+    "tests/cli/test_app.py": "demo",
+}
+"""What files whose names begin so share; any other file is a group of its own. (torch is slow to load.)"""
+
+DEAREST = ("browser", "postgres", "torch", "milvus", "demo")
+"""Groups that take longest, in that order; the others follow as they are found."""
+
+
+def group_of(nodeid: str) -> str:
+    path = nodeid.partition("::")[0]
+    return next((group for start, group in GROUPS.items() if path.startswith(start)), path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False  # which would put many tests, not dear ones, first
+    return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    if hasattr(config, "workerinput"):
+        place = {group: at for at, group in enumerate(DEAREST)}
+        items.sort(key=lambda item: place.get(group_of(item.nodeid), len(place)))
