@@ -31,16 +31,18 @@ class OpenAIAnswers(StreamingChat, OpenAIChat):
     def _piece(self, event: dict[str, Any]) -> Piece:
         usage = event.get("usage")
         usage = usage if isinstance(usage, dict) else {}
-        tokens = {
-            "input_tokens": count(usage.get("prompt_tokens")),
-            "output_tokens": count(usage.get("completion_tokens")),
-        }
+        given, got = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
         choices = event.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
-            return Piece(**tokens)
+            return Piece(input_tokens=given, output_tokens=got)
         delta = choice.get("delta")
         delta = delta if isinstance(delta, dict) else {}
         text = next((delta[part] for part in ("content", "refusal") if isinstance(delta.get(part), str)), "")
         finish = choice.get("finish_reason")
-        return Piece(text=text, finish=finish if isinstance(finish, str) else "", **tokens)
+        return Piece(
+            text=text,
+            finish=finish if isinstance(finish, str) else "",
+            input_tokens=given,
+            output_tokens=got,
+        )

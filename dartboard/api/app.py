@@ -8,6 +8,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from dartboard.api import (
+    ask,
     cases,
     collections,
     datasets,
@@ -37,6 +38,7 @@ ROUTERS = (
     retrieve.router,
     select.router,
     explore.router,
+    ask.router,
     evaluate.router,
     datasets.router,
     job_status.router,

@@ -1,6 +1,6 @@
 """Where the service's settings come from: flags, ``DARTBOARD_SERVE_*``, the table ``[serve]``, the rest.
 
-Store, collection, model and retriever fall back to the settings that every command shares, so that a
+Store, collection, models and retriever fall back to the settings that every command shares, so that a
 ``dartboard.toml`` that serves ``dartboard search`` serves the service too.
 """
 
@@ -17,7 +17,7 @@ from dartboard.engine.settings import SERVICE_TABLE
 from dartboard.errors import ConfigError
 
 PREFIX = "DARTBOARD_SERVE_"
-_SHARED = ("store", "collection", "model", "retriever")
+_SHARED = ("store", "collection", "model", "retriever", "answer_model", "answer_tokens")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 

@@ -169,7 +169,13 @@ def install(app: FastAPI) -> None:
 
 def problem(error: ApiError, request_id: str = "") -> Response:
     """The answer to an error."""
-    body: dict[str, Any] = {
+    body = orjson.dumps(content_of(error, request_id))
+    return Response(body, error.status, error.headers, PROBLEM)
+
+
+def content_of(error: ApiError, request_id: str) -> dict[str, Any]:
+    """What an answer to an error holds."""
+    return {
         "title": _title(error.status),
         "status": error.status,
         "code": error.code,
@@ -178,7 +184,6 @@ def problem(error: ApiError, request_id: str = "") -> Response:
         "errors": error.errors,
         "request_id": request_id,
     }
-    return Response(orjson.dumps(body), error.status, error.headers, PROBLEM)
 
 
 def in_our_terms(error: DartboardError) -> ApiError:

@@ -80,5 +80,6 @@ def _health(service: Service) -> Response:
             "corpus_size": size,
             "collection": name,
             "collections": engines.names(),
+            "answer_model": service.answers.name,
         }
     )

@@ -18,6 +18,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 STATES = ("queued", "running", "done", "failed", "cancelled")
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LONG = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 _COUNTS = (0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 100)
 _POOLS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1000)
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -52,6 +53,15 @@ class Metrics:
         )
         self._rejected = self._counter("rejected", "Requests that were refused, by reason.", "reason")
         self._jobs = self._counter("jobs", "Long tasks that reached a state.", "state")
+        self._answers = self._counter("answers", "Answers that were asked for, by how they ended.", "result")
+        self._answer_seconds = self._histogram(
+            "answer_seconds", "From the question to the first words, and to the end.", _LONG, "until"
+        )
+        self._answer_tokens = self._counter("answer_tokens", "Tokens of prompts and of answers.", "kind")
+        self._writing = self._gauge("answers_writing", "Answers that are being written.")
+        self._answers_waiting = self._gauge(
+            "answers_waiting", "Requests that wait to be answered."
+        )
         self._gauge("build_info", "Always 1; the version is in the label.", "version").labels(
             __version__
         ).set(1)
@@ -84,6 +94,20 @@ class Metrics:
         """How busy the workers are now."""
         self._busy.set(running)
         self._waiting.set(waiting)
+
+    def writing(self, running: int, waiting: int) -> None:
+        """How many answers are being written now, and how many requests wait for that."""
+        self._writing.set(running)
+        self._answers_waiting.set(waiting)
+
+    def answer(self, result: str, seconds: Mapping[str, float], tokens: Mapping[str, int]) -> None:
+        """An answer came to its end; ``result`` is a short fixed word."""
+        self._answers.labels(self._bounded("result", result)).inc()
+        for until in ("first", "total"):
+            if until in seconds:
+                self._answer_seconds.labels(until).observe(seconds[until])
+        for kind, count in tokens.items():
+            self._answer_tokens.labels(self._bounded("kind", kind)).inc(count)
 
     def cache(self, hit: bool) -> None:
         """Whether a question's vector was known."""

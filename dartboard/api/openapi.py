@@ -30,7 +30,7 @@ _REASONS = {
     422: "A value cannot be used; the fields are named.",
     429: "Too many requests; `Retry-After` says when to come back.",
     500: "The service failed.",
-    501: "Something optional is not installed.",
+    501: "Something optional is not installed, or not configured.",
     503: "Not ready, stopping, or something behind the service is gone.",
     504: "Out of time.",
 }

@@ -18,6 +18,7 @@ from dartboard.api.schemas.retrieve import (
     BatchResponse,
     RetrieveRequest,
     RetrieveResponse,
+    Searching,
     SearchOptions,
 )
 from dartboard.api.service import Service, service_of
@@ -52,7 +53,7 @@ async def retrieve_batch(body: BatchRequest, service: Annotated[Service, Depends
 
 def _retrieve(service: Service, body: RetrieveRequest) -> Response:
     started = time.perf_counter()
-    engine = _engine(service, body)
+    engine = engine_of(service, body)
     check_query(engine.model, body.query, service.settings)
     return answer(_found(service, engine, body.query, body, started))
 
@@ -60,7 +61,7 @@ def _retrieve(service: Service, body: RetrieveRequest) -> Response:
 def _retrieve_batch(service: Service, body: BatchRequest) -> Response:
     started = time.perf_counter()
     check_sizes(service.settings, batch=body.queries)
-    engine = _engine(service, body)
+    engine = engine_of(service, body)
     for at, query in enumerate(body.queries):
         check_query(engine.model, query, service.settings, f"queries.{at}")
     engine.model.encode_queries(body.queries)  # in one go; each search finds its vector remembered
@@ -80,7 +81,8 @@ def _one_of_many(service: Service, engine: Engine, query: str, body: BatchReques
         return {"error": in_our_terms(error).message}
 
 
-def _engine(service: Service, body: SearchOptions) -> Engine:
+def engine_of(service: Service, body: Searching) -> Engine:
+    """The engine that a body is about, once its numbers are within the limits."""
     settings = service.settings
     check_sizes(settings, k=body.top_k, triage_k=body.triage_k, token_budget=body.token_budget)
     return service.engines.get(body.collection)
@@ -90,7 +92,7 @@ def _in_turn(
     service: Service,
     engine: Engine,
     query: str,
-    body: SearchOptions,
+    body: Searching,
     search: Callable[[], RetrievalResult],
 ) -> RetrievalResult:
     """The search once its question is encoded, with those of others, and once it is its turn.
@@ -112,7 +114,7 @@ def _in_turn(
 
 
 def _searched(
-    engine: Engine, query: str, body: SearchOptions, top_k: int | None, triage_k: int
+    engine: Engine, query: str, body: Searching, top_k: int | None, triage_k: int
 ) -> RetrievalResult:
     return engine.search(
         query,
@@ -131,13 +133,25 @@ def _searched(
     )
 
 
+def sizes_of(service: Service, body: Searching) -> tuple[int | None, int]:
+    """How many passages, and from how many candidates: as asked, or as is usual."""
+    top_k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
+    return top_k, body.triage_k or min(service.settings.triage_k, max(TRIAGE, top_k or 0))
+
+
+def searched(service: Service, engine: Engine, query: str, body: Searching) -> RetrievalResult:
+    """The search that a body asks for, in its turn, counted."""
+    top_k, triage_k = sizes_of(service, body)
+    result = _in_turn(service, engine, query, body, lambda: _searched(engine, query, body, top_k, triage_k))
+    service.metrics.observe_search(result.metadata)
+    return result
+
+
 def _found(
     service: Service, engine: Engine, query: str, body: SearchOptions, started: float
 ) -> dict[str, Any]:
-    top_k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
-    triage_k = body.triage_k or min(service.settings.triage_k, max(TRIAGE, top_k or 0))
-    result = _in_turn(service, engine, query, body, lambda: _searched(engine, query, body, top_k, triage_k))
-    service.metrics.observe_search(result.metadata)
+    top_k, triage_k = sizes_of(service, body)
+    result = searched(service, engine, query, body)
     facts = result.metadata
     found: dict[str, Any] = {
         "query": query,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
+from dartboard.api.answers import Answers
 from dartboard.api.engines import Engines
 from dartboard.api.jobs import Jobs
 from dartboard.api.keys import Keys
@@ -30,6 +31,7 @@ class Service:
         self.metrics = Metrics()
         self.engines = Engines(settings, self.metrics)
         self.workers = Workers(settings, self.metrics)
+        self.answers = Answers(settings, self.metrics)
         self.jobs = Jobs(settings, self.metrics)
         self.keys = Keys.open(settings.keys) if settings.keys else None
         self.limits = RateLimits()
@@ -56,7 +58,7 @@ class Service:
         """Let requests and the running job finish within the grace, then close the store."""
         began = time.monotonic() if self._told is None else self._told
         self.jobs.close()
-        await self.workers.stop()
+        await asyncio.gather(self.workers.stop(), self.answers.workers.stop())
         left = began + self.settings.grace - time.monotonic()
         await asyncio.to_thread(self.jobs.stop, max(0.0, left))
         self.engines.close()

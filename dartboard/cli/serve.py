@@ -80,6 +80,12 @@ def serve(
     max_query_tokens: Annotated[
         int | None, typer.Option(metavar="N", help="Longest question, in tokens; by default 512.")
     ] = None,
+    answer_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC", help="Who writes the answers of /ask: openai:MODEL@URL or gemini:MODEL."
+        ),
+    ] = None,
     log_queries: Annotated[
         bool | None,
         typer.Option("--log-queries/--no-log-queries", help="Whether logs hold what is asked."),
@@ -96,6 +102,7 @@ def serve(
       dartboard serve                                  then open http://127.0.0.1:8000
       dartboard serve --store docs.dartboard --port 9000
       dartboard serve --store postgresql://localhost/team
+      dartboard serve --answer-model openai:llama3.1@http://localhost:11434/v1
       curl -s localhost:8000/api/dartboard/retrieve -H 'Content-Type: application/json' -d '{"query": "why?"}'
 
     \b
@@ -134,6 +141,7 @@ def serve(
             "k": max_k,
             "triage_k": max_triage,
             "query_tokens": max_query_tokens,
+            "answer_model": answer_model,
             "log_queries": log_queries,
         }
     )

@@ -14,6 +14,7 @@ import pytest
 
 from dartboard.api.app import create_app
 from dartboard.api.settings import ServiceSettings
+from tests.answering.chat_server import ModelServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -28,13 +29,15 @@ def server(tmp_path_factory):
     """``dartboard serve`` as a user starts it; its address, its folder and what Python examples share."""
     folder = tmp_path_factory.mktemp("docs")
     log = (folder / "log.txt").open("w")
+    model = ModelServer()
     process = subprocess.Popen(
         [sys.executable, "-m", "dartboard", "serve", "--port", "0"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "DARTBOARD_DATA": str(folder / "data")},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "DARTBOARD_DATA": str(folder / "data")}
+        | {"DARTBOARD_ANSWER_MODEL": f"openai:llama3.1@{model.url}/v1"},
     )
     line = process.stdout.readline()
     found = re.search(r"http://127\.0\.0\.1:\d+", line)
@@ -46,6 +49,7 @@ def server(tmp_path_factory):
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     log.close()
+    model.__exit__()
     assert process.returncode == 0
 
 
@@ -148,8 +152,8 @@ def settings_table() -> str:
 
 def _shown(name, default) -> str:
     if name == "workers":
-        return "twice the processors, 2 to 8"
-    if default is None or default == () or default is MISSING:
+        return "eight times the processors, 4 to 32"
+    if default in (None, (), "") or default is MISSING:
         return ""
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 

@@ -12,6 +12,7 @@ from schemathesis import checks
 
 from dartboard.api.app import create_app
 from dartboard.api.settings import ServiceSettings
+from tests.answering.chat_server import ModelServer
 from tests.api.small_app import serving
 
 CASES = int(os.environ.get("DARTBOARD_DEEP_CASES", "25"))
@@ -34,9 +35,15 @@ def lines(context, value):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
-    app = create_app(ServiceSettings(store=str(folder / "index.dartboard"), home=folder / "home", **SMALL))
-    with serving(app) as port:
-        yield f"http://127.0.0.1:{port}"
+    with ModelServer() as model:
+        chosen = ServiceSettings(
+            store=str(folder / "index.dartboard"),
+            home=folder / "home",
+            answer_model=f"openai:m@{model.url}",
+            **SMALL,
+        )
+        with serving(create_app(chosen)) as port:
+            yield f"http://127.0.0.1:{port}"
 
 
 schema = schemathesis.openapi.from_dict(create_app(ServiceSettings(**SMALL)).openapi())

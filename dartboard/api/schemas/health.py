@@ -22,6 +22,10 @@ class Health(Answer):
         description="The collection that is asked where a request names none.", examples=["default"]
     )
     collections: list[str] = Field(description="All collections.", examples=[["default", "demo"]])
+    answer_model: str | None = Field(
+        description="The language model that `/ask` asks; null where there is none.",
+        examples=["openai:llama3.1"],
+    )
 
 
 class Alive(Answer):

@@ -13,8 +13,8 @@ Count = Annotated[int, Field(ge=1)]
 _FILTER_TEXT = 'year >= 2020 and lang in ["en", "de"]'
 
 
-class SearchOptions(Model):
-    """What one question and many have in common."""
+class Searching(Model):
+    """How passages are found and picked."""
 
     top_k: Count | None = Field(
         None, description="How many passages; 5 where neither this nor `token_budget` is given.", examples=[5]
@@ -86,13 +86,9 @@ class SearchOptions(Model):
     collection: CollectionName | None = Field(
         None, description="The collection to ask; the service's own where none is named.", examples=["demo"]
     )
-    return_scores: bool = Field(True, description="Whether results carry `score`.", examples=[True])
-    explain: bool = Field(
-        False, description="Whether results say why: gains, coverage, who found what, time.", examples=[True]
-    )
 
     @model_validator(mode="after")
-    def _room_for_k(self) -> "SearchOptions":
+    def _room_for_k(self) -> "Searching":
         if self.triage_k is not None and self.top_k is not None and self.triage_k < self.top_k:
             raise ValueError(
                 "triage_k must be at least top_k: there have to be enough candidates to pick from"
@@ -100,6 +96,15 @@ class SearchOptions(Model):
         if set(self.must_include) & set(self.exclude):
             raise ValueError("must_include and exclude name the same chunk")
         return self
+
+
+class SearchOptions(Searching):
+    """What one question and many have in common."""
+
+    return_scores: bool = Field(True, description="Whether results carry `score`.", examples=[True])
+    explain: bool = Field(
+        False, description="Whether results say why: gains, coverage, who found what, time.", examples=[True]
+    )
 
 
 class RetrieveRequest(SearchOptions):

@@ -1,0 +1,116 @@
+"""Questions, and the answers that a language model writes over the passages."""
+
+from typing import Any
+
+from pydantic import Field
+
+from dartboard.api.schemas.common import Answer, Metadata, Words
+from dartboard.api.schemas.retrieve import Searching
+
+_TEXT = "Handlers that wait for something slow hold everything up [1]. Adding consumers moves partitions [2]."
+
+
+class AskRequest(Searching):
+    """One question. Who answers it is the service's setting, not the request's."""
+
+    query: Words = Field(
+        description="What to ask, in the model's tokens no longer than the service's limit.",
+        examples=["Why are our consumers falling behind?"],
+    )
+    stream: bool = Field(
+        True,
+        description="Whether the answer comes as server-sent events as it is written, or as JSON at its end.",
+        examples=[False],
+    )
+
+
+class NumberedPassage(Answer):
+    """What a number in brackets stands for."""
+
+    number: int = Field(description="The number, from 1.", examples=[1])
+    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
+    text: str = Field(description="The passage.", examples=["Consumers fall behind, as a rule, because …"])
+    metadata: Metadata = Field(
+        description="What is known of the passage.",
+        examples=[{"source": "runbook/consumers-falling-behind.md", "theme": "slow handlers"}],
+    )
+
+
+class CitedPassage(Answer):
+    """A citation that the answer makes."""
+
+    number: int = Field(description="The passage's number.", examples=[1])
+    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[56])
+    end: int = Field(description="Where it ends.", examples=[59])
+    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
+
+
+class UnknownCitation(Answer):
+    """A number that the answer cites and that stands for no passage: what it says there rests on nothing."""
+
+    number: int = Field(description="The number.", examples=[9])
+    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[80])
+    end: int = Field(description="Where it ends.", examples=[83])
+
+
+class UsedTokens(Answer):
+    """What the model read and wrote."""
+
+    input: int = Field(description="Tokens of the prompt.", examples=[812])
+    output: int = Field(description="Tokens of what was written, thoughts included.", examples=[64])
+    counted: bool = Field(
+        description="Whether the endpoint counted them; else they are estimated.", examples=[True]
+    )
+
+
+class AskResponse(Answer):
+    """An answer, with the passages that it was written over and the citations that it makes."""
+
+    question: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
+    answer: str = Field(description="What the model wrote, as plain text.", examples=[_TEXT])
+    answered: bool = Field(
+        description="Whether it is an answer; false where it says that the passages do not tell, or where "
+        "nothing was found and nobody was asked.",
+        examples=[True],
+    )
+    citations: list[CitedPassage] = Field(
+        description="Every citation of a passage, in the order of the text.",
+        examples=[[{"number": 1, "start": 56, "end": 59, "chunk_id": "slow-01"}]],
+    )
+    unknown_citations: list[UnknownCitation] = Field(
+        description="Numbers that are cited and stand for no passage.", examples=[[]]
+    )
+    cited: list[int] = Field(
+        description="The passages that are cited, each once, in the order of their first citation.",
+        examples=[[1, 2]],
+    )
+    passages: list[NumberedPassage] = Field(
+        description="All passages that the model was given.", examples=[[]]
+    )
+    model: str = Field(description="Who wrote it.", examples=["openai:llama3.1"])
+    prompt_version: str = Field(description="How it was asked.", examples=["cited-1"])
+    finish_reason: str = Field(
+        description="Why the answer ended: `stop`, `length`, another word of the model's, or `no_passages`.",
+        examples=["stop"],
+    )
+    tokens: UsedTokens = Field(description="What the model read and wrote.", examples=[])
+    seconds: dict[str, float] = Field(
+        description="`search`, `first` (until the first words) and `total`.",
+        examples=[{"search": 0.012, "first": 0.31, "total": 1.9}],
+    )
+
+
+EVENTS: dict[str, Any] = {
+    "schema": {
+        "type": "object",
+        "description": "One event. `data` is JSON: of `passages` the passages, of `text` more of the text, "
+        "of `answer` an AskResponse, of `error` a Problem.",
+        "properties": {
+            "event": {"type": "string", "enum": ["passages", "text", "answer", "error"]},
+            "data": {"type": "string"},
+        },
+        "required": ["event", "data"],
+    },
+    "example": {"event": "text", "data": '{"text":"Handlers that wait"}'},
+}
+"""What a stream is made of, for the OpenAPI document."""
