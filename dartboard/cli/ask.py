@@ -120,10 +120,12 @@ def ask(
 
 def _write(asking: "Asking", name: str, *, aloud: bool) -> None:
     """Read the answer, and write it as it comes where that is wanted."""
+    from rich.text import Text
+
     from dartboard.cli.terminal import messages, results
 
     results()  # characters that stdout cannot write are replaced from here on
-    waiting = messages().status(f"Asking {name}")
+    waiting = messages().status(Text(f"Asking {name}"))
     waiting.start()
     begun = False
     try:
