@@ -53,6 +53,40 @@ export async function call(path, options = {}) {
   return answer.status === 204 ? null : answer.json();
 }
 
+/**
+ * Ask the service and read its server-sent events as they come. An event "error" is thrown as a Problem.
+ * @param {string} path below /api/dartboard/
+ * @param {{json?: any, signal?: AbortSignal}} [options]
+ * @returns {AsyncGenerator<{name: string, data: any}>}
+ */
+export async function* events(path, options = {}) {
+  const answer = await send(path, options);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await next(reader);
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const found = /^event: (\w+)\ndata: (.*)$/.exec(block);
+      if (!found) continue;
+      const data = JSON.parse(found[2]);
+      if (found[1] === "error") throw new Problem(data.status, data.detail, { code: data.code });
+      yield { name: found[1], data };
+    }
+  }
+}
+
+async function next(reader) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, "The connection to the service broke off.");
+  }
+}
+
 /** The same for a file. @returns {Promise<Blob>} */
 export async function download(path, options = {}) {
   return (await send(path, options)).blob();
@@ -89,7 +123,9 @@ async function problemOf(answer) {
   const seconds = Number.parseFloat(answer.headers.get("Retry-After") ?? "");
   const wait = Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : null;
   const errors = Array.isArray(told.errors) ? told.errors : [];
-  const message = friendly(answer.status, String(told.detail ?? ""), errors, wait);
+  const message = String(told.code ?? "").startsWith("model_")
+    ? String(told.detail)
+    : friendly(answer.status, String(told.detail ?? ""), errors, wait);
   const problem = new Problem(answer.status, message, { code: String(told.code ?? ""), errors, wait });
   if (answer.status === 401) document.dispatchEvent(new CustomEvent("key-needed", { detail: problem }));
   return problem;

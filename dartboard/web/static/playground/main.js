@@ -5,6 +5,7 @@
 import { address, key } from "../api.js";
 import { announce, mountChrome } from "../chrome.js";
 import { button, byId, h, quoted, set } from "../dom.js";
+import { mountAnswer } from "./answer.js";
 import { mountCases } from "./cases.js";
 import { mountColumns } from "./columns.js";
 import { createExplorer } from "./explore.js";
@@ -35,6 +36,7 @@ mountStrip(byId("strip"), byId("strip-tools"), store, explorer.sigma);
 mountHeat(byId("heat"), byId("heat-tools"), store);
 mountWhy(byId("why"), store);
 mountCases(byId("case"), store);
+const answer = mountAnswer(store);
 
 store.on(["busy"], (state) => byId("results").setAttribute("aria-busy", String(state.busy)));
 store.on(["reading"], showVerdict);
@@ -54,7 +56,7 @@ start();
 async function start() {
   store.update(fromHash(location.hash));
   try {
-    const [demo, questions] = await Promise.all([form.collections(), form.questions()]);
+    const [demo, questions] = await Promise.all([form.collections(), form.questions(), answer.find()]);
     if (!store.get().query && demo && questions.length) store.update({ query: questions[0] });
     if (store.get().query) explorer.everything();
     else invite();
