@@ -6,6 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dartboard.cli.eval_answers import (
+    AnswerOptions,
+    AnswersBudgetOption,
+    AnswersConcurrencyOption,
+    AnswersEstimateOption,
+    AnswersOption,
+    answer_options,
+)
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -45,12 +53,19 @@ def evaluate(
         int | None, typer.Option(help="Questions at a time; by default one a processor.", min=1)
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from what --out already holds.")] = False,
+    answers: AnswersOption = None,
+    answers_concurrency: AnswersConcurrencyOption = 4,
+    answers_budget: AnswersBudgetOption = None,
+    answers_estimate: AnswersEstimateOption = False,
 ) -> None:
     """Compare systems on data sets whose answers are known.
 
     Every system chooses from the same candidates, the nearest by cosine. The report has the measures
     with 95 % intervals, paired tests against one system (Holm-corrected), query-by-query wins, a sweep
     over sigma, and the same comparison with near-copies in the corpus.
+
+    With --answers a language model is given the passages of each system, and the report says how often it
+    names the known answer. What it wrote is kept in DIR: a run that is stopped never pays twice.
 
     \b
     Systems:
@@ -75,6 +90,7 @@ def evaluate(
       dartboard eval --dataset hotpotqa_dev200 --dataset scifact --out report
       dartboard eval --dataset mine --systems quick,run:bm25.trec --out report
       dartboard eval --dataset mined/retrieval_dataset.yaml --out report
+      dartboard eval --dataset rgb --out report --answers openai:gpt-4.1-mini
     """
     if find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "eval", "dartboard eval")
@@ -97,10 +113,13 @@ def evaluate(
         )
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from error
-    _run(config, data, resume=resume)
+    asking = answer_options(answers, answers_concurrency, answers_budget, only_estimate=answers_estimate)
+    _run(config, data, asking, resume=resume)
 
 
-def _run(config: "EvaluationConfig", data: Path | None, *, resume: bool) -> None:
+def _run(
+    config: "EvaluationConfig", data: Path | None, asking: AnswerOptions | None, *, resume: bool
+) -> None:
     # What only a run needs is imported here: --help stays quick.
     from dartboard.cli.terminal import messages
     from dartboard.datasets import progress_bar
@@ -116,7 +135,8 @@ def _run(config: "EvaluationConfig", data: Path | None, *, resume: bool) -> None
                 listen(step, done, total)
 
             outcomes = [
-                _one(name, config, data, texts, hear, listen, resume=resume) for name in config.datasets
+                _one(name, config, data, texts, hear, listen, asking, resume=resume)
+                for name in config.datasets
             ]
             page = write_report(outcomes, config, texts)
     except KeyboardInterrupt:
@@ -134,6 +154,7 @@ def _one(
     texts: dict[str, dict[str, str]],
     hear: "Listener",
     listen: Any,
+    asking: AnswerOptions | None,
     *,
     resume: bool,
 ) -> "Outcome":
@@ -145,8 +166,11 @@ def _one(
     model = None if name in _WITHOUT_MODEL else load_model(messages())
     loaded = load_dataset(name, data, model, progress=listen, paths=True)
     texts[loaded.name] = dict(zip(loaded.query_ids, loaded.queries, strict=True))
+    if asking is not None:
+        asking.check(loaded)
     parts = Path(config.output_dir) / "parts"
-    return evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, listener=hear)
+    outcome = evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, listener=hear)
+    return outcome if asking is None else asking.measured(outcome, loaded, config, hear)
 
 
 _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
@@ -178,7 +202,7 @@ def _show(outcomes: "list[Outcome]", page: Path) -> None:
             )
         console.print(table)
         for sentence in sentences(record):
-            console.print(f"- {sentence}", soft_wrap=True)
+            console.print(f"- {sentence}", soft_wrap=True, markup=False, emoji=False)
         for name, reason in record["skipped"].items():
             console.print(f"- {name} was skipped: {reason}.", soft_wrap=True)
     console.print(f"\nReport: {page}", soft_wrap=True)
