@@ -8,7 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any, Self
@@ -31,27 +31,36 @@ class Patience:
 
     The wait before attempt i + 1 is ``first_wait · 2^i``, at most ``longest_wait``, times a random
     share between ½ and 1 so that many clients do not return at once. A ``Retry-After`` header takes
-    its place, within ``longest_wait``.
+    its place; one that asks for more than ``longest_asked`` seconds ends the work with an error.
     """
 
     timeout: float = 30.0
     attempts: int = 6
     first_wait: float = 0.5
     longest_wait: float = 60.0
+    longest_asked: float = 600.0
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0 or self.attempts < 1 or self.first_wait < 0 or self.longest_wait < 0:
+        waits = (self.first_wait, self.longest_wait, self.longest_asked)
+        if not self.timeout > 0 or self.attempts < 1 or not all(wait >= 0 for wait in waits):
             raise ConfigError(f"needed: timeout > 0, attempts >= 1 and waits >= 0, got {self}")
 
     def wait(self, attempt: int, asked: float | None) -> float:
-        """Seconds to wait after failed attempt number ``attempt``, from 0."""
+        """Seconds to wait after failed attempt number ``attempt``, from 0; an error where it is too long."""
+        if asked is not None and asked > self.longest_asked:
+            then = datetime.now(UTC) + timedelta(seconds=min(asked, _A_YEAR))
+            raise EndpointError(
+                f"asks to wait {asked:,.0f} s, longer than the {self.longest_asked:,.0f} s that are allowed: "
+                f"come back after {then:%Y-%m-%d %H:%M:%S} UTC, or allow more (longest_asked, --max-wait)"
+            )
         if asked is not None:
-            return min(asked, self.longest_wait)
+            return asked
         return min(self.first_wait * 2.0**attempt, self.longest_wait) * random.uniform(0.5, 1)
 
 
 PATIENCE = Patience()
 
+_A_YEAR = 365 * 86400.0
 _WORTH_ANOTHER_TRY = frozenset({408, 429})
 
 
@@ -92,7 +101,10 @@ class Endpoint:
                     raise EndpointError(self._hidden(f"{url} refused: {trouble}"))
                 asked = retry_after(response)
             if attempt + 1 < self._patience.attempts:
-                wait = self._patience.wait(attempt, asked)
+                try:
+                    wait = self._patience.wait(attempt, asked)
+                except EndpointError as error:
+                    raise EndpointError(self._hidden(f"{url} {error}")) from None
                 logger.info("%s: %s; asking again in %.1f s", url, self._hidden(trouble), wait)
                 self._sleep(_within(wait))
         raise EndpointError(

@@ -215,16 +215,26 @@ def test_refusals_and_nonsense_are_not_asked_again(openai, answer, message):
     assert KEY not in str(caught.value)
 
 
-def test_retry_after_is_honoured_within_bounds(openai):
+def test_retry_after_is_honoured(openai):
     waits: list[float] = []
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30))
     past = format_datetime(datetime.now(UTC) - timedelta(seconds=30)).replace("+0000", "-0000")
-    answers = [status(429, retry_after=value) for value in ("2", "86400", soon, past, "nonsense")]
+    answers = [status(429, retry_after=value) for value in ("2", "300", soon, past, "nonsense")]
     patience = Patience(attempts=6, first_wait=0.5, longest_wait=60)
     _, model = openai(sequence(*answers, openai_answer), dimensions=4, patience=patience, sleep=waits.append)
     model.encode("a")
-    assert waits[:2] == [2, 60] and 20 < waits[2] <= 30 and waits[3] == 0
+    assert waits[:2] == [2, 300] and 20 < waits[2] <= 30 and waits[3] == 0
     assert 4 <= waits[4] <= 8
+
+
+@pytest.mark.parametrize("asked", ["86400", "9" * 400])
+def test_a_wait_that_is_too_long_says_when_to_come_back(openai, asked):
+    server, model = openai(status(429, retry_after=asked), dimensions=4, patience=Patience(longest_asked=900))
+    message = r"asks to wait .* longer than the 900 s that are allowed: come back after 20\d\d-.* UTC"
+    with pytest.raises(EndpointError, match=message) as caught:
+        model.encode("a")
+    assert len(server.requests) == 1 and server.url in str(caught.value)
+    assert KEY not in str(caught.value)
 
 
 def test_waits_grow_and_the_log_has_no_key(openai, caplog):
