@@ -35,6 +35,7 @@ _FILES: dict[str, tuple[Format, Any]] = {
     "zh_*.json": ("rgb", load_rgb),
 }
 _SPLITS = ("test", "dev", "train")
+_YAML = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +103,16 @@ def find_datasets(root: str | Path | None = None) -> list[DatasetEntry]:
 
 
 def entry_at(path: str | Path) -> DatasetEntry | None:
-    """The data set that a file or folder is, wherever it lies; None where it is none, or is not there."""
+    """The data set that a file or folder is, wherever it lies; None where it is none, or is not there.
+
+    A YAML file of any name is taken for a mined one: whoever names it means it, and reading it shows.
+    """
     place = Path(path)
     if not place.exists():
         return None
     found = list(_recognise(place.resolve()))
+    if not found and place.is_file() and place.suffix in _YAML:
+        return DatasetEntry(name=place.stem, path=place.resolve(), format="mined")
     return found[0] if len(found) == 1 else None
 
 
@@ -158,9 +164,8 @@ def _format_of(path: Path) -> Format | None:
 
 
 def _loader(path: Path) -> Any:
-    return next(
-        load for pattern, (_, load) in _FILES.items() if fnmatch(path.name.removesuffix(".gz"), pattern)
-    )
+    name = path.name.removesuffix(".gz")
+    return next((load for pattern, (_, load) in _FILES.items() if fnmatch(name, pattern)), load_mined)
 
 
 def _stem(path: Path) -> str:

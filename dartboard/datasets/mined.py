@@ -9,6 +9,7 @@
         negative_ctxs: [{fqn: "google.adk.plugins.RetryPlugin", text: "..."}]
         kernel: ["google.adk.agents.llm_agent.LlmAgent"]      # optional: the contexts that are required
         answers: ["..."]                                      # optional
+    end: {pairs: 1, sha256: "..."}          # from version 2 on: a file that was cut short lacks it
 
 The file is parsed as data by YAML's safe loader and never builds objects. Aliases are refused: a few
 hundred bytes of them can stand for more than memory holds. Every complaint names file and line.
@@ -18,16 +19,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dartboard.datasets.nodes import Fields, fields_of, read_fields
+from dartboard.datasets.nodes import Fields, fields_of, odd_character, read_fields, refused_id
 from dartboard.datasets.rows import need_file
 from dartboard.datasets.text import Groups, Passage, Qrels, TextDataset, unique
+
+END = "end"
+"""The last key of a file that is whole."""
+
+_FIRST_WITH_END = 2
 
 
 def load_mined(path: str | Path) -> TextDataset:
     """The questions of a mined file over one corpus of all their contexts.
 
     A context is known by its ``fqn``; where several texts share one, the later ones are ``fqn#2`` and so
-    on. Pairs may carry more keys than those above; they are not read.
+    on. Pairs may carry more keys than those above; they are not read. Nor are ``alternatives``: set measures
+    know one kernel a question, and a system that finds another set that answers is not credited for it. A
+    file that was cut short is refused.
     """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
     contexts = _Contexts()
@@ -37,6 +45,8 @@ def load_mined(path: str | Path) -> TextDataset:
     answers: Groups = {}
     for pair in _read_pairs(file):
         query_id = pair.string("id")
+        if (odd := odd_character(query_id)) is not None:
+            raise pair.error(refused_id(query_id, odd), pair.entries["id"])
         if query_id in queries:
             raise pair.error(f"id {query_id!r} occurs twice")
         queries[query_id] = pair.string("query")
@@ -85,8 +95,26 @@ def _read_pairs(path: Path) -> Iterator[Fields]:
     root = read_fields(path, "'pairs'")
     if "pairs" not in root.entries:
         raise root.error("'pairs' is missing: the file must have a list of them at its top")
+    check_end(root)
     for node in root.items("pairs"):
         yield fields_of(path, node, "each of 'pairs'")
+
+
+def check_end(root: Fields) -> None:
+    """Refuse a file that lacks its end, or pairs that its end counts."""
+    version = root.number("version", 1, least=0, most=1e9)
+    if version < _FIRST_WITH_END and not root.has(END):
+        return
+    if not root.has(END):
+        raise root.error(
+            f"the file was cut short: its end is missing ({END!r}). Copy it again, or mine again"
+        )
+    end = root.mapping(END)
+    there, counted = len(root.items("pairs")), end.number("pairs", -1, least=0, most=1e9)
+    if counted != there:
+        said = "does not say how many" if counted < 0 else f"counts {counted:.0f}"
+        raise end.error(f"the file has {there} pairs, and its end {said}: it was cut short or changed")
+    end.string("sha256")
 
 
 def _contexts(pair: Fields, key: str, contexts: _Contexts) -> dict[str, str]:

@@ -8,8 +8,9 @@ than text (``NO``, ``012``, ``1:30``) is complained of, never guessed at.
 import difflib
 import json
 import re
+import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,17 @@ _NULL = "tag:yaml.org,2002:null"
 _INTEGER = "tag:yaml.org,2002:int"
 _FLOAT = "tag:yaml.org,2002:float"
 _PAIR = re.compile(r"(\\\\)|\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_ODD = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping whose values are checked when they are read."""
+    """A mapping whose values are checked when they are read; ``keys`` are the nodes of its keys."""
 
     path: Path
     node: Any
     entries: dict[str, Any]
+    keys: dict[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> Place:
@@ -47,7 +50,7 @@ class Fields:
             if key not in allowed:
                 near = difflib.get_close_matches(key, allowed, n=1)
                 advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(allowed)}"
-                raise self.error(f"unknown key {key!r}: {advice}", value)
+                raise self.error(f"unknown key {key!r}: {advice}", self.keys.get(key, value))
 
     def has(self, key: str) -> bool:
         """Whether the key is there and not null."""
@@ -133,12 +136,13 @@ def fields_of(path: Path, node: Any, what: str) -> Fields:
     if node.id != "mapping":
         raise place_of(path, node).error(f"{what} must be a mapping, got a {node.id}")
     entries: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for key, value in node.value:
         name = string_of(path, key, "a key")
         if name in entries:
             raise place_of(path, key).error(f"key {name!r} occurs twice")
-        entries[name] = value
-    return Fields(path, node, entries)
+        entries[name], keys[name] = value, key
+    return Fields(path, node, entries, keys)
 
 
 def string_of(path: Path, node: Any, what: str) -> str:
@@ -150,8 +154,21 @@ def string_of(path: Path, node: Any, what: str) -> str:
         raise place_of(path, node).error(
             f"{what} must be a string, but {node.value!r} is {kind}: put it in quotes"
         )
+    if path.suffix == ".json" and not node.style:
+        # JSON's strings are quoted; what is not, and is no number to YAML, is NaN or Infinity.
+        raise place_of(path, node).error(f"{what} must be a string, but {node.value} is a number")
     value: str = node.value
     return value
+
+
+def odd_character(text: str) -> str | None:
+    """The first character that no id may hold: control characters, ends of lines, lone surrogates."""
+    return next((one for one in text if unicodedata.category(one) in _ODD), None)
+
+
+def refused_id(identity: str, odd: str) -> str:
+    """What is wrong with an id."""
+    return f"id {identity!r} holds the control character U+{ord(odd):04X}: take it out"
 
 
 def place_of(path: Path, node: Any) -> Place:

@@ -47,7 +47,9 @@ class Record:
         return default
 
     def identifier(self, *names: str) -> str:
-        """As :meth:`text`, and not empty."""
+        """As :meth:`text`, and neither empty nor NaN."""
+        if any(isinstance(one := self.fields.get(name), float) and one != one for name in names):
+            raise self.place.error(f"{names[0]!r} is NaN: every row needs an id of its own")
         if not (value := self.text(*names)):
             raise self.place.error(f"{names[0]!r} is empty: every row needs an id of its own")
         return value

@@ -104,3 +104,24 @@ def test_other_encodings_are_refused(tmp_path):
     (tmp_path / "d.yaml").write_bytes("pairs: [ö]\n".encode("latin-1"))
     with pytest.raises(DatasetError, match=r"d.yaml, line 1: not YAML"):
         load_mined(tmp_path / "d.yaml")
+
+
+def test_a_file_that_was_cut_short_is_refused(tmp_path):
+    head = 'format: "dartboard retrieval data set"\nversion: 2\n'
+    end = 'end:\n  pairs: 2\n  sha256: "0"\n'
+    path = tmp_path / "retrieval_dataset.yaml"
+    assert len(load_mined(write_text(path, head + GOOD + end))) == 2
+    for text, complaint in (
+        (head + GOOD, "line 1: the file was cut short"),
+        (head + GOOD + "end:\n", "the file was cut short"),
+        (head + GOOD + "end:\n  pairs: 2\n", "'sha256' is missing"),
+        (head + GOOD + end.replace("2", "3"), "the file has 2 pairs, and its end counts 3"),
+    ):
+        with pytest.raises(DatasetError, match=complaint):
+            load_mined(write_text(path, text))
+
+
+def test_ids_without_control_characters(tmp_path):
+    path = write_text(tmp_path / "retrieval_dataset.yaml", GOOD.replace("id: second", 'id: "se\\0cond"'))
+    with pytest.raises(DatasetError, match=r"line 17: id .* holds the control character U\+0000"):
+        load_mined(path)
