@@ -16,10 +16,13 @@ from dartboard.cli.mine_options import (
     CorpusOption,
     DryRunOption,
     ExportsOption,
+    GiveUpOption,
     HardOption,
     JournalOption,
     JudgeOption,
     KernelsOption,
+    MaxOutputOption,
+    MaxWaitOption,
     NeighboursOption,
     OutOption,
     PriceOption,
@@ -27,10 +30,12 @@ from dartboard.cli.mine_options import (
     RandomOption,
     RegistryArgument,
     ResumeOption,
+    RetryOption,
     RoundsOption,
     RpmOption,
     SecondOption,
     SeedOption,
+    TimeoutOption,
     TpmOption,
     VotesOption,
 )
@@ -84,7 +89,8 @@ def about(context: typer.Context) -> None:
       dartboard calibrate --dataset mined/retrieval_dataset.yaml
 
     Every verdict is on disk before it is used. Press Ctrl-C, pull the plug: --resume goes on from there
-    and ends with the same bytes.
+    and ends with the same bytes. A model that gives no readable answer several times in a row ends the run
+    with an error; those calls are no verdicts, and --resume asks them again.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -146,6 +152,7 @@ def judge(
     agent: AgentOption = None,
     journal: JournalOption = None,
     resume: ResumeOption = False,
+    retry_unsure: RetryOption = False,
     concurrency: ConcurrencyOption = 8,
     rpm: RpmOption = None,
     tpm: TpmOption = None,
@@ -153,6 +160,10 @@ def judge(
     budget_tokens: BudgetTokensOption = None,
     prices: PriceOption = None,
     prompt: PromptOption = None,
+    max_output: MaxOutputOption = None,
+    timeout: TimeoutOption = None,
+    max_wait: MaxWaitOption = None,
+    give_up_after: GiveUpOption = None,
     kernels: KernelsOption = True,
     rounds: RoundsOption = None,
     votes: VotesOption = None,
@@ -187,9 +198,10 @@ def judge(
 
     \b
     Environment:
-      GEMINI_API_KEY, OPENAI_API_KEY    for the endpoints that want one
+      GEMINI_API_KEY, OPENAI_API_KEY    for the endpoints that want one; --dry-run needs none
     """
-    from dartboard.cli.mine_run import JudgeOptions, judged
+    from dartboard.cli.mine_judging import JudgeOptions
+    from dartboard.cli.mine_run import judged
     from dartboard.mining.raw import read_raw
 
     options = JudgeOptions(
@@ -200,6 +212,7 @@ def judge(
         out=out,
         journal=journal,
         resume=resume,
+        retry=retry_unsure,
         concurrency=concurrency,
         rpm=rpm,
         tpm=tpm,
@@ -207,6 +220,10 @@ def judge(
         budget_tokens=budget_tokens,
         prices=prices,
         prompt=prompt,
+        max_output=max_output,
+        timeout=timeout,
+        max_wait=max_wait,
+        give_up_after=give_up_after,
         kernels=kernels,
         rounds=rounds,
         votes=votes,
@@ -215,6 +232,7 @@ def judge(
         dry_run=dry_run,
         as_json=as_json,
     )
+    options.check()
     judged(read_raw(raw), corpus, options)
 
 
@@ -232,6 +250,7 @@ def run(
     neighbours: NeighboursOption = 5,
     journal: JournalOption = None,
     resume: ResumeOption = False,
+    retry_unsure: RetryOption = False,
     concurrency: ConcurrencyOption = 8,
     rpm: RpmOption = None,
     tpm: TpmOption = None,
@@ -239,6 +258,10 @@ def run(
     budget_tokens: BudgetTokensOption = None,
     prices: PriceOption = None,
     prompt: PromptOption = None,
+    max_output: MaxOutputOption = None,
+    timeout: TimeoutOption = None,
+    max_wait: MaxWaitOption = None,
+    give_up_after: GiveUpOption = None,
     kernels: KernelsOption = True,
     rounds: RoundsOption = None,
     votes: VotesOption = None,
@@ -255,7 +278,8 @@ def run(
       dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 5 --out mined
       dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 9 --out mined --resume
     """
-    from dartboard.cli.mine_run import JudgeOptions, extracted, judged
+    from dartboard.cli.mine_judging import JudgeOptions
+    from dartboard.cli.mine_run import extracted, judged, raw_file
 
     options = JudgeOptions(
         judge=judge,
@@ -265,6 +289,7 @@ def run(
         out=out,
         journal=journal,
         resume=resume,
+        retry=retry_unsure,
         concurrency=concurrency,
         rpm=rpm,
         tpm=tpm,
@@ -272,6 +297,10 @@ def run(
         budget_tokens=budget_tokens,
         prices=prices,
         prompt=prompt,
+        max_output=max_output,
+        timeout=timeout,
+        max_wait=max_wait,
+        give_up_after=give_up_after,
         kernels=kernels,
         rounds=rounds,
         votes=votes,
@@ -280,8 +309,10 @@ def run(
         dry_run=dry_run,
         as_json=as_json,
     )
-    raw = extracted(registry, corpus, out / "raw.jsonl", _pools(random, hard, neighbours, seed))
-    judged(raw, corpus, options)
+    options.check()
+    with raw_file(options) as path:
+        raw = extracted(registry, corpus, path, _pools(random, hard, neighbours, seed))
+        judged(raw, corpus, options)
 
 
 def _pools(random: int, hard: int, neighbours: int, seed: int) -> "PoolSettings":

@@ -53,7 +53,11 @@ JournalOption = Annotated[
     typer.Option("--journal", metavar="FILE", help="Every verdict; by default journal.jsonl in DIR."),
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on from what the journal holds.")]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, max=1000, help="Calls at a time.")]
+RetryOption = Annotated[
+    bool,
+    typer.Option("--retry-unsure", help="Ask again what got no readable answer: refused, empty, cut short."),
+]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, max=100, help="Calls at a time.")]
 RpmOption = Annotated[float | None, typer.Option("--rpm", metavar="N", help="Most requests a minute.")]
 TpmOption = Annotated[float | None, typer.Option("--tpm", metavar="N", help="Most tokens a minute.")]
 BudgetOption = Annotated[
@@ -62,6 +66,37 @@ BudgetOption = Annotated[
 ]
 BudgetTokensOption = Annotated[
     int | None, typer.Option("--budget-tokens", metavar="N", help="Never use more tokens.")
+]
+MaxOutputOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-output",
+        metavar="N",
+        min=1,
+        help="Most tokens of an answer, thoughts included; 8192 by default.",
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", help="Longest wait for one answer; 300 by default."),
+]
+MaxWaitOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-wait",
+        metavar="SECONDS",
+        help="Longest pause that an endpoint may ask for (Retry-After); 600 by default, then the run stops.",
+    ),
+]
+GiveUpOption = Annotated[
+    int | None,
+    typer.Option(
+        "--give-up-after",
+        metavar="N",
+        min=1,
+        help="Stop after so many calls in a row without a readable answer; by default 10, or twice the "
+        "concurrency.",
+    ),
 ]
 PriceOption = Annotated[
     str | None,
@@ -81,5 +116,5 @@ DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Estimate calls, tokens and money; ask nobody.")
 ]
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A retrieval_dataset.yaml, or the folder that holds it.")
+    Path, typer.Argument(metavar="FILE", help="A retrieval_dataset.yaml, under any name, or its folder.")
 ]

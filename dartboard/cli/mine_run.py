@@ -1,26 +1,23 @@
 """What ``dartboard mine extract``, ``judge`` and ``run`` do, while someone is watching."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from dartboard.cli.mine_judging import JudgeOptions
 from dartboard.cli.mine_view import cost_bar, draw_estimate, draw_outcome
-from dartboard.cli.terminal import messages, results
+from dartboard.cli.terminal import messages, results, warn
 from dartboard.datasets.progress import progress_bar
-from dartboard.errors import ConfigError, DatasetError
-from dartboard.mining.budget import CallLimits, Prices
-from dartboard.mining.choosing import close_judge, with_checks
+from dartboard.errors import ConfigError, DartboardError, DatasetError
+from dartboard.mining.choosing import close_judge
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.extracting import PoolSettings, extract
 from dartboard.mining.journal import Journal
-from dartboard.mining.judges import ChatJudge, judge_by_name
-from dartboard.mining.mine import MiningSettings, estimate_run, mine
-from dartboard.mining.prompts import DEFAULT_PROMPT
+from dartboard.mining.judges.answers import is_decidable
+from dartboard.mining.mine import estimate_run, mine
 from dartboard.mining.registry import load_cases
 from dartboard.mining.validating import validate
 from dartboard.mining.writing import write_dataset
@@ -31,72 +28,17 @@ if TYPE_CHECKING:
     from dartboard.mining.raw import RawCandidates
     from dartboard.mining.verdicts import Judge
 
+_SHOWN = 3
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeOptions:
-    """How to judge, as the command line was given."""
 
-    out: Path
-    judge: str
-    checks: bool
-    second: str | None
-    agent: str | None
-    journal: Path | None
-    resume: bool
-    concurrency: int
-    rpm: float | None
-    tpm: float | None
-    budget: float | None
-    budget_tokens: int | None
-    prices: str | None
-    prompt: str | None
-    kernels: bool
-    rounds: int | None
-    votes: int | None
-    seed: int
-    exports: bool
-    dry_run: bool
-    as_json: bool
-
-    def judges(self, corpus: "Corpus | None") -> "tuple[Judge, Judge | None]":
-        """The judge and the second one; no code of others is run unless that was asked for."""
-        kinds = [one for one in (self.judge, self.second) if one]
-        if not self.checks and any(_runs_code(one) for one in kinds):
-            raise typer.BadParameter(
-                "a judge that runs the registry's code needs --checks: use it where you trust that code"
-            )
-        first = self._named(self.judge)
-        chosen = with_checks(first, corpus) if self.checks and not _runs_code(self.judge) else first
-        return chosen, self._named(self.second) if self.second else None
-
-    def agent_chat(self) -> "Chat | None":
-        """The model that solves cases with tools."""
-        if self.agent is None:
-            return None
-        named = self._named(self.agent)
-        if not isinstance(named, ChatJudge):
-            raise typer.BadParameter(
-                f"--agent must be a chat model, gemini or openai:MODEL, got {self.agent}"
-            )
-        return named.chat
-
-    def limits(self) -> CallLimits:
-        """Concurrency, rates and budgets."""
-        return CallLimits(
-            concurrency=self.concurrency,
-            requests_per_minute=self.rpm,
-            tokens_per_minute=self.tpm,
-            budget_cost=self.budget,
-            budget_tokens=self.budget_tokens,
-        )
-
-    def settings(self) -> MiningSettings:
-        """Kernels and seed."""
-        more = {} if self.rounds is None else {"most_rounds": self.rounds}
-        return MiningSettings(kernels=self.kernels, votes=self.votes, seed=self.seed, **more)
-
-    def _named(self, spec: str) -> "Judge":
-        return judge_by_name(spec, prompt_version=self.prompt or DEFAULT_PROMPT, prices=_prices(self.prices))
+@contextmanager
+def raw_file(options: JudgeOptions) -> Iterator[Path]:
+    """Where a run keeps its raw candidates; a dry run leaves nothing behind."""
+    if not options.dry_run:
+        yield options.out / "raw.jsonl"
+        return
+    with tempfile.TemporaryDirectory(prefix="dartboard-mine-") as folder:
+        yield Path(folder) / "raw.jsonl"
 
 
 def extracted(registry: Path, corpus: str, out: Path, settings: PoolSettings) -> "RawCandidates":
@@ -109,13 +51,13 @@ def extracted(registry: Path, corpus: str, out: Path, settings: PoolSettings) ->
             opened,
             out,
             settings=settings,
-            more={"corpus": corpus},
             listen=lambda done, total: listen("drawing contexts", done, total),
         )
 
 
 def judged(raw: "RawCandidates", corpus: str | None, options: JudgeOptions) -> None:
     """Judge raw candidates and write the data set, or say what that would cost."""
+    check_answers(raw, options)
     opened = _same_corpus(raw, corpus) if options.kernels or options.checks else None
     judge, second = options.judges(opened)
     agent = options.agent_chat()
@@ -128,6 +70,26 @@ def judged(raw: "RawCandidates", corpus: str | None, options: JudgeOptions) -> N
             _judge(raw, opened, judge, second, agent, options)
 
 
+def check_answers(raw: "RawCandidates", options: JudgeOptions) -> None:
+    """The judge of answer strings needs some: warn of cases that have none, refuse if all have none."""
+    if not options.names("answers"):
+        return
+    asked = [case for case in raw.cases if not (options.checks and case.check is not None)]
+    lacking = [case.id for case in asked if not is_decidable(case)]
+    advice = "give 'answer' or 'facets' in the registry, or take a judge that reads (gemini, openai:MODEL)"
+    if asked and len(lacking) == len(asked) and options.judge.strip() == "answers":
+        raise DatasetError(
+            f"none of the {len(asked)} cases has an answer string, which is all that the judge 'answers' "
+            f"looks for (a bare yes or no is none): {advice}"
+        )
+    if lacking:
+        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        warn(
+            f"{len(lacking)} of {len(asked)} cases have no answer string, and all that the judge 'answers' "
+            f"says of them will be UNSURE: {', '.join(lacking[:_SHOWN])}{more}; {advice}"
+        )
+
+
 def _judge(
     raw: "RawCandidates",
     opened: "Corpus | None",
@@ -137,19 +99,22 @@ def _judge(
     options: JudgeOptions,
 ) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.journal or options.out / "journal.jsonl"
-    with Journal.open(path, resume=options.resume) as journal, _told_on_stop(journal), cost_bar() as listen:
-        mined = mine(
-            raw,
-            judge,
-            corpus=opened,
-            second=second,
-            agent=agent,
-            journal=journal,
-            limits=options.limits(),
-            settings=options.settings(),
-            listen=listen,
-        )
+    with Journal.open(options.journal_path, resume=options.resume) as journal, _told_on_stop(journal):
+        if options.retry:
+            again = journal.withdraw_unanswered()
+            messages().print(f"{again} calls that got no readable answer are asked again.")
+        with cost_bar() as listen:
+            mined = mine(
+                raw,
+                judge,
+                corpus=opened,
+                second=second,
+                agent=agent,
+                journal=journal,
+                limits=options.limits(),
+                settings=options.settings(),
+                listen=listen,
+            )
         spent = journal.usage
     file = write_dataset(mined, options.out, exports=options.exports)
     problems = validate(file)
@@ -159,12 +124,17 @@ def _judge(
         print(json.dumps(_facts(mined, file) | {"usage": asdict(spent)}, indent=2))
     else:
         draw_outcome(results(), mined, file, spent)
+    if mined.unanswered:
+        warn(
+            f"{mined.unanswered} verdicts are UNSURE because no readable answer came: mend what the reasons "
+            "say and run again with --resume --retry-unsure"
+        )
     if any(problem.level == "error" for problem in problems):  # pragma: no cover - it was just written
         raise DatasetError(f"{file} does not stand its own check: see dartboard mine validate {file}")
 
 
 def _estimate(raw: "RawCandidates", judge: "Judge", second: "Judge | None", options: JudgeOptions) -> None:
-    path = options.journal or options.out / "journal.jsonl"
+    path = options.journal_path
     journal = Journal.open(path, resume=True) if options.resume and path.exists() else None
     try:
         steps = estimate_run(raw, judge, second=second, journal=journal, settings=options.settings())
@@ -195,12 +165,20 @@ def _told_on_stop(journal: Journal) -> Iterator[None]:
 
 def _same_corpus(raw: "RawCandidates", given: str | None) -> "Corpus":
     """The corpus that the candidates were drawn from; kernels search it."""
-    spec = given or raw.settings.get("corpus")
-    if not isinstance(spec, str):
+    spec = given or raw.corpus_spec
+    if spec is None:
         raise ConfigError(
             "the raw candidates do not say where their corpus is: give --corpus, or --no-kernels"
         )
-    corpus = _opened(spec)
+    try:
+        corpus = _opened(spec)
+    except DartboardError as error:
+        if given:
+            raise
+        raise ConfigError(
+            f"the corpus of the raw candidates, {spec}, cannot be opened: {error}. If it has moved, say "
+            "where it is by --corpus"
+        ) from error
     if corpus.fingerprint != raw.fingerprint:
         raise DatasetError(
             f"{corpus.name} has changed since the candidates were drawn from {raw.corpus_name}: extract again"
@@ -213,22 +191,6 @@ def _opened(spec: str) -> "Corpus":
         return open_corpus(spec)
 
 
-def _runs_code(spec: str) -> bool:
-    return "check" in [part.strip().partition(":")[0] for part in spec.replace("ensemble:", "").split(",")]
-
-
-def _prices(given: str | None) -> Prices | None:
-    if given is None:
-        return None
-    try:
-        first, second = (float(part) for part in given.split(","))
-    except ValueError:
-        raise typer.BadParameter(
-            f"--prices takes two numbers, for input and output, such as 2,12; got {given!r}"
-        ) from None
-    return Prices(input_per_million=first, output_per_million=second)
-
-
 def _facts(mined: Any, file: Path) -> dict[str, Any]:
     return {
         "file": str(file),
@@ -236,6 +198,8 @@ def _facts(mined: Any, file: Path) -> dict[str, Any]:
         "positives": sum(len(pair.positives) for pair in mined.pairs),
         "negatives": sum(len(pair.negatives) for pair in mined.pairs),
         "unsure": sum(len(pair.unsure) for pair in mined.pairs),
+        "unsure_reasons": dict(mined.unsure_reasons),
+        "unanswered": mined.unanswered,
         "controls": mined.controls,
         "agreement": mined.agreement,
         "kernels": kernel_counts(mined),

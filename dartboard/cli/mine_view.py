@@ -14,9 +14,12 @@ from rich.table import Table
 if TYPE_CHECKING:
     from dartboard.mining.calls import Estimate
     from dartboard.mining.pairs import Mined
+    from dartboard.mining.problems import Problem
     from dartboard.mining.steps import Listener
-    from dartboard.mining.validating import Problem
     from dartboard.mining.verdicts import Usage
+
+
+_REASONS = 5
 
 
 @contextmanager
@@ -69,6 +72,8 @@ def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: flo
             style="bold" if name == "all" else "",
         )
     console.print(table)
+    if whole.usage.calls:
+        console.print("A model that thinks before it answers uses more output tokens than this.")
     if not whole.usage.calls:
         console.print("This judge asks nobody: it costs nothing.")
     elif not whole.usage.cost:
@@ -91,19 +96,7 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
         f"{counts[0]} positive contexts, {counts[1]} negative, {counts[2]} unsure.",
         soft_wrap=True,
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("controls", "rate", "95 % interval", "errors", "unsure"):
-        table.add_column(title, justify="left" if title == "controls" else "right")
-    shown = {name: mined.controls[name] for name in ("false_positive", "false_negative")}
-    for name, rate in [*shown.items(), *(mined.controls["by_kind"].items())]:
-        table.add_row(
-            name.replace("_", " ") + ("" if name in shown else " controls wrong"),
-            f"{rate['rate']:.1%}",
-            f"{rate['low']:.1%} to {rate['high']:.1%}",
-            f"{rate['errors']} of {rate['decided']}",
-            str(rate["unsure"]),
-        )
-    console.print(table)
+    console.print(_controls(mined.controls))
     marked = mined.controls["answered_without_context"]
     if marked:
         console.print(
@@ -117,6 +110,8 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
         told = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
         mean = f", {sum(sizes) / len(sizes):.1f} contexts on average" if sizes else ""
         console.print(f"Kernels: {told}{mean}.")
+    for reason, count in list(mined.unsure_reasons.items())[:_REASONS]:
+        console.print(f"Unsure, {count} times: {reason}", soft_wrap=True, markup=False)
     console.print(f"Cost: {told_cost(spent)}.")
     console.print(f"\nWritten to {file}. Next:", soft_wrap=True, markup=False)
     console.print(
@@ -125,11 +120,44 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
     console.print(f"  dartboard calibrate --dataset {file}", soft_wrap=True, markup=False)
 
 
+def _controls(found: Mapping[str, Any]) -> Table:
+    """The judge's error rates: over all, and by kind of control."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("controls", "rate", "95 % interval", "errors", "unsure"):
+        table.add_column(title, justify="left" if title == "controls" else "right")
+    shown = {name: found[name] for name in ("false_positive", "false_negative")}
+    for name, rate in [*shown.items(), *(found["by_kind"].items())]:
+        decided, unsure = rate["decided"], rate["unsure"]
+        none = "none decided" if unsure else "none asked"
+        interval = f"{rate['low']:.1%} to {rate['high']:.1%} ({counted(rate['cases'], 'case')})"
+        table.add_row(
+            name.replace("_", " ") + ("" if name in shown else " controls wrong"),
+            f"{rate['rate']:.1%}" if decided else none,
+            interval if decided else "–",
+            f"{rate['errors']} of {decided}",
+            str(unsure),
+        )
+    return table
+
+
+def counted(number: int, what: str) -> str:
+    """1 case, 2 cases."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def _agreed(found: Mapping[str, Any]) -> str:
+    cases = counted(found["cases"], "case")
     if found["kappa"] is None:
         kappa = "Cohen's kappa is undefined: both give everything the same label"
+    elif found["low"] is None:
+        same = "they never differ" if found["observed"] == 1 else "they differ alike in every case"
+        kappa = (
+            f"Cohen's kappa {found['kappa']:.2f}, without an interval: {same}, so resampling shows no doubt; "
+            f"with {cases} they may differ on up to {found['most_apart']:.1%} of contexts"
+        )
     else:
-        kappa = f"Cohen's kappa {found['kappa']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
+        interval = f"{found['low']:.2f} to {found['high']:.2f}, {cases}"
+        kappa = f"Cohen's kappa {found['kappa']:.2f} ({interval})"
     first, second = escape(str(found["first"])), escape(str(found["second"]))
     return f"{first} and {second} agree on {found['observed']:.1%} of {found['pairs']} contexts; {kappa}."
 

@@ -7,7 +7,9 @@ Wilson's interval for x errors among n, with z the normal quantile::
 Cohen's kappa is ``(p_o - p_e) / (1 - p_e)``: observed agreement p_o, and p_e, what two judges with the same
 shares of labels would agree on by chance. Where both give one and the same label to everything, chance
 explains all, and kappa is undefined: None. Its interval is a percentile bootstrap; verdicts of one case
-resemble each other, so whole cases are drawn where ``groups`` says which verdict belongs to which.
+resemble each other, so whole cases are drawn where ``groups`` says which verdict belongs to which. Judges who
+never differ do not differ in any resample either: that would be an interval of no width, which claims a
+certainty that nobody has, so there is none then. :attr:`Agreement.most_apart` says what can be said.
 """
 
 import math
@@ -26,11 +28,15 @@ RESAMPLES = 2000
 LABELS: tuple[Label, ...] = ("YES", "NO", "UNSURE")
 
 _BLOCK = 4_000_000
+_EQUAL = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Two judges on the same pairs; ``table`` counts labels of the first (rows) and the second (columns)."""
+    """Two judges on the same pairs; ``table`` counts labels of the first (rows) and the second (columns).
+
+    ``cases`` is how many cases the pairs are of. ``low`` and ``high`` are None where all resamples agree.
+    """
 
     first: str
     second: str
@@ -40,6 +46,12 @@ class Agreement:
     low: float | None
     high: float | None
     table: tuple[tuple[int, ...], ...]
+    cases: int
+
+    @property
+    def most_apart(self) -> float:
+        """The upper end of the share of pairs that they may differ on, counting each case once."""
+        return wilson((1 - self.observed) * self.cases, self.cases)[1]
 
 
 def wilson(errors: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
@@ -85,7 +97,7 @@ def agree(
     drawn = _resampled(tables, resamples, seed)
     drawn = drawn[~np.isnan(drawn)]
     low = high = None
-    if not math.isnan(kappa) and len(drawn):
+    if not math.isnan(kappa) and len(drawn) and np.ptp(drawn) > _EQUAL:
         low, high = (float(end) for end in np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2]))
     return Agreement(
         first=names[0],
@@ -96,6 +108,7 @@ def agree(
         low=low,
         high=high,
         table=tuple(tuple(int(count) for count in row) for row in whole),
+        cases=len(tables),
     )
 
 

@@ -13,6 +13,7 @@ from dartboard.errors import BudgetError, ConfigError
 from dartboard.mining.verdicts import Usage
 
 _PICO = 10**12
+_LEAST_IN_A_ROW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +38,18 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """How many calls at once and a minute, and how much may be spent; None: no limit."""
+    """How many calls at once and a minute, and how much may be spent; None: no limit.
+
+    ``give_up_after`` calls in a row that fail, or that get no readable answer, end a run; None: 10, or twice
+    the calls at once where that is more.
+    """
 
     concurrency: int = 8
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     budget_cost: float | None = None
     budget_tokens: int | None = None
+    give_up_after: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100:
@@ -56,6 +62,13 @@ class CallLimits:
             value = getattr(self, name)
             if value is not None and not 0 <= value < float("inf"):
                 raise ConfigError(f"{name} must be a number >= 0 or None, got {value}")
+        if self.give_up_after is not None and self.give_up_after < 1:
+            raise ConfigError(f"give_up_after must be >= 1 or None, got {self.give_up_after}")
+
+    @property
+    def most_in_a_row(self) -> int:
+        """So many calls in a row may go wrong, less one."""
+        return self.give_up_after or max(_LEAST_IN_A_ROW, 2 * self.concurrency)
 
 
 class Budget:
@@ -103,7 +116,8 @@ class Budget:
                 f"{self._spent[1]} of {self._most[1]} tokens are spent, the next call may take {wanted[1]}"
             )
         return (
-            f"the budget is used up: {'; '.join(parts)}. Resume with a larger one: what was paid for is kept"
+            f"the budget is used up: {'; '.join(parts)}. Resume with a larger one, or with shorter answers "
+            "(--max-output): what was paid for is kept"
         )
 
 

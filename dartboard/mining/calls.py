@@ -20,10 +20,10 @@ from dartboard.mining.documents import Document
 from dartboard.mining.judges.asking import RefusedError
 from dartboard.mining.judges.base import expected_usage, is_known
 from dartboard.mining.metering import Meter, metered
+from dartboard.mining.streaks import NoAnswersError
 from dartboard.mining.verdicts import Judge, Usage, Verdict
 
 _AHEAD = 8
-_LEAST_FAILURES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ def judge_many(
     """Tasks with their verdicts, in order; ``meter`` continues a budget over several stages.
 
     A task whose endpoint fails for good is left out and the others go on; at the end an error says how many
-    are missing. A refused key, a used-up budget, or ten failures in a row end the run.
+    are missing. A refused key, a used-up budget, or too many failures or unreadable answers in a row
+    (``give_up_after`` of the limits) end the run.
     """
     if meter is not None and limits is not None and limits != meter.limits:
         raise ConfigError("give limits or a meter, not both: a meter has its own limits")
@@ -130,7 +131,7 @@ class _Run:
             if self._cancelled.is_set():
                 return None
             raise
-        except (BudgetError, RefusedError) as error:
+        except (BudgetError, RefusedError, NoAnswersError) as error:
             self._ended_by = self._ended_by or error
             return None
         except EndpointError as error:
@@ -152,7 +153,7 @@ class _Run:
             self._failed += 1
             self._in_a_row += 1
             self._first_failure = self._first_failure or error
-            if self._in_a_row >= max(_LEAST_FAILURES, 2 * self._concurrency):
+            if self._in_a_row >= self._meter.limits.most_in_a_row:
                 self._ended_by = EndpointError(
                     f"{self._in_a_row} calls in a row failed, the last with: {error}. {self._kept()}"
                 )

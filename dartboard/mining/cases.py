@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dartboard.datasets.nodes import odd_character, refused_id
 from dartboard.errors import DatasetError
 
 Kind = Literal["api_question", "fix_error", "multiple_choice", "question"]
@@ -50,3 +51,5 @@ class Case:
     def __post_init__(self) -> None:
         if not self.id.strip() or not self.question.strip():
             raise DatasetError(f"{self.place or 'a case'}: id and question must not be empty")
+        if (odd := odd_character(self.id)) is not None:
+            raise DatasetError(f"{self.place or 'a case'}: {refused_id(self.id, odd)}")

@@ -64,18 +64,22 @@ class ControlTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Errors among decided verdicts, with a 95 % interval; ``unsure`` verdicts are in neither."""
+    """Errors among decided verdicts; ``unsure`` verdicts are in neither.
+
+    ``low`` and ``high`` are a 95 % interval that counts ``cases`` cases; all of [0, 1] where there are none.
+    """
 
     errors: int
     decided: int
     unsure: int
+    cases: int
     low: float
     high: float
 
     @property
-    def rate(self) -> float:
-        """The share of errors; 0 where nothing was decided, which the interval then shows."""
-        return self.errors / self.decided if self.decided else 0.0
+    def rate(self) -> float | None:
+        """The share of errors; None where nothing was decided."""
+        return self.errors / self.decided if self.decided else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,7 @@ class ControlError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What is known of a judge after its controls."""
+    """What is known of a judge after its controls; ``unsure`` are verdicts of that label, among ``asked``."""
 
     judge: str
     seed: int
@@ -104,6 +108,8 @@ class Controls:
     errors: tuple[ControlError, ...]
     agreement: tuple[Agreement, ...]
     usage: Usage
+    asked: int = 0
+    unsure: tuple[Verdict, ...] = ()
 
     def marked(self, case_id: str) -> bool:
         """Whether a case needs no context for its answer."""
@@ -156,6 +162,8 @@ def count_controls(
         errors=tuple(_error(*pair) for pair in answered if _is_wrong(*pair)),
         agreement=_agreement(answered, judge, seed),
         usage=sum((verdict.usage for verdict in verdicts), Usage()),
+        asked=len(answered),
+        unsure=tuple(verdict for verdict in verdicts if verdict.label == "UNSURE"),
     )
 
 
@@ -223,7 +231,14 @@ def _rate(answered: list[tuple[ControlTask, Verdict]], among: Callable[[ControlT
     cases = len({control.task.case.id for control, _ in decided})
     share = errors / len(decided) if decided else 0.0
     low, high = wilson(share * cases, cases)
-    return Rate(errors=errors, decided=len(decided), unsure=len(chosen) - len(decided), low=low, high=high)
+    return Rate(
+        errors=errors,
+        decided=len(decided),
+        unsure=len(chosen) - len(decided),
+        cases=cases,
+        low=low,
+        high=high,
+    )
 
 
 def _error(control: ControlTask, verdict: Verdict) -> ControlError:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.mining.cases import Case
+from dartboard.mining.corpora.specs import seen_from
 from dartboard.mining.documents import Corpus
 from dartboard.mining.kernels.imports import imports_kernel
 from dartboard.mining.pool import ContextPool, build_pool
-from dartboard.mining.raw import RawCandidates, read_raw, write_raw
+from dartboard.mining.raw import CORPUS, SEEN_FROM, THIS_FILE, RawCandidates, read_raw, write_raw
+from dartboard.stores.opening import without_password
 
 Heard = Callable[[int, int], None]
 
@@ -37,7 +39,10 @@ def extract(
     more: Mapping[str, Any] | None = None,
     listen: Heard | None = None,
 ) -> RawCandidates:
-    """Write the raw candidates of all cases and read them back; ``more`` is kept among the settings."""
+    """Write the raw candidates of all cases and read them back; ``more`` is kept among the settings.
+
+    The file says where its corpus is, if :func:`~dartboard.mining.corpora.open_corpus` opened that.
+    """
     chosen = settings or PoolSettings()
     listed = list(cases)
     pools: list[ContextPool] = []
@@ -45,8 +50,18 @@ def extract(
         pools.append(build_pool(with_imports(case, corpus), corpus, **asdict(chosen)))
         if listen is not None:
             listen(len(pools), len(listed))
-    write_raw(path, pools, corpus=corpus, settings={**asdict(chosen), **(more or {})})
+    settled = {**asdict(chosen), **_named(corpus, Path(path)), **(more or {})}
+    write_raw(path, pools, corpus=corpus, settings=settled)
     return read_raw(path)
+
+
+def _named(corpus: Corpus, path: Path) -> dict[str, str]:
+    """Where the corpus is, for who goes on with the file; no password is written down."""
+    spec = getattr(corpus, "spec", None)
+    if not isinstance(spec, str) or without_password(spec) != spec:
+        return {}
+    relative = seen_from(path.parent, spec)
+    return {CORPUS: spec} if relative is None else {CORPUS: relative, SEEN_FROM: THIS_FILE}
 
 
 def with_imports(case: Case, corpus: Corpus) -> Case:

@@ -2,8 +2,8 @@
 
 The file is JSON lines: a header, then ``{"crc", "key", "usage", "verdict"}``. A line is flushed, and synced
 to the disk if its call cost anything, before its verdict is handed out, so a run that is killed anywhere
-repeats at most the calls under way. A line without a verdict is money that a failed call cost. Times are
-left out, so that equal runs are equal.
+repeats at most the calls under way. A line without a verdict is money that a failed call cost, or says
+(``withdrawn``) that the key is to be asked for again. Times are left out, so that equal runs are equal.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class Journal:
             _take(file, path)
             size = file.seek(0, os.SEEK_END)
             if size and not resume:
-                raise ConfigError(f"{path} exists: resume it (resume=True, --resume) or name another journal")
+                check_unused(path)
             journal = cls(path, file)
             journal._read()
         except BaseException:
@@ -74,7 +74,20 @@ class Journal:
             self._append(entry, paid=usage != Usage())
             self._usages.append(usage)
             if verdict is not None:
-                self._verdicts.setdefault(key, replace(verdict, usage=usage))
+                self._keep(key, replace(verdict, usage=usage))
+
+    def withdraw_unanswered(self) -> int:
+        """Take back the verdicts of calls that got no answer, so that they are asked for again; how many.
+
+        What those calls cost still counts.
+        """
+        with self._lock:
+            keys = [key for key, verdict in self._verdicts.items() if not verdict.answered]
+            for number, key in enumerate(keys, start=1):
+                entry = {"key": key, "usage": asdict(Usage()), "verdict": None, "withdrawn": True}
+                self._append(entry, paid=number == len(keys))
+                del self._verdicts[key]
+        return len(keys)
 
     @property
     def usage(self) -> Usage:
@@ -158,10 +171,18 @@ class Journal:
             try:
                 usage = Usage(**entry["usage"])
                 if entry["verdict"] is not None:
-                    self._verdicts.setdefault(entry["key"], read_verdict(entry["verdict"], usage))
+                    self._keep(entry["key"], read_verdict(entry["verdict"], usage))
+                elif entry.get("withdrawn"):
+                    self._verdicts.pop(entry["key"], None)
             except (KeyError, TypeError) as error:
                 raise DatasetError(f"{self.path}:{number}: not a line of a journal ({error})") from error
             self._usages.append(usage)
+
+    def _keep(self, key: str, verdict: Verdict) -> None:
+        """The first verdict of a key counts, unless it was none."""
+        known = self._verdicts.get(key)
+        if known is None or not known.answered:
+            self._verdicts[key] = verdict
 
 
 class JournaledJudge:
@@ -257,6 +278,12 @@ def key_of(judge: Judge, case: Case, contexts: Sequence[Document], attempt: int)
         looked_at(judge, case, contexts),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def check_unused(path: Path) -> None:
+    """Refuse to begin a journal where there is one."""
+    if path.is_file() and path.stat().st_size:
+        raise ConfigError(f"{path} exists: resume it (resume=True, --resume) or name another journal")
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -14,6 +14,8 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON holds it; its usage stands beside it."""
     plain = asdict(verdict)
     del plain["usage"]
+    if verdict.answered:
+        del plain["answered"]
     return plain
 
 

@@ -14,6 +14,7 @@ from dartboard.deadline import check
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Budget, CallLimits, total_usage
 from dartboard.mining.rate import Bucket
+from dartboard.mining.streaks import Streaks
 from dartboard.mining.verdicts import Usage
 
 _LONGEST_SLEEP = 0.1
@@ -53,6 +54,7 @@ class Meter:
         self._budget = Budget(self.limits, spent or Usage())
         self._held_until = clock()
         self._ledger = Ledger()
+        self.streaks = Streaks(self.limits.most_in_a_row)
 
     @property
     def usage(self) -> Usage:
@@ -85,9 +87,12 @@ class Meter:
         if ledger is not None:
             ledger.add(actual)
 
-    def hold(self, seconds: float) -> None:
-        """Let nobody ask for so long: the endpoint said that it has enough."""
-        self._held_until = max(self._held_until, self._clock() + seconds)
+    def hold(self, seconds: float) -> bool:
+        """Let nobody ask for so long: the endpoint said that it has enough. Whether that is news."""
+        until = self._clock() + seconds
+        news = until > self._held_until + 1
+        self._held_until = max(self._held_until, until)
+        return news
 
     def pause(self, seconds: float) -> None:
         """Sleep, unless the work is cancelled meanwhile."""

@@ -23,7 +23,8 @@ from dartboard.mining.kernels.finder import ROUNDS
 from dartboard.mining.kernels.turns import Completes, JournaledChat
 from dartboard.mining.metering import Meter
 from dartboard.mining.pairs import FoundKernel, Mined
-from dartboard.mining.raw import RawCandidates
+from dartboard.mining.raw import CORPUS, SEEN_FROM, RawCandidates
+from dartboard.mining.reasons import reasons_of
 from dartboard.mining.steps import (
     Bench,
     Labels,
@@ -33,6 +34,7 @@ from dartboard.mining.steps import (
     members_of,
     pool_contexts,
 )
+from dartboard.mining.streaks import NoAnswersError, no_answers
 from dartboard.mining.verdicts import Judge, Usage
 
 CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
@@ -68,16 +70,36 @@ def mine(
     if chosen.kernels and corpus is None:
         raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
     meter = Meter(limits, spent=journal.usage if journal is not None else None)
-    kept = judge if journal is None else journaled(judge, journal)
-    bench = Bench(judge=kept, meter=meter, listen=listen or _ignore)
-    controls = run_controls(
-        raw.cases, raw.pools, kept, chosen.seed, listen=bench.hearing(CONTROLS), meter=meter
+    bench = Bench(
+        judge=judge if journal is None else journaled(judge, journal), meter=meter, listen=listen or _ignore
     )
+    try:
+        return _mine(raw, judge, bench, corpus, second, agent, journal, chosen)
+    except NoAnswersError:
+        if journal is not None:
+            journal.withdraw_unanswered()
+        raise
+
+
+def _mine(
+    raw: RawCandidates,
+    judge: Judge,
+    bench: Bench,
+    corpus: Corpus | None,
+    second: Judge | None,
+    agent: Completes | None,
+    journal: Journal | None,
+    chosen: MiningSettings,
+) -> Mined:
+    controls = run_controls(
+        raw.cases, raw.pools, bench.judge, chosen.seed, listen=bench.hearing(CONTROLS), meter=bench.meter
+    )
+    _check_answered(controls)
     labels = bench.label(CONTEXTS, pool_contexts(raw.pools))
     agreed = _agreement(judge, labels, chosen.seed)
     if second is not None:
         other = second if journal is None else journaled(second, journal)
-        opinions = Bench(judge=other, meter=meter, listen=bench.listen).label(
+        opinions = Bench(judge=other, meter=bench.meter, listen=bench.listen).label(
             SECOND, pool_contexts(raw.pools)
         )
         agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
@@ -105,6 +127,8 @@ def mine(
         controls=plain_controls(controls),
         agreement=plain_agreement(agreed[0]) if agreed else None,
         settings=_plain_settings(raw, chosen),
+        unsure_reasons=reasons_of([*controls.unsure, *labels.values()]),
+        unanswered=sum(not verdict.answered for verdict in [*controls.unsure, *labels.values()]),
     )
 
 
@@ -168,25 +192,35 @@ def plain_agreement(agreement: Agreement) -> dict[str, Any]:
         "first": agreement.first,
         "second": agreement.second,
         "pairs": agreement.pairs,
+        "cases": agreement.cases,
         **rounded,
+        "most_apart": round(agreement.most_apart, 6),
         "table": agreement.table,
     }
 
 
 def _plain_rate(rate: Rate) -> dict[str, Any]:
     return {
-        "rate": round(rate.rate, 6),
+        "rate": None if rate.rate is None else round(rate.rate, 6),
         "low": round(rate.low, 6),
         "high": round(rate.high, 6),
         "errors": rate.errors,
         "decided": rate.decided,
         "unsure": rate.unsure,
+        "cases": rate.cases,
     }
 
 
 def _plain_settings(raw: RawCandidates, chosen: MiningSettings) -> dict[str, Any]:
-    pools = {name: value for name, value in raw.settings.items() if name != "corpus"}
+    pools = {name: value for name, value in raw.settings.items() if name not in (CORPUS, SEEN_FROM)}
     return {"pools": pools, "judging": asdict(chosen)}
+
+
+def _check_answered(controls: Controls) -> None:
+    """A judge that answers none of its controls answers nothing else either."""
+    if controls.asked and sum(not verdict.answered for verdict in controls.unsure) == controls.asked:
+        why = next(iter(reasons_of(controls.unsure)))
+        raise NoAnswersError(no_answers(controls.judge, f"any of its {controls.asked} controls", why))
 
 
 def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:

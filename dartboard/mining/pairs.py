@@ -76,7 +76,8 @@ class Mined:
     """A whole run: the pairs, and what they are worth.
 
     ``controls`` are the judge's error rates on questions whose answer is known, ``agreement`` how far a
-    second judge says the same; both and ``settings`` are plain data.
+    second judge says the same; both and ``settings`` are plain data. ``unsure_reasons`` count why verdicts of
+    controls and contexts were UNSURE, ``unanswered`` those that got no readable answer; neither is written.
     """
 
     pairs: tuple[Pair, ...]
@@ -87,6 +88,8 @@ class Mined:
     controls: Mapping[str, Any] = field(default_factory=dict)
     agreement: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    unsure_reasons: Mapping[str, int] = field(default_factory=dict)
+    unanswered: int = 0
 
 
 def apart(

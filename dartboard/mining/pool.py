@@ -10,12 +10,14 @@ import difflib
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
 
 TARGET, RANDOM, LEXICAL, DENSE, DARTBOARD = "target", "random", "lexical", "dense", "dartboard"
+_ADVISED = 3
 ORIGINS = (TARGET, RANDOM, LEXICAL, DENSE, DARTBOARD)
 """The order in which a context's origins are written."""
 
@@ -88,13 +90,24 @@ def find_targets(case: Case, corpus: Corpus) -> list[Document]:
     for name in case.targets:
         document = corpus.get(name)
         if document is None:
-            near = difflib.get_close_matches(name, [one.fqn for one in corpus], n=3, cutoff=0.5)
-            advice = f"; near to it are {', '.join(near)}" if near else ""
             raise DatasetError(
-                f"{case.place or 'a case'}: target {name!r} of {case.id!r} is not in {corpus.name}{advice}"
+                f"{case.place or 'a case'}: target {name!r} of {case.id!r} is not in {corpus.name}; "
+                f"{near_names(name, corpus)}"
             )
         documents.setdefault(document.fqn, document)
     return list(documents.values())
+
+
+def near_names(name: str, corpus: Corpus) -> str:
+    """Advice for a name that a corpus has not: names that resemble it or hold it, else a few as they are."""
+    ids = [one.fqn for one in corpus]
+    others: list[str] = list(getattr(corpus, "other_names", ()))
+    near = difflib.get_close_matches(name, [*others, *ids], n=_ADVISED, cutoff=0.5)
+    part = PurePosixPath(name).name.partition("#")[0].lower()
+    near = near or [one for one in [*others, *ids] if part and part in one.lower()][:_ADVISED]
+    if near:
+        return f"near to it are {', '.join(dict.fromkeys(near))}"
+    return f"names there are such as {', '.join((others or ids)[:_ADVISED])}"
 
 
 @dataclass(slots=True)

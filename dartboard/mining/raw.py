@@ -12,25 +12,34 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from dartboard.datasets.nodes import odd_character, refused_id
 from dartboard.datasets.rows import Place, Record, json_lines
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check, Kind
+from dartboard.mining.corpora.specs import resolved
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.pool import ORIGINS, TARGET, ContextPool, PooledContext
 
 FORMAT = "dartboard raw candidates"
 VERSION = 1
 
+CORPUS, SEEN_FROM, THIS_FILE = "corpus", "corpus_seen_from", "this file"
+"""Settings that say where the corpus is; a relative path in it begins at the folder of the file."""
+
 
 @dataclass(frozen=True, slots=True)
 class RawCandidates:
-    """What a file of raw candidates holds; pools are in the order of the cases."""
+    """What a file of raw candidates holds; pools are in the order of the cases.
+
+    ``corpus_spec`` names the corpus from wherever one is; None where the file does not say it.
+    """
 
     cases: list[Case]
     pools: list[ContextPool]
     corpus_name: str
     fingerprint: str
     settings: dict[str, Any]
+    corpus_spec: str | None = None
 
 
 def write_raw(
@@ -87,7 +96,15 @@ def read_raw(path: Path | str) -> RawCandidates:
         head.text("corpus"),
         head.text("fingerprint"),
         head.mapping("settings"),
+        _corpus_spec(head.mapping("settings"), file.parent),
     )
+
+
+def _corpus_spec(settings: Mapping[str, Any], folder: Path) -> str | None:
+    spec = settings.get(CORPUS)
+    if not isinstance(spec, str):
+        return None
+    return resolved(folder, spec) if settings.get(SEEN_FROM) == THIS_FILE else spec
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -124,8 +141,11 @@ def _case(row: Record) -> Case:
     kind = row.text("kind", default="question")
     if kind not in get_args(Kind):
         raise row.place.error(f"unknown kind {kind!r}: one of {', '.join(get_args(Kind))}")
+    identity = row.identifier("id")
+    if (odd := odd_character(identity)) is not None:
+        raise row.place.error(refused_id(identity, odd))
     return Case(
-        id=row.identifier("id"),
+        id=identity,
         question=row.text("question"),
         targets=_strings(row, "targets"),
         answers=_strings(row, "answers"),

@@ -1,29 +1,23 @@
 """Is a mined data set what it claims to be? Every problem is listed with its line, not the first alone.
 
-Errors: what breaks the schema, what occurs twice, a positive whose evidence does not stand in its text, a
-kernel that is not among the positives, and missing control rates. Warnings: what can be meant, but is worth
-a look, such as a question without a positive context.
+Errors: what breaks the schema, keys that nobody knows, a file that was cut short, what occurs twice, a
+positive whose evidence does not stand in its text, a kernel that is not among the positives, and control
+rates that are missing or do not fit their counts or the pairs. Warnings: what can be meant, but is worth a
+look, such as a question without a positive context, or a change since the file was written.
 """
 
 import difflib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any
 
-from dartboard.datasets.nodes import Fields, fields_of, place_of, read_fields, string_of
+from dartboard.datasets.nodes import Fields, fields_of, odd_character, read_fields, refused_id, string_of
 from dartboard.datasets.rows import need_file
 from dartboard.errors import DatasetError
 from dartboard.mining.judges.folding import fold
 from dartboard.mining.pairs import STATUSES
-from dartboard.mining.writing import FORMAT, VERSION
-
-Level = Literal["error", "warning"]
-
-RATES = ("false_positive", "false_negative")
-DOUBTFUL = 0.1
-"""A judge that is wrong more often than this on its controls is worth a warning."""
+from dartboard.mining.problems import Found, Problem
+from dartboard.mining.validating_head import check_head
 
 _LISTS = {"positive_ctxs": ("YES",), "negative_ctxs": ("NO",), "unsure_ctxs": ("UNSURE",)}
 _PAIR_KEYS = [
@@ -32,27 +26,14 @@ _PAIR_KEYS = [
 ]
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*\.{3,}\s*\]|\.{3,})\s*")
 
-Params = ParamSpec("Params")
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
-    """Something wrong, or odd, at a line of the file."""
-
-    line: int
-    level: Level
-    message: str
-    pair: str = ""
-
 
 def validate(path: str | Path) -> list[Problem]:
     """All problems of a data set's file, by line; an empty list where there are none."""
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
-    found = _Found(file)
+    found = Found(file)
     root = found.tried(read_fields, file, "'pairs'")
     if root is not None:
-        _check_head(root, found)
+        check_head(root, found)
         _check_pairs(root, found)
     return sorted(found.problems)
 
@@ -66,70 +47,7 @@ def stands_in(evidence: str, texts: list[str]) -> bool:
     return bool(parts) and all(any(part in text for text in folded) for part in parts)
 
 
-@dataclass(slots=True)
-class _Found:
-    """Problems so far, and what was seen of the whole file."""
-
-    path: Path
-    problems: list[Problem] = field(default_factory=list)
-    ids: dict[str, int] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    pair: str = ""
-
-    def add(self, node: Any, message: str, level: Level = "error") -> None:
-        """A problem where a node begins."""
-        self.problems.append(Problem(place_of(self.path, node).line, level, message, self.pair))
-
-    def tried(
-        self, read: Callable[Params, Result], *args: Params.args, **more: Params.kwargs
-    ) -> Result | None:
-        """What ``read`` gives; its complaint becomes a problem."""
-        try:
-            return read(*args, **more)
-        except DatasetError as error:
-            told = re.fullmatch(re.escape(str(self.path)) + r", line (\d+): (.*)", str(error), re.DOTALL)
-            line, message = (int(told[1]), told[2]) if told else (1, str(error))
-            self.problems.append(Problem(line, "error", message, self.pair))
-            return None
-
-
-def _check_head(root: Fields, found: _Found) -> None:
-    if "format" in root.entries:
-        if found.tried(root.string, "format") not in (None, FORMAT):
-            found.add(root.entries["format"], f"'format' must be {FORMAT!r}")
-        found.tried(root.number, "version", 0, least=VERSION, most=VERSION)
-    else:
-        found.add(root.node, "'format' is missing: this file was not written by dartboard mine", "warning")
-    controls = _mapping(root, "controls", found)
-    if controls is None:
-        if "controls" not in root.entries:
-            found.add(root.node, "'controls' are missing: nobody knows how often the judge is wrong")
-        return
-    for name in RATES:
-        rate = _mapping(controls, name, found)
-        if rate is not None:
-            _check_rate(rate, name, found)
-        elif name not in controls.entries:
-            found.add(controls.node, f"'controls' lack {name!r}: every run measures it")
-
-
-def _check_rate(rate: Fields, name: str, found: _Found) -> None:
-    values = []
-    for key in ("low", "rate", "high"):
-        if not rate.has(key):
-            found.add(rate.node, f"{name!r} lacks {key!r}")
-            return
-        value = found.tried(rate.number, key, 0.0, least=0, most=1)
-        if value is None:
-            return
-        values.append(value)
-    if values != sorted(values):
-        found.add(rate.node, f"{name!r}: the rate must lie within its interval")
-    if values[1] > DOUBTFUL:
-        found.add(rate.node, f"{name!r} is {values[1]:.0%}: do not trust these labels blindly", "warning")
-
-
-def _check_pairs(root: Fields, found: _Found) -> None:
+def _check_pairs(root: Fields, found: Found) -> None:
     if "pairs" not in root.entries:
         found.add(root.node, "'pairs' is missing: the file must have a list of them at its top")
         return
@@ -143,17 +61,19 @@ def _check_pairs(root: Fields, found: _Found) -> None:
             _check_pair(pair, found)
 
 
-def _check_pair(pair: Fields, found: _Found) -> None:
+def _check_pair(pair: Fields, found: Found) -> None:
     identity = found.tried(pair.string, "id")
     if identity is not None:
         found.pair = identity
+        if (odd := odd_character(identity)) is not None:
+            found.add(pair.entries["id"], refused_id(identity, odd))
         first = found.ids.setdefault(identity, pair.place.line)
         if first != pair.place.line:
             found.add(pair.entries["id"], f"id {identity!r} occurs twice, first at line {first}")
     found.tried(pair.string, "query")
     for key in ("answers", "kernel"):
         found.tried(pair.strings, key)
-    for key, node in pair.entries.items():
+    for key, node in pair.keys.items():
         near = difflib.get_close_matches(key, _PAIR_KEYS, n=1, cutoff=0.8)
         if key not in _PAIR_KEYS and near:
             found.add(node, f"unknown key {key!r}: did you mean {near[0]!r}?", "warning")
@@ -164,7 +84,7 @@ def _check_pair(pair: Fields, found: _Found) -> None:
     _check_kernel(pair, {name: text for name, text, _ in contexts["positive_ctxs"]}, found)
 
 
-def _check_contexts(pair: Fields, key: str, found: _Found) -> list[tuple[str, str, Any]]:
+def _check_contexts(pair: Fields, key: str, found: Found) -> list[tuple[str, str, Any]]:
     """Names, texts and nodes of the contexts of a list."""
     there = []
     for node in found.tried(pair.items, key) or ():
@@ -181,7 +101,7 @@ def _check_contexts(pair: Fields, key: str, found: _Found) -> list[tuple[str, st
     return there
 
 
-def _check_verdict(context: Fields, key: str, text: str, found: _Found) -> None:
+def _check_verdict(context: Fields, key: str, text: str, found: Found) -> None:
     if not context.has("verdict"):
         found.add(context.node, "'verdict' is missing: nobody knows who judged this context", "warning")
         return
@@ -197,7 +117,7 @@ def _check_verdict(context: Fields, key: str, text: str, found: _Found) -> None:
             found.add(context.entries["evidence"], f"evidence does not stand in the text: {evidence[:80]!r}")
 
 
-def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: _Found) -> None:
+def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: Found) -> None:
     seen: dict[tuple[str, str], str] = {}
     for key, there in contexts.items():
         for fqn, text, node in there:
@@ -207,7 +127,7 @@ def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: _Fou
                 found.add(node, f"context {fqn!r} occurs {where}")
 
 
-def _check_kernel(pair: Fields, positives: dict[str, str], found: _Found) -> None:
+def _check_kernel(pair: Fields, positives: dict[str, str], found: Found) -> None:
     named = [(name, pair.entries["kernel"]) for name in _quiet(pair, "kernel")]
     status = found.tried(pair.string, "kernel_status") if pair.has("kernel_status") else None
     if status is not None and status not in STATUSES:
@@ -227,10 +147,10 @@ def _check_kernel(pair: Fields, positives: dict[str, str], found: _Found) -> Non
     _check_sources(pair, positives, found)
 
 
-def _check_sources(pair: Fields, positives: dict[str, str], found: _Found) -> None:
-    sources = _mapping(pair, "kernels", found)
+def _check_sources(pair: Fields, positives: dict[str, str], found: Found) -> None:
+    sources = found.mapping(pair, "kernels")
     for source in sources.entries if sources is not None else ():
-        kernel = _mapping(sources, source, found)  # type: ignore[arg-type]  # there, or nothing to go through
+        kernel = found.mapping(sources, source)  # type: ignore[arg-type]  # there, or nothing to go through
         if kernel is None:
             continue
         names = found.tried(kernel.strings, "contexts") or []
@@ -241,11 +161,7 @@ def _check_sources(pair: Fields, positives: dict[str, str], found: _Found) -> No
             found.add(kernel.entries["evidence"], f"evidence stands in no text of kernel {source!r}")
 
 
-def _mapping(fields: Fields, key: str, found: _Found) -> Fields | None:
-    return found.tried(fields.mapping, key) if fields.has(key) else None
-
-
-def _flag(fields: Fields, key: str, found: _Found) -> bool:
+def _flag(fields: Fields, key: str, found: Found) -> bool:
     if not fields.has(key):
         return False
     node = fields.entries[key]

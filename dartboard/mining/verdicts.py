@@ -39,6 +39,8 @@ class Verdict:
     """YES: the contexts alone answer the question, and ``evidence`` stands in one of them word for word.
 
     ``missing`` says in a few words what is not there; ``votes`` are the labels of an ensemble's members.
+    Not ``answered``: the call was refused, or its answer could not be read, and the label is UNSURE for want
+    of a better one.
     """
 
     label: Label
@@ -49,6 +51,7 @@ class Verdict:
     prompt_version: str = ""
     votes: tuple[Label, ...] = ()
     usage: Usage = Usage()
+    answered: bool = True
 
 
 class Judge(Protocol):

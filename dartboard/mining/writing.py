@@ -2,26 +2,33 @@
 
 Every text is quoted, or stands in a block where it has several lines: ``NO``, ``012`` and ``1:30`` stay
 what they are. The file is written beside its place, synced and moved there, so a reader sees the old one or
-the new one. Equal content gives equal bytes; nothing in it tells when, or how fast, it was made.
+the new one. Equal content gives equal bytes; nothing in it tells when, or how fast, it was made. Its last
+lines say how many pairs there are and have the sha256 of all before them: a file that was cut short,
+anywhere, is known by the missing end.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dartboard.datasets.mined import END
 from dartboard.errors import DatasetError, MissingExtraError
 from dartboard.mining.pairs import FILE, FoundKernel, JudgedContext, Mined, Pair
 
 FORMAT = "dartboard retrieval data set"
-VERSION = 1
+VERSION = 2
+"""Files of version 1 have no end; they are read, too."""
 
 _HEAD = f"""\
 # Made by dartboard mine. Check it with: dartboard mine validate {FILE}
 # positive_ctxs answer the query, alone (verdict YES) or as part of its kernel; negative_ctxs do not;
 # unsure_ctxs count as neither. Evidence stands word for word in its context.
 """
+_OPEN = 'sha256: ""\n'
+_MARK = "...\n"  # libyaml ends a document so that has a block with empty last lines, wherever that is
 
 # Texts that every emitter writes into a block, and every reader gets out of it, as they are.
 _BLOCK = re.compile(r"(?:[!-~\u00a1-\u167f\u3001-\ud7ff][^\n]*)(?:\n[^\n]*)*")
@@ -62,14 +69,21 @@ def dump(mined: Mined) -> str:
 
     Dumper.add_representer(str, _text_node)
     body = yaml.dump(
-        plain(mined),
+        {**plain(mined), END: {"pairs": len(mined.pairs), "sha256": ""}},
         Dumper=Dumper,
         sort_keys=False,
         allow_unicode=True,
         width=10**9,
         default_flow_style=False,
     )
-    return f"{_HEAD}{body}"
+    text = f"{_HEAD}{body.removesuffix(_MARK)}"
+    return f'{text.removesuffix(_OPEN)}sha256: "{digest_of(text)}"\n'
+
+
+def digest_of(text: str) -> str:
+    """sha256 of all lines before the end, whichever way the lines end."""
+    whole = re.split(rf"^{END}:", text.replace("\r\n", "\n"), maxsplit=1, flags=re.MULTILINE)[0]
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def plain(mined: Mined) -> dict[str, Any]:

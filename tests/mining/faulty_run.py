@@ -15,7 +15,9 @@ PRICES = Prices(input_per_million=2.0, output_per_million=12.0)
 
 
 def door_judge(url: str) -> OpenAIJudge:
-    return OpenAIJudge("doorman", url, api_key="sk-secret", prices=PRICES, patience=QUICK)
+    return OpenAIJudge(
+        "doorman", url, api_key="sk-secret", prices=PRICES, patience=QUICK, max_output_tokens=1024
+    )
 
 
 def run(url: str, folder: Path, count: int) -> None:

@@ -2,7 +2,13 @@
 
 from dartboard.mining.pairs import FoundKernel, JudgedContext, Mined, Pair, apart
 
-RATE = {"rate": 0.0, "low": 0.0, "high": 0.08, "errors": 0, "decided": 44, "unsure": 0}
+RATE = {"rate": 0.0, "low": 0.0, "high": 0.08, "errors": 0, "decided": 44, "unsure": 0, "cases": 44}
+_NONE = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 0, "cases": 0}
+CONTROLS = {
+    "false_positive": RATE,
+    "false_negative": RATE,
+    "by_kind": {"positive": RATE, "negative": RATE, "stuffed": _NONE, "injected": _NONE},
+}
 AGENT = 'class Agent:\n    """An agent."""\n\n    name: str\n'
 TOOL = "class Tool: takes a function"
 
@@ -45,7 +51,7 @@ def mined(*pairs, **more):
         "corpus": "toy 1.0",
         "fingerprint": "0123",
         "judge": "answers",
-        "controls": {"false_positive": RATE, "false_negative": RATE},
+        "controls": {"cases": max(1, len(pairs)), **CONTROLS},
         "settings": {"pools": {"seed": 0}, "votes": None},
     }
     return Mined(pairs=pairs or (pair(),), **{**given, **more})

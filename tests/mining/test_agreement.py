@@ -54,6 +54,17 @@ def test_undefined_where_both_say_one_thing_only():
     assert cohen_kappa([], []) is None
 
 
+def test_judges_who_never_differ_have_no_interval_of_kappa():
+    """Every resample of equal labels agrees: that would be a certainty which twelve cases do not give."""
+    labels = ["YES", "NO", "NO"] * 12
+    found = agree(labels, labels, groups=[at // 3 for at in range(36)])
+    assert (found.kappa, found.low, found.high) == (1.0, None, None)
+    assert (found.pairs, found.cases) == (36, 12)
+    assert found.most_apart == pytest.approx(wilson(0, 12)[1]) and 0.2 < found.most_apart < 0.3
+    constant = agree(labels, ["NO"] * 36)
+    assert (constant.kappa, constant.low, constant.high) == (0.0, None, None)
+
+
 def test_the_interval_covers_and_repeats():
     first = ["YES"] * 30 + ["NO"] * 70
     second = ["YES"] * 22 + ["NO"] * 70 + ["UNSURE"] * 8

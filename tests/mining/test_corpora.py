@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dartboard.engine import Engine
 from dartboard.engine.indexing import index_paths
 from dartboard.errors import ConfigError, DartboardError, DatasetError, InvalidInputError
+from dartboard.mining.cases import Case
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.corpora.excerpts import shortened
 from dartboard.mining.corpora.folder import FolderCorpus
@@ -19,6 +20,7 @@ from dartboard.mining.corpora.labelled import LabelledCorpus
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.corpora.searching import SearchingCorpus
 from dartboard.mining.documents import Document
+from dartboard.mining.pool import find_targets
 from tests.mining.packages import FILES, write_package
 from tests.models import WordBag
 
@@ -313,6 +315,10 @@ def test_a_store(tmp_path):
     first = corpus.lexical("robots", 2)
     assert [document.text for document in first] == ["Robots lift boxes."]
     assert corpus.get(first[0].fqn) == first[0] and corpus.get("nothing") is None
+    source = first[0].metadata["source"]
+    assert source.endswith("0.txt") and corpus.get(source) == first[0]
+    with pytest.raises(DatasetError, match=f"target '0.text' .* near to it are .*{source}"):
+        find_targets(Case(id="x", question="?", targets=("0.text",)), corpus)
     assert corpus.dense("the sea is calm", 1)[0].text == "The sea is calm."
     assert len(corpus.dartboard("boxes are brown", 2)) == 2
     assert corpus.fingerprint == open_corpus(f"store:{url}#texts", model=WordBag()).fingerprint
@@ -321,6 +327,27 @@ def test_a_store(tmp_path):
         open_corpus(f"store:{tmp_path / 'missing.dartboard'}")
     with pytest.raises(DartboardError, match="other"):
         open_corpus(f"store:{url}#other")
+
+
+def test_pieces_of_a_store_have_the_names_of_a_folders(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    parts = [f"# Part {number}\n\n{'Robots lift boxes. ' * 150}{number}\n" for number in range(3)]
+    (docs / "guide.md").write_text("\n".join(parts))
+    (docs / "rows.csv").write_text("id,text\na,Robots\nb,Boxes\n")
+    url = str(tmp_path / "index.dartboard")
+    with Engine.open(url, model=WordBag()) as engine:
+        index_paths(engine, [docs])
+    corpus = open_corpus(f"store:{url}", model=WordBag())
+    folder = FolderCorpus(docs, model=WordBag())
+    names = [one.fqn for one in folder if one.fqn.startswith("guide.md")]
+    assert len(names) > 2 and names[0] == "guide.md#1"
+    for name in names:
+        assert corpus.get(f"docs/{name}").text == folder.get(name).text
+    assert corpus.get("docs/guide.md") is None and corpus.get("docs/rows.csv") is None
+    with pytest.raises(DatasetError, match=r"near to it are docs/guide.md#\d"):
+        find_targets(Case(id="x", question="?", targets=("guide.md",)), corpus)
+    corpus.close()
 
 
 def test_a_labelled_set(tmp_path, monkeypatch):

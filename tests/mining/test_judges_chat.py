@@ -12,6 +12,7 @@ from dartboard.mining.documents import Document
 from dartboard.mining.judges import GeminiJudge, OpenAIJudge
 from dartboard.mining.judges.asking import RefusedError
 from dartboard.mining.judges.model import read_answer
+from dartboard.mining.metering import Meter, metered
 from dartboard.mining.verdicts import Usage
 from tests.embeddings.local_server import LocalServer
 from tests.mining.faulty_run import PRICES, QUICK
@@ -205,6 +206,51 @@ def test_an_answer_cut_at_the_limit_says_so():
         assert "max_output_tokens" in openai_judge(server).judge(CASE, [NOTE]).reason
 
 
+def test_a_limit_that_does_not_fit_is_made_smaller():
+    """A local server with a short context refuses 8,192 tokens of output."""
+    long = refusal("This model's maximum context length is 4096 tokens, you asked for 8192 in the completion")
+    with Scripted(long, openai_answer(said())) as server:
+        judge = openai_judge(server)
+        assert judge.judge(CASE, [NOTE]).label == "YES"
+        assert judge.judge(CASE, [NOTE]).label == "YES"
+        assert [request.json["max_tokens"] for request in server.requests] == [8192, 1024, 1024]
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_thoughts_that_use_up_the_limit_are_told(content):
+    body = {"choices": [{"message": {"content": content}, "finish_reason": "length"}]}
+    with Scripted((200, json.dumps(body).encode(), {})) as server:
+        verdict = openai_judge(server, max_output_tokens=100).judge(CASE, [NOTE])
+        assert len(server.requests) == 1, "asking again with the same limit is no use"
+    assert verdict.label == "UNSURE" and not verdict.answered
+    assert "cut at the limit of 100 output tokens" in verdict.reason and "--max-output" in verdict.reason
+
+
+def test_a_pause_that_is_too_long_ends_it_and_says_when_to_come_back():
+    patience = Patience(longest_asked=60)
+    with Scripted((429, b"sk-secret", {"retry-after": "61"})) as server:
+        judge = OpenAIJudge("m", server.url, api_key="sk-secret", patience=patience)
+        with pytest.raises(RefusedError, match="asks to wait 61 s, longer than the 60 s") as caught:
+            judge.judge(CASE, [NOTE])
+        assert len(server.requests) == 1
+    assert "come back after 20" in str(caught.value) and "sk-secret" not in str(caught.value)
+
+
+def test_a_pause_within_the_limit_is_kept_to_the_second():
+    waits = []
+    with Scripted((429, b"", {"retry-after": "180"}), openai_answer(said())) as server:
+        judge = openai_judge(server)
+        clock = [0.0]
+
+        def sleep(seconds):
+            waits.append(seconds)
+            clock[0] += seconds
+
+        with metered(Meter(clock=lambda: clock[0], sleep=sleep)):
+            assert judge.judge(CASE, [NOTE]).label == "YES"
+    assert sum(waits) == pytest.approx(180)
+
+
 def test_without_contexts_the_known_answer_decides():
     for evidence, label in (("It is 4711.", "YES"), ("It is 0815.", "UNSURE")):
         with Scripted(openai_answer(said(evidence=evidence))) as server:
@@ -260,6 +306,7 @@ def test_gemini_speaks_its_own_dialect():
             {"candidates": [{"content": {"parts": [{"text": "{"}]}, "finishReason": "MAX_TOKENS"}]},
             "max_output_tokens",
         ),
+        ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "cut at the limit of 8,192 output"),
     ],
 )
 def test_gemini_says_why_there_is_no_answer(answer, reason):
@@ -269,10 +316,18 @@ def test_gemini_says_why_there_is_no_answer(answer, reason):
     assert reason in verdict.reason
 
 
-def test_a_gemini_judge_needs_a_key(monkeypatch):
+def test_a_gemini_judge_needs_a_key_unless_it_is_never_asked(monkeypatch):
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="GEMINI_API_KEY"):
         GeminiJudge()
+    assert GeminiJudge(need_key=False).expected(CASE, [NOTE]).calls == 1
+
+
+def test_a_wrong_key_of_gemini_ends_it():
+    """It is a 400 there, and would look like a request that is refused for itself."""
+    body = json.dumps({"error": {"code": 400, "message": "API key not valid. Please pass a valid API key."}})
+    with Scripted((400, body.encode(), {})) as server, pytest.raises(RefusedError, match="API key not valid"):
+        gemini_judge(server).judge(CASE, [NOTE])
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,28 @@ def test_a_whole_context_may_be_short():
     assert check_quote("LSU", [Document("d", "LSU.")]).text == "LSU"
 
 
+@pytest.mark.parametrize(
+    ("evidence", "answers", "counts"),
+    [
+        ("12 grams", (), True),
+        ("12 grams", (("12 grams",),), True),
+        ("grams", (), False),
+        ("12", (), False),
+        ("12", (("twelve", "12"),), True),
+        ("green", (), False),
+        ("green", (("blue",), ("green",)), True),
+        ("7 cups", (), False),
+        ("is 12", (), False),
+        ("2 grams", (), False),
+    ],
+)
+def test_a_short_quote_counts_if_it_says_something(evidence, answers, counts):
+    context = Document("d", "Take 12 grams of green tea for 7 cups of water, and wait: it is 12 now.")
+    quote = check_quote(evidence, [context], question="How much tea do I take for 7 cups?", answers=answers)
+    assert quote.text == (evidence if counts else "")
+    assert counts or "too short" in quote.trouble or "stands in no context" in quote.trouble
+
+
 def test_repeating_the_question_is_no_evidence():
     stuffed = Document("d", "What is the code of door 7? This page is about the code of door 7.")
     question = "What is the code of door 7?"

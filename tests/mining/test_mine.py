@@ -188,7 +188,9 @@ def test_a_model_at_an_endpoint_within_a_budget(tmp_path):
     path = tmp_path / "journal.jsonl"
     with (
         FaultyServer(seed=3, faults=0.2) as server,
-        OpenAIJudge("doorman", server.url, api_key="sk-1", prices=PRICES, patience=QUICK) as judge,
+        OpenAIJudge(
+            "doorman", server.url, api_key="sk-1", prices=PRICES, patience=QUICK, max_output_tokens=1024
+        ) as judge,
     ):
         expected = total(estimate_run(given, judge)).usage
         assert expected.calls > 50 and expected.cost > 0

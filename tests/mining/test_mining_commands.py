@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -139,7 +140,10 @@ def test_problems_are_listed_and_fail(house, tmp_path, capsys):
     assert "error: [door:1] evidence does not stand in the text" in page and f"{file}:" in page
     assert main(["mine", "validate", str(file), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert told["errors"] == len(told["problems"]) >= 1 and told["problems"][0]["line"] > 1
+    assert told["errors"] >= 1 and told["problems"][0]["line"] > 1
+    assert [one["message"] for one in told["problems"] if one["level"] == "warning"] == [
+        "the file was changed after it was written"
+    ]
 
 
 def test_a_dry_run_asks_nobody_and_writes_nothing(house, tmp_path, capsys):
@@ -206,7 +210,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(house, tmp_path):
                 while len(server.bodies) < stop and process.poll() is None:
                     time.sleep(0.005)
                 os.kill(process.pid, sent)
-                errors = process.communicate(timeout=30)[1].decode()
+                errors = process.communicate(timeout=300)[1].decode()
                 assert process.returncode == code, errors
         assert "with --resume the command goes on" in errors and "Traceback" not in errors
         server.on_request = lambda count: None
@@ -294,3 +298,145 @@ def test_names_are_no_paths_for_callers_that_do_not_ask(tmp_path):
         load_text(str(out), fetch=False)
     with pytest.raises(DatasetError, match="there is no data set"):
         load_text(str(tmp_path), paths=True)
+
+
+@pytest.mark.parametrize("judge", ["gemini", "openai:gpt-5", "ensemble:answers,gemini,openai:gpt-5"])
+def test_a_dry_run_needs_no_key(house, tmp_path, capsys, monkeypatch, judge):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    raw = extracted(house, tmp_path)
+    dry = ["--judge", judge, "--second-judge", "gemini", "--agent", "gemini", "--dry-run", "--prices", "2,12"]
+    assert main(["mine", "judge", raw, "--out", str(tmp_path / "m"), *dry]) == 0
+    assert "Nobody was asked" in capsys.readouterr().out
+    assert main(["mine", "run", *house, *SMALL, "--out", str(tmp_path / "m"), *dry]) == 0
+    assert not (tmp_path / "m").exists()
+
+
+REFUSED = [
+    (["--budget", "-1", "--prices", "2,12"], "budget_cost must be a number >= 0"),
+    (["--budget", "nan", "--prices", "2,12"], "budget_cost must be a number >= 0"),
+    (["--budget-tokens", "-1"], "budget_tokens must be a number >= 0"),
+    (["--budget", "5"], "--budget is money, which needs --prices"),
+    (["--rpm", "0"], "requests_per_minute must be a positive number"),
+    (["--tpm", "-3"], "tokens_per_minute must be a positive number"),
+    (["--prices", "2"], "--prices takes two numbers"),
+    (["--prices", "-2,3"], "a price for a million tokens"),
+    (["--prompt", "poem"], "no prompt of version 'poem'"),
+    (["--timeout", "-1"], "timeout > 0"),
+    (["--concurrency", "500"], "'--concurrency'"),
+    (["--votes", "0"], "'--votes'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+@pytest.mark.parametrize("verb", ["judge", "run"])
+def test_options_are_checked_before_any_file_is_touched(house, tmp_path, capsys, verb, options, message):
+    start = ["mine", "run", *house, *SMALL]
+    if verb == "judge":
+        start = ["mine", "judge", extracted(house, tmp_path)]
+    out = tmp_path / "m"
+    common = ["--judge", "openai:doorman@http://127.0.0.1:9/v1", "--out", str(out)]
+    capsys.readouterr()
+    assert main([*start, *common, *options]) in (1, 2)
+    assert message in capsys.readouterr().err and not out.exists()
+
+
+def test_a_run_that_is_no_resumption_changes_nothing(house, tmp_path, capsys):
+    out = tmp_path / "m"
+    run = ["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(out)]
+    assert main(run) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    registry = tmp_path / "registry.yaml"
+    registry.write_text(registry.read_text().replace("door:1", "gate:1"))
+    assert main(run) == 1
+    assert "--resume" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
+
+
+def test_a_relative_corpus_is_found_from_everywhere(tmp_path, monkeypatch, capsys):
+    write_house(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    extract = ["mine", "extract", "registry.yaml", "--corpus", "folder:notes", "--out", "deep/raw.jsonl"]
+    assert main([*extract, *SMALL]) == 0
+    head = json.loads((tmp_path / "deep" / "raw.jsonl").read_text().splitlines()[0])
+    assert head["settings"]["corpus"] == "folder:../notes" and str(tmp_path) not in json.dumps(head)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    judge = ["mine", "judge", "../deep/raw.jsonl", "--judge", "answers"]
+    assert main([*judge, "--out", "mined"]) == 0
+    assert main([*judge, "--out", "mined", "--resume"]) == 0
+    (tmp_path / "notes").rename(tmp_path / "moved")
+    capsys.readouterr()
+    assert main([*judge, "--out", "again"]) == 1
+    assert "If it has moved, say where it is by --corpus" in capsys.readouterr().err
+    assert main([*judge, "--out", "again", "--corpus", "folder:../moved"]) == 0
+
+
+def unanswered_registry(tmp_path, lacking):
+    registry, corpus = write_house(tmp_path)
+    lines = registry.read_text().splitlines()
+    answers = [at for at, line in enumerate(lines) if line.strip().startswith("answer:")]
+    for at in answers[:lacking]:
+        lines[at] = "    answer: 'yes'" if at == answers[0] else "    # no answer"
+    registry.write_text("\n".join(lines) + "\n")
+    return [str(registry), "--corpus", corpus, *SMALL]
+
+
+def test_cases_without_answers_are_told_of(tmp_path, capsys):
+    given = unanswered_registry(tmp_path, 2)
+    assert main(["mine", "run", *given, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
+    told = capsys.readouterr()
+    assert "2 of 4 cases have no answer string" in told.err and "door:1, door:2;" in told.err
+    assert "Unsure, " in told.out and "the case has no known answer strings" in told.out
+
+
+def test_a_judge_of_answers_without_any_answer_is_refused(tmp_path, capsys):
+    given = unanswered_registry(tmp_path, 4)
+    assert main(["mine", "run", *given, "--judge", "answers", "--out", str(tmp_path / "m")]) == 1
+    assert "none of the 4 cases has an answer string" in capsys.readouterr().err
+    assert not (tmp_path / "m" / "journal.jsonl").exists()
+
+
+def test_what_was_not_asked_has_no_rate(tmp_path, capsys):
+    registry, corpus = write_house(tmp_path, questions=1)
+    run = ["mine", "run", str(registry), "--corpus", corpus, *SMALL, "--judge", "answers"]
+    assert main([*run, *into(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    line = next(line for line in page.splitlines() if line.startswith("false positive"))
+    assert "none asked" in line and "0 of 0" in line and "%" not in line
+    assert "(1 case)" in next(line for line in page.splitlines() if line.startswith("false negative"))
+
+
+def into(tmp_path):
+    return ["--out", str(tmp_path / "m")]
+
+
+def test_judges_who_agree_everywhere_are_not_called_certain(house, tmp_path, capsys):
+    with FaultyServer() as server:
+        judge = ["mine", "run", *house, *SMALL, "--judge", "answers", *into(tmp_path)]
+        assert main([*judge, "--second-judge", f"openai:doorman@{server.url}"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "Cohen's kappa 1.00, without an interval: they never differ" in page
+    assert "with 4 cases they may differ on up to 49.0% of contexts" in page
+
+
+@pytest.mark.parametrize("name", ["doors.yaml", "my set.yml"])
+def test_a_mined_file_may_have_any_name(house, tmp_path, capsys, name):
+    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", *into(tmp_path)]) == 0
+    file = tmp_path / name
+    (tmp_path / "m" / "retrieval_dataset.yaml").rename(file)
+    assert main(["mine", "validate", str(file)]) == 0
+    report = ["--systems", "cosine", "-k", "1", "--copies", "0", "--no-sigma-sweep", "--resamples", "100"]
+    assert main(["eval", "--dataset", str(file), *report, "--out", str(tmp_path / "report")]) == 0
+    assert main(["eval", "--dataset", str(tmp_path / "registry.yaml"), *report, "--out", "r"]) == 1
+    assert "'pairs' is missing" in capsys.readouterr().err
+
+
+def test_the_bar_tells_what_the_run_has_cost(house, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
+    with FaultyServer() as server:
+        judge = ["mine", "run", *house, *SMALL, "--judge", f"openai:doorman@{server.url}", *into(tmp_path)]
+        assert main([*judge, "--prices", "2,12"]) == 0
+    bar = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    for step in ("controls", "contexts", "kernels"):
+        assert re.search(rf"{step} .*\d+ calls, [\d,]+ tokens, 0\.\d{{4}} spent", bar), step

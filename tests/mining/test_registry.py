@@ -83,6 +83,12 @@ def test_json_says_the_same(folder):
         assert first.question == data["cases"][0]["question"] and first.targets == ("x/y",)
         assert second.answers == ("ü", "\\")
     assert second.place.startswith("home/cases.json, line ")
+    for number in ("NaN", "-Infinity", "1e5"):
+        problem = rf"cases.json, line 2: 'id' must be a string, but {number} is"
+        with pytest.raises(DatasetError, match=problem):
+            load_cases(write(folder, f'{{"cases": [\n{{"id": {number}, "question": "x"}}]}}', "cases.json"))
+    with pytest.raises(DatasetError, match=r"cases.json, line 2: .*U\+0000"):
+        load_cases(write(folder, '{"cases": [\n{"id": "a\\u0000", "question": "x"}]}', "cases.json"))
     with pytest.raises(DatasetError, match=r"cases.json, line 2: not JSON"):
         load_cases(write(folder, '{\n"cases": [}\n', "cases.json"))
 
@@ -113,6 +119,13 @@ def one(extra, start='cases:\n  - id: "a"\n    question: "Which?"\n'):
         (one("answers: [yes]"), 4, "each of 'answers' must be a string, but 'yes' is bool"),
         (one("answers: [1:30]"), 4, "put it in quotes"),
         (one("anwser: x"), 4, "unknown key 'anwser': did you mean 'answer'?"),
+        (one("answer: x\nchecks:\n\n  command: [python]"), 5, "unknown key 'checks': did you mean 'check'?"),
+        (one("check:\n  command: [a]\n  file:\n    - x"), 6, "unknown key 'file': did you mean 'files'?"),
+        ("cases:\n  - id: NaN\n    question: x\n", 2, "'id' must be a string, but NaN reads like a number"),
+        ("cases:\n  - id: .nan\n    question: x\n", 2, "put it in quotes"),
+        ('cases:\n  - question: x\n    id: "a\\0b"\n', 3, "holds the control character U+0000: take it out"),
+        ('cases:\n  - id: "a\\nb"\n    question: x\n', 2, "holds the control character U+000A"),
+        ('cases:\n  - id: "a\\eb"\n    question: x\n', 2, "holds the control character U+001B"),
         (one("answer: x\nanswers: [y]"), 2, "give 'answer' or 'answers', not both"),
         (one("answers: [x, '']"), 4, "one of 'answers' is empty"),
         (one("targets: [x, x]"), 4, "one of 'targets' occurs twice"),

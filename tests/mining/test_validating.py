@@ -4,10 +4,11 @@ import re
 
 import pytest
 
+from dartboard.datasets import load_mined
 from dartboard.errors import DatasetError
 from dartboard.mining.validating import stands_in, validate
 from dartboard.mining.writing import dump
-from tests.mining.mined import mined, pair
+from tests.mining.mined import CONTROLS, RATE, mined, pair
 
 GOOD = dump(mined())
 
@@ -44,7 +45,17 @@ BROKEN = [
     ("  false_positive:\n    rate: 0.0\n", "  false_positive:\n", "'false_positive' lacks 'rate'"),
     ("  false_negative:", "  false_negatives:", "'controls' lack 'false_negative'"),
     ("controls:", "control:", "'controls' are missing"),
-    ("version: 1", "version: 7", "'version' must be a number in"),
+    ("version: 2", "version: 7", "'version' must be a number in"),
+    ("version: 2\n", "", "'version' is missing"),
+    ("settings:", "setings:", "unknown key 'setings': did you mean 'settings'?"),
+    ("settings:", "zebra:", "unknown key 'zebra': known are format, version"),
+    ("  cases: 1", "  cases: 3", "'controls' are of 3 cases, and the file has 1 pairs"),
+    ("end:\n  pairs: 1", "end:\n  pairs: 2", "the file has 1 pairs, and its end counts 2"),
+    ("end:\n  pairs: 1", "end:", "its end does not say how many"),
+    ("    errors: 0\n", "    errors: 4\n", "4 errors of 44 are not a rate of 0"),
+    ("    errors: 0\n", "    errors: 45\n", "45 errors of 44 are not a rate of 0"),
+    ("    decided: 44", "    decided: 40", "'false_positive' has 40 decided, its kinds together 44"),
+    ('id: "fix_errors:01"', 'id: "fix\\0errors"', "holds the control character U+0000"),
     ('format: "dartboard retrieval data set"', 'format: "poem"', "'format' must be"),
     ("pairs:", "pears:", "'pairs' is missing"),
     ("  negative_ctxs:\n", "  negative_ctxs: 3\n  more:\n", "'negative_ctxs' must be a list"),
@@ -104,12 +115,65 @@ def test_a_file_of_the_bare_schema_is_worth_warnings(tmp_path):
 
 
 def test_a_doubtful_judge_is_a_warning(tmp_path):
-    text = GOOD.replace("rate: 0.0\n    low: 0.0\n    high: 0.08", "rate: 0.3\n    low: 0.2\n    high: 0.4")
+    doubtful = {**RATE, "rate": 0.25, "low": 0.2, "high": 0.4, "errors": 11}
+    text = dump(mined(controls={"false_positive": doubtful, "false_negative": doubtful}))
+    assert problems(tmp_path, text) == []
     told = [one.message for one in problems(tmp_path, text, "warning")]
     assert told == [
-        "'false_positive' is 30%: do not trust these labels blindly",
-        "'false_negative' is 30%: do not trust these labels blindly",
+        "'false_positive' is 25%: do not trust these labels blindly",
+        "'false_negative' is 25%: do not trust these labels blindly",
     ]
+
+
+def test_a_file_that_was_cut_anywhere_is_found_out(tmp_path):
+    """At every line, and within the last ones at every character."""
+    lines = GOOD.splitlines(keepends=True)
+    path = tmp_path / "retrieval_dataset.yaml"
+    cuts = ["".join(lines[:number]) for number in range(len(lines))]
+    cuts += [GOOD[:-at] for at in range(2, 90)]
+    for cut in cuts:
+        assert problems(tmp_path, cut), cut[-80:]
+        with pytest.raises(DatasetError):
+            load_mined(path)
+    path.write_text(GOOD.removesuffix("\n"))
+    assert validate(path) == [] and len(load_mined(path)) == 1
+
+
+def test_a_cut_file_of_many_pairs_is_found_out(tmp_path):
+    """Where the file ends after a whole pair, too, and whether or not its end was put back."""
+    text = dump(mined(pair(), pair("two"), controls={**CONTROLS, "cases": 2}))
+    cut = text[: text.index('- id: "two"')]
+    assert ["cut short" in one.message for one in problems(tmp_path, cut)] == [True, False]
+    old = cut.replace("version: 2", "version: 1")
+    assert "'controls' are of 2 cases, and the file has 1 pairs" in problems(tmp_path, old)[0].message
+    patched = cut + text[text.index("end:") :]
+    assert any("has 1 pairs, and its end counts 2" in one.message for one in problems(tmp_path, patched))
+
+
+def test_a_change_is_a_warning_and_line_ends_are_none(tmp_path):
+    changed = GOOD.replace("class Retry: ...", "class Retry: more", 1)
+    assert problems(tmp_path, changed) == []
+    assert [one.message for one in problems(tmp_path, changed, "warning")] == [
+        "the file was changed after it was written"
+    ]
+    path = tmp_path / "retrieval_dataset.yaml"
+    path.write_bytes(GOOD.replace("\n", "\r\n").encode())
+    assert [one.message for one in validate(path)] == []
+
+
+def test_files_of_the_old_form_are_read_with_a_warning(tmp_path):
+    old = GOOD.replace("version: 2", "version: 1").split("end:\n")[0]
+    assert problems(tmp_path, old) == [] and len(load_mined(tmp_path / "retrieval_dataset.yaml")) == 1
+    (told,) = problems(tmp_path, old, "warning")
+    assert "version 1 has no end" in told.message and told.line == line_of(old, "version: 1")
+
+
+def test_where_nothing_was_decided_there_is_no_rate(tmp_path):
+    none = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 5, "cases": 0}
+    text = dump(mined(controls={"false_positive": none, "false_negative": {**none, "rate": 0.0}}))
+    assert problems(tmp_path, text) == []
+    lacking = dump(mined(controls={"false_positive": {**RATE, "rate": None}, "false_negative": none}))
+    assert [one.message for one in problems(tmp_path, lacking)] == ["'false_positive' lacks 'rate'"]
 
 
 @pytest.mark.parametrize("text", ["", "pairs: [", "- a\n- b\n", "a: &x 1\npairs: *x\n"])

@@ -1,17 +1,18 @@
 """What all kinds of cases have in common, and how it is written down."""
 
-from dartboard.datasets.nodes import Fields, string_of
+from dartboard.datasets.nodes import Fields, odd_character, refused_id, string_of
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check, Kind
 from dartboard.mining.inside import Inside
 
 CASE_KEYS = frozenset({"id", "question", "target", "targets", "answer", "answers", "facets"})
 _CHECK_KEYS = frozenset({"command", "files", "timeout", "candidate"})
+_NO_NUMBERS = frozenset({"nan", "inf", "infinity"})
 
 
 def read_case(entry: Fields, inside: Inside, *, kind: Kind, prefix: str = "") -> Case:
     """A case from its mapping; the files that it names are read now."""
-    own = entry.string("id")
+    own = read_id(entry, "id")
     return Case(
         id=f"{prefix}:{own}" if prefix else own,
         question=entry.string("question").strip(),
@@ -24,6 +25,17 @@ def read_case(entry: Fields, inside: Inside, *, kind: Kind, prefix: str = "") ->
         check=_check(entry.mapping("check"), inside) if entry.has("check") else None,
         place=inside.shown(entry.path, entry.place.line),
     )
+
+
+def read_id(entry: Fields, key: str) -> str:
+    """Text that can name a case: without control characters, and nothing that looks like a missing number."""
+    text = entry.string(key)
+    node = entry.entries[key]
+    if (odd := odd_character(text)) is not None:
+        raise entry.error(refused_id(text, odd), node)
+    if not node.style and text.lower().lstrip("+-.") in _NO_NUMBERS:
+        raise entry.error(f"{key!r} must be a string, but {text} reads like a number: put it in quotes", node)
+    return text
 
 
 def one_or_many(entry: Fields, one: str, many: str) -> tuple[str, ...]:
@@ -53,7 +65,7 @@ def read_facets(entry: Fields) -> tuple[tuple[str, ...], ...]:
 
 def prefix_of(entry: Fields, kind: str) -> str:
     """What goes before the ids of a benchmark."""
-    return entry.string("prefix") if entry.has("prefix") else kind
+    return read_id(entry, "prefix") if entry.has("prefix") else kind
 
 
 def named_text(entry: Fields, key: str, inside: Inside) -> str:

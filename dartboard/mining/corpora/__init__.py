@@ -9,15 +9,30 @@
     dataset:hotpotqa              the passages of a data set, by name or by its folder
 """
 
+from typing import TYPE_CHECKING
+
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import ConfigError
 from dartboard.mining.documents import Corpus
+
+if TYPE_CHECKING:
+    from dartboard.mining.corpora.searching import SearchingCorpus
+    from dartboard.mining.corpora.store import StoreCorpus
 
 FORMS = "package:NAME[@FOLDER], folder:PATH, store:URL[#COLLECTION], dataset:NAME-OR-PATH"
 
 
 def open_corpus(spec: str, *, model: EmbeddingModel | None = None) -> Corpus:
-    """The corpus that ``spec`` names; ``model`` makes the vectors of its texts, by default the default."""
+    """The corpus that ``spec`` names; ``model`` makes the vectors of its texts, by default the default.
+
+    It remembers how it was named, for files that have to say where their corpus is.
+    """
+    corpus = _opened(spec, model)
+    corpus.spec = spec.strip()
+    return corpus
+
+
+def _opened(spec: str, model: EmbeddingModel | None) -> "SearchingCorpus | StoreCorpus":
     kind, colon, rest = spec.strip().partition(":")
     if not colon or not rest.strip():
         raise ConfigError(f"cannot tell which corpus {spec!r} is: write {FORMS}")

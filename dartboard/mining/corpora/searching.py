@@ -27,7 +27,12 @@ TRIAGE = 100
 
 
 class SearchingCorpus:
-    """Documents by rising name; ``model`` is the default model unless given, loaded when it is needed."""
+    """Documents by rising name; ``model`` is the default model unless given, loaded when it is needed.
+
+    ``spec`` is how the corpus was named to :func:`~dartboard.mining.corpora.open_corpus`, if it was.
+    """
+
+    spec: str | None = None
 
     def __init__(
         self, name: str, documents: Iterable[Document], *, model: EmbeddingModel | None = None

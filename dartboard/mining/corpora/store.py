@@ -20,7 +20,13 @@ from dartboard.stores.records import Record
 
 
 class StoreCorpus:
-    """The records of one collection, which is opened for reading; :meth:`close` lets go of the store."""
+    """The records of one collection, which is opened for reading; :meth:`close` lets go of the store.
+
+    A record is known by its id. What ``dartboard index`` made can also be named by its source, where that is
+    one piece, else by source and number from 1: ``docs/guide.md#2``.
+    """
+
+    spec: str | None = None
 
     def __init__(
         self, url: str, collection: str | None = None, *, model: EmbeddingModel | None = None
@@ -52,9 +58,14 @@ class StoreCorpus:
         return iter(self._documents)
 
     def get(self, fqn: str) -> Document | None:
-        """The record of that id."""
+        """The record of that id, or the piece of that source and number."""
         found = self._engine.collection.get([fqn])
-        return _document(found[0]) if found else None
+        return _document(found[0]) if found else self._pieces.get(fqn)
+
+    @property
+    def other_names(self) -> list[str]:
+        """Names beside the ids, for advice."""
+        return sorted(self._pieces)
 
     def lexical(self, query: str, k: int) -> list[Document]:
         """The best by the store's lexical search."""
@@ -86,6 +97,22 @@ class StoreCorpus:
     def _documents(self) -> list[Document]:
         found = [_document(record) for batch in self._engine.collection.iterate() for record in batch]
         return sorted(found, key=lambda document: document.fqn)
+
+    @cached_property
+    def _pieces(self) -> dict[str, Document]:
+        """Records by source and number, where the record says both."""
+        sources: dict[str, list[tuple[int, Document]]] = {}
+        for document in self._documents:
+            source, position = document.metadata.get("source"), document.metadata.get("position")
+            if isinstance(source, str) and isinstance(position, int):
+                sources.setdefault(source, []).append((position, document))
+        pieces: dict[str, Document] = {}
+        for source, found in sources.items():
+            if len({position for position, _ in found}) < len(found):
+                continue  # rows of a table, each a document of its own
+            for number, (_, document) in enumerate(sorted(found, key=lambda one: one[0]), start=1):
+                pieces[source if len(found) == 1 else f"{source}#{number}"] = document
+        return pieces
 
     def _fetch(self, ids: list[str]) -> list[Document]:
         return [_document(record) for record in self._engine.collection.get(ids)]

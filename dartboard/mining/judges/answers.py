@@ -67,6 +67,12 @@ def facets_of(case: Case) -> tuple[tuple[str, ...], ...]:
     return tuple(facet for facet in kept if facet)
 
 
+def is_decidable(case: Case) -> bool:
+    """Whether the case has answer strings that can be looked for."""
+    facets = facets_of(case)
+    return bool(facets) and not any(_is_bare(facet) for facet in facets)
+
+
 def _is_bare(facet: Sequence[str]) -> bool:
     return all(answer.strip(" .!").lower() in _BARE for answer in facet)
 

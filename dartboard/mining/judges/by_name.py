@@ -11,11 +11,12 @@ NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
 
 from functools import partial
 
-from dartboard.embeddings.remote import PATIENCE, Patience
+from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Prices
 from dartboard.mining.documents import Corpus
 from dartboard.mining.judges.answers import AnswerJudge
+from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE
 from dartboard.mining.judges.checks import CheckJudge, KnownParts
 from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.judges.gemini import DEFAULT_MODEL, GeminiJudge
@@ -35,11 +36,30 @@ def judge_by_name(
     prompt_version: str = DEFAULT_PROMPT,
     prices: Prices | None = None,
     patience: Patience = PATIENCE,
+    max_output_tokens: int = MOST_OUTPUT,
     corpus: Corpus | None = None,
+    need_key: bool = True,
 ) -> Judge:
-    """The judge; ``prices`` hold for every chat model in it, and a check resolves names by ``corpus``."""
+    """The judge; the knobs hold for every chat model in it, and a check resolves names by ``corpus``.
+
+    Without ``need_key`` a missing key is no error: for judges that only estimate what they would cost.
+    """
+    chat = partial(
+        _chat_judge,
+        prompt_version=prompt_version,
+        prices=prices,
+        patience=patience,
+        max_output_tokens=max_output_tokens,
+        need_key=need_key,
+    )
     again = partial(
-        judge_by_name, prompt_version=prompt_version, prices=prices, patience=patience, corpus=corpus
+        judge_by_name,
+        prompt_version=prompt_version,
+        prices=prices,
+        patience=patience,
+        max_output_tokens=max_output_tokens,
+        corpus=corpus,
+        need_key=need_key,
     )
     kind, colon, rest = spec.strip().partition(":")
     if kind not in NAMES and (plugin := find("judge", kind)) is not None:
@@ -49,17 +69,41 @@ def judge_by_name(
         return AnswerJudge()
     if kind == "check" and bool(colon) == bool(rest):
         return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
-    if kind == "gemini" and bool(colon) == bool(rest):
-        model = rest or DEFAULT_MODEL
-        return GeminiJudge(model, prompt_version=prompt_version, prices=prices, patience=patience)
-    model, _, url = rest.partition("@")
-    if kind == "openai" and model:
-        return OpenAIJudge(
-            model, url or DEFAULT_URL, prompt_version=prompt_version, prices=prices, patience=patience
-        )
+    if (kind == "gemini" and bool(colon) == bool(rest)) or (kind == "openai" and rest.partition("@")[0]):
+        return chat(kind, rest)
     members = [member.strip() for member in rest.split(",")]
     if any(member.startswith("ensemble") for member in members):
         raise ConfigError("an ensemble cannot be a member of another one: name its members")
     if kind == "ensemble" and all(members):
         return EnsembleJudge([again(member) for member in members])
     raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
+
+
+def _chat_judge(
+    kind: str,
+    rest: str,
+    *,
+    prompt_version: str,
+    prices: Prices | None,
+    patience: Patience,
+    max_output_tokens: int,
+    need_key: bool,
+) -> Judge:
+    if kind == "gemini":
+        return GeminiJudge(
+            rest or DEFAULT_MODEL,
+            prompt_version=prompt_version,
+            prices=prices,
+            patience=patience,
+            max_output_tokens=max_output_tokens,
+            need_key=need_key,
+        )
+    model, _, url = rest.partition("@")
+    return OpenAIJudge(
+        model,
+        url or DEFAULT_URL,
+        prompt_version=prompt_version,
+        prices=prices,
+        patience=patience,
+        max_output_tokens=max_output_tokens,
+    )

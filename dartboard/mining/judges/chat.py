@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dartboard.deadline import check
+from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.mining.budget import Prices
 from dartboard.mining.judges.asking import ChatEndpoint, RefusedError, Reply
@@ -17,10 +18,18 @@ from dartboard.mining.verdicts import Usage
 
 logger = logging.getLogger(__name__)
 
+MOST_OUTPUT = 8192
+"""Tokens of one answer: models that think before they answer are charged for their thoughts, too."""
+
+PATIENCE = Patience(timeout=300.0)
+"""Such models take their time."""
+
 _CHARACTERS_A_TOKEN = 4
 _EXPECTED_OUTPUT = 120
 _OVERHEAD = 64
 _NO_USE = frozenset({401, 402, 403, 404, 405})
+_LONG_WAIT = 30.0
+_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +136,13 @@ class Chat(ABC):
     def _read(self, answer: dict[str, Any]) -> Written:
         """The text and the tokens of an answer, whatever shape it has."""
 
+    def _cut(self) -> str:
+        """The reason why an answer that reached its limit does not count."""
+        return (
+            f"the answer was cut at the limit of {self.max_output_tokens:,} output tokens, thoughts included"
+            ": allow more (max_output_tokens, --max-output)"
+        )
+
     def _concede(self, reply: Reply, without: frozenset[str]) -> str | None:
         """The next part of the body to leave out after a refusal; None where there is nothing to give up."""
         return None
@@ -165,15 +181,27 @@ class Chat(ABC):
 
     def _refused(self, reply: Reply, total: Usage) -> ChatAnswer:
         """A refusal of this request alone is an answer; one of the key or the model ends the run."""
-        if reply.status in _NO_USE:
+        if reply.status in _NO_USE or self._is_no_use(reply):
             raise RefusedError(f"{self.endpoint.base_url} refused: {reply.trouble}")
         return ChatAnswer(text="", usage=total, trouble=f"the endpoint refused: {reply.trouble}")
 
+    def _is_no_use(self, reply: Reply) -> bool:
+        """Whether an endpoint says by another status that it refuses key or model."""
+        return False
+
     def _wait(self, meter: Meter, reply: Reply, tries: int) -> None:
-        wait = self.endpoint.wait(tries, reply.retry_after)
-        logger.info("%s: %s; asking again in %.1f s", self.endpoint.base_url, reply.trouble, wait)
+        try:
+            wait = self.endpoint.wait(tries, reply.retry_after)
+        except EndpointError as error:
+            kept = "What was paid for is kept: resume then"
+            raise RefusedError(f"{self.endpoint.base_url} {error}. {kept}") from None
+        level = logging.INFO
         if reply.status == 429 or reply.retry_after is not None:
-            meter.hold(wait)
+            news = meter.hold(wait)
+            level = logging.WARNING if news and wait >= _LONG_WAIT else level
+        logger.log(
+            level, "%s: %s; asking again in %.1f s", self.endpoint.base_url, reply.trouble[:_SHOWN], wait
+        )
         meter.pause(wait)
 
 

@@ -48,6 +48,7 @@ class EnsembleJudge:
             prompt_version=self.prompt_version,
             votes=votes,
             usage=reduce(add, (verdict.usage for verdict in verdicts)),
+            answered=any(verdict.answered for verdict in verdicts),
         )
 
     def with_members(self, changed: Callable[[Judge], Judge]) -> "EnsembleJudge":

@@ -1,25 +1,28 @@
 """Google's Gemini models over ``generateContent``."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dartboard.embeddings.remote import PATIENCE, Patience, checked_key
+from dartboard.embeddings.remote import Patience, checked_key
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Prices
-from dartboard.mining.judges.chat import Chat, Written, count
+from dartboard.mining.judges.asking import Reply
+from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE, Chat, Written, count
 from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 
 DEFAULT_MODEL = "gemini-3-pro-preview"
 DEFAULT_URL = "https://generativelanguage.googleapis.com/v1beta"
+_CUT = "MAX_TOKENS"
 
 
 class GeminiChat(Chat):
-    """The model thinks before it answers, and thoughts are paid as output: hence the larger limit.
+    """The model thinks before it answers, and thoughts are paid as output.
 
     The temperature is left as the model has it: Google advises against lowering it for Gemini 3. The key
-    comes from ``api_key`` or ``GEMINI_API_KEY``.
+    comes from ``api_key`` or ``GEMINI_API_KEY``; without ``need_key`` a judge that is never asked needs none.
     """
 
     def __init__(
@@ -29,14 +32,15 @@ class GeminiChat(Chat):
         *,
         base_url: str = DEFAULT_URL,
         prices: Prices | None = None,
-        max_output_tokens: int = 8192,
+        max_output_tokens: int = MOST_OUTPUT,
         patience: Patience = PATIENCE,
         sleep: Callable[[float], None] = time.sleep,
+        need_key: bool = True,
     ) -> None:
         key = checked_key(api_key, "GEMINI_API_KEY")
-        if key is None:
+        if key is None and need_key:
             raise ConfigError("a Gemini judge needs a key: give api_key or set GEMINI_API_KEY")
-        headers = {"x-goog-api-key": key}
+        headers = {"x-goog-api-key": key} if key else {}
         endpoint = self.endpoint_type(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
         super().__init__(endpoint, model, prices=prices, max_output_tokens=max_output_tokens)
 
@@ -73,9 +77,16 @@ class GeminiChat(Chat):
             parts = candidate["content"]["parts"]
             text = "".join(part["text"] for part in parts if not part.get("thought"))
         except (AttributeError, KeyError, IndexError, TypeError):
-            return Written(text="", trouble=f"the answer holds no text ({_why(answer)})", **tokens)
-        cut = candidate.get("finishReason") == "MAX_TOKENS"
-        return Written(text=text, trouble="cut at max_output_tokens" if cut else "", **tokens)
+            why = _why(answer)
+            trouble = self._cut() if why == _CUT else f"the answer holds no text ({why})"
+            return Written(text="", trouble=trouble, **tokens)
+        cut = candidate.get("finishReason") == _CUT
+        return Written(text=text, trouble=self._cut() if cut else "", **tokens)
+
+    def _is_no_use(self, reply: Reply) -> bool:
+        """A wrong key is a 400 here."""
+        wrong = re.search("api.key.(not.valid|invalid|expired)", reply.trouble.lower())
+        return reply.status == 400 and wrong is not None
 
 
 def _why(answer: dict[str, Any]) -> str:
@@ -115,8 +126,9 @@ class GeminiJudge(ChatJudge):
         base_url: str = DEFAULT_URL,
         prompt_version: str = DEFAULT_PROMPT,
         prices: Prices | None = None,
-        max_output_tokens: int = 8192,
+        max_output_tokens: int = MOST_OUTPUT,
         patience: Patience = PATIENCE,
+        need_key: bool = True,
     ) -> None:
         chat = GeminiChat(
             model,
@@ -125,5 +137,6 @@ class GeminiJudge(ChatJudge):
             prices=prices,
             max_output_tokens=max_output_tokens,
             patience=patience,
+            need_key=need_key,
         )
         super().__init__(chat, name=f"gemini:{model}", prompt_version=prompt_version)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from dartboard.mining.cases import Case
@@ -11,6 +11,7 @@ from dartboard.mining.documents import Document
 from dartboard.mining.judges.answers import facets_of, first_match
 from dartboard.mining.judges.chat import Chat
 from dartboard.mining.judges.quoting import check_quote
+from dartboard.mining.metering import current_meter
 from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
 from dartboard.mining.verdicts import Label, Usage, Verdict
 
@@ -31,7 +32,11 @@ class Said:
 
 
 class ChatJudge:
-    """Asks a chat model with a versioned prompt; an answer that cannot be read is asked for once more."""
+    """Asks a chat model with a versioned prompt; an answer that cannot be read is asked for once more.
+
+    Where none can be read then, or the endpoint refuses, the verdict is UNSURE and not ``answered``; too many
+    of these in a row end a run (see :mod:`dartboard.mining.streaks`).
+    """
 
     def __init__(self, chat: Chat, *, name: str, prompt_version: str = DEFAULT_PROMPT) -> None:
         if prompt_version not in VERSIONS:
@@ -43,7 +48,7 @@ class ChatJudge:
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """The model's verdict, if its evidence holds."""
         prompt = write_prompt(self.prompt_version, case, contexts)
-        usage, trouble = Usage(), ""
+        usage, trouble, streaks = Usage(), "", current_meter().streaks
         for again in range(2):
             answer = self.chat.complete(
                 prompt.text, system=prompt.system, schema=prompt.schema, attempt=2 * attempt + again
@@ -51,11 +56,13 @@ class ChatJudge:
             usage = usage + answer.usage
             said = read_answer(answer.text)
             if said is not None:
+                streaks.answered(self.name)
                 return self._believed(said, case, contexts, usage)
             trouble = answer.trouble or f"the answer cannot be read: {answer.text[:100]!r}"
-            if not answer.text:
+            if not answer.text or answer.trouble:
                 break
-        return self._verdict("UNSURE", usage, reason=trouble)
+        streaks.unanswered(self.name, case.id, trouble)
+        return replace(self._verdict("UNSURE", usage, reason=trouble), answered=False)
 
     def looks_at(self, case: Case, contexts: Sequence[Document]) -> Any:
         """The choices; and without contexts the known answers, which the model's own are compared with."""
@@ -85,7 +92,7 @@ class ChatJudge:
             return self._verdict(said.label, usage, missing=said.missing, reason=said.reason)
         if not contexts:
             return self._from_memory(said, case, usage)
-        quote = check_quote(said.evidence, contexts, question=case.question)
+        quote = check_quote(said.evidence, contexts, question=case.question, answers=facets_of(case))
         if quote.trouble:
             return self._verdict("UNSURE", usage, reason=f"{quote.trouble}; it said YES: {said.reason}")
         return self._verdict("YES", usage, evidence=quote.text, reason=said.reason)

@@ -5,18 +5,22 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dartboard.embeddings.remote import PATIENCE, Patience, checked_key
+from dartboard.embeddings.remote import Patience, checked_key
 from dartboard.mining.budget import Prices
 from dartboard.mining.judges.asking import Reply
-from dartboard.mining.judges.chat import Chat, Written, count
+from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE, Chat, Written, count
 from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 
 DEFAULT_URL = "https://api.openai.com/v1"
+_SMALL_OUTPUT = 1024
+_OUTPUT = "output"
 
 
 class OpenAIChat(Chat):
     """Asks for JSON by schema, temperature 0 and a seed; leaves out what an endpoint refuses.
+
+    Where the limit of output does not fit into a small model's context, 1,024 tokens take its place.
 
     The key comes from ``api_key`` or ``OPENAI_API_KEY``; local servers need none.
     """
@@ -28,7 +32,7 @@ class OpenAIChat(Chat):
         api_key: str | None = None,
         *,
         prices: Prices | None = None,
-        max_output_tokens: int = 1024,
+        max_output_tokens: int = MOST_OUTPUT,
         patience: Patience = PATIENCE,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -47,10 +51,11 @@ class OpenAIChat(Chat):
     ) -> tuple[str, dict[str, Any]]:
         messages = [{"role": "system", "content": system}] if system else []
         limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
+        most = min(self.max_output_tokens, _SMALL_OUTPUT) if _OUTPUT in without else self.max_output_tokens
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [*messages, {"role": "user", "content": text}],
-            limit: self.max_output_tokens,
+            limit: most,
             "temperature": 0.7 if attempt else 0,
             "seed": attempt,
         }
@@ -71,11 +76,11 @@ class OpenAIChat(Chat):
             content = choice["message"]["content"]
         except (KeyError, IndexError, TypeError):
             return Written(text="", trouble="the answer holds no message", **tokens)
+        cut = self._cut() if choice.get("finish_reason") == "length" else ""
         if not isinstance(content, str) or not content:
             why = choice["message"].get("refusal") or choice.get("finish_reason")
-            return Written(text="", trouble=f"the message is empty ({why})", **tokens)
-        cut = choice.get("finish_reason") == "length"
-        return Written(text=content, trouble="cut at max_output_tokens" if cut else "", **tokens)
+            return Written(text="", trouble=cut or f"the message is empty ({why})", **tokens)
+        return Written(text=content, trouble=cut, **tokens)
 
     def _concede(self, reply: Reply, without: frozenset[str]) -> str | None:
         """What a 400 or 422 complains of; where it names nothing, the schema. The limit stays, renamed."""
@@ -90,6 +95,7 @@ _COMPLAINTS = {
     "temperature": r"temperature",
     "seed": r"\bseed\b",
     "max_tokens": r"max_tokens|max_completion_tokens",
+    _OUTPUT: r"max_tokens|max_completion_tokens|context.length|max_model_len",
 }
 
 
@@ -104,7 +110,7 @@ class OpenAIJudge(ChatJudge):
         *,
         prompt_version: str = DEFAULT_PROMPT,
         prices: Prices | None = None,
-        max_output_tokens: int = 1024,
+        max_output_tokens: int = MOST_OUTPUT,
         patience: Patience = PATIENCE,
     ) -> None:
         chat = OpenAIChat(

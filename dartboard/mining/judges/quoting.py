@@ -3,6 +3,10 @@
 Quote and context are compared without case, accents, kinds of quotes and dashes, and amounts of white space.
 A quote may leave things out with an ellipsis; each of its parts must then stand in one of the contexts, not
 necessarily the same one, since several contexts may be needed for one answer.
+
+A few letters stand in almost any text. A quote of fewer than 8 letters and digits counts only if it is the
+whole of a context, if it holds a known answer of the case, or if it is a number that the question has not,
+with what it counts: "12 grams".
 """
 
 import re
@@ -10,9 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dartboard.mining.documents import Document
+from dartboard.mining.judges.answers import find
 from dartboard.mining.judges.folding import fold
 
 LEAST_EVIDENCE = 8
+"""Letters and digits of a quote that counts whatever it says."""
+
 MOST_EVIDENCE = 4000
 ELLIPSIS = " … "
 
@@ -31,8 +38,17 @@ class Quote:
     trouble: str = ""
 
 
-def check_quote(evidence: str, contexts: Sequence[Document], *, question: str = "") -> Quote:
-    """The evidence in the contexts' own spelling, if it stands there and says more than the question."""
+def check_quote(
+    evidence: str,
+    contexts: Sequence[Document],
+    *,
+    question: str = "",
+    answers: Sequence[Sequence[str]] = (),
+) -> Quote:
+    """The evidence in the contexts' own spelling, if it stands there and says more than the question.
+
+    ``answers`` are the known ones, by facet: a short quote that holds one of them counts.
+    """
     squeezed = _squeezed(evidence)[0].strip("\"' ")
     parts = [part for part in _ELLIPSIS.split(squeezed) if _WORDS.search(part)]
     if not parts:
@@ -48,9 +64,8 @@ def check_quote(evidence: str, contexts: Sequence[Document], *, question: str = 
         if place is None:
             return Quote(trouble=f"the quoted evidence stands in no context: {_short(part)}")
         found.append(place)
-    if sum(map(_size, parts)) < LEAST_EVIDENCE and not any(
-        _size(part) == _size(all_) for part, all_ in found
-    ):
+    whole = any(_size(part) == _size(text) for part, text in found)
+    if sum(map(_size, parts)) < LEAST_EVIDENCE and not whole and not _telling(squeezed, question, answers):
         return Quote(trouble=f"the quoted evidence is too short to prove anything: {_short(squeezed)}")
     if question and _words(squeezed) <= _words(_squeezed(question)[0]) | _LITTLE:
         return Quote(trouble="the quoted evidence only repeats words of the question")
@@ -74,6 +89,15 @@ def _find(part: str, text: str) -> int:
             return start
         start = text.find(part, start + 1)
     return -1
+
+
+def _telling(quote: str, question: str, answers: Sequence[Sequence[str]]) -> bool:
+    """Whether a short quote says something all the same: a known answer, or a new number of something."""
+    if any(find(answer, quote) for facet in answers for answer in facet):
+        return True
+    words = _words(quote)
+    numbers = {word for word in words if word[0].isdigit()}
+    return bool(numbers - _words(_squeezed(question)[0])) and bool(words - numbers - _LITTLE)
 
 
 def _words(text: str) -> set[str]:

@@ -16,9 +16,11 @@ from typing import Any
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.judges.chat import ChatAnswer
 from dartboard.mining.kernels.finder import Status
 from dartboard.mining.kernels.imports import imports_of
 from dartboard.mining.kernels.turns import Completes
+from dartboard.mining.metering import current_meter
 from dartboard.mining.verdicts import Judge, Usage
 
 STEPS = 12
@@ -112,6 +114,7 @@ class _Agent:
         reply = self.chat.complete(self._prompt(left), system=SYSTEM, schema=SCHEMA)
         self.usage = self.usage + reply.usage
         wish = read_action(reply.text)
+        self._heard(reply, readable=bool(wish))
         match wish.get("action"):
             case "search":
                 self._search(str(wish.get("query") or "").strip())
@@ -128,6 +131,14 @@ class _Agent:
                     "unreadable", reply.text[:_GLANCE], reply.trouble or "not one of the three actions"
                 )
         return self.solved
+
+    def _heard(self, reply: ChatAnswer, *, readable: bool) -> None:
+        """A model that says nothing readable, case after case, ends the run."""
+        streaks, who = current_meter().streaks, f"the agent {self.chat.model}"
+        if readable:
+            streaks.answered(who)
+        else:
+            streaks.unanswered(who, self.case.id, reply.trouble or f"not JSON: {reply.text[:_GLANCE]!r}")
 
     def kernel(self, judge: Judge | None) -> AgentKernel:
         """What the answer rests on."""

@@ -55,6 +55,12 @@ class JournaledChat:
                 if spent.usage != Usage():
                     self._journal.add(key, None, spent.usage)
                 raise
-        kept = Verdict(label="UNSURE", reason=answer.text, missing=answer.trouble, judge=f"turn:{self.model}")
+        kept = Verdict(
+            label="UNSURE",
+            reason=answer.text,
+            missing=answer.trouble,
+            judge=f"turn:{self.model}",
+            answered=bool(answer.text),
+        )
         self._journal.add(key, kept, answer.usage)
         return answer
