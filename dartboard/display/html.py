@@ -10,9 +10,12 @@ from dartboard.display.svg_map import draw_map, state
 from dartboard.display.view import Board, Pick, View, percent, told
 
 _NAMES = 4
+_FEW_NAMES = 2
+"""Of a passage that is shown with its text."""
+
 _LONGEST_NAME = 60
 _LONGEST_TEXT = 300
-_BAR = 64
+_BAR = 48
 
 
 def as_html(view: View) -> str:
@@ -110,14 +113,15 @@ def _cells(pick: Pick, order: int, largest: float) -> list[str]:
         f'fill="{LIGHT["rest"]}"/><rect class="dbv-pick {tint(order)}" width="{_BAR * share:.1f}" height="9" '
         f'fill="{colour(order)}"/></svg>'
     )
+    named, most = (" dbv-name", _FEW_NAMES) if pick.text else ("", _NAMES)
     gain = "" if pick.gain is None else f'<span class="dbv-gain">{bar}<span>{_share(pick.gain)}</span></span>'
     return [
         f'<th scope="row" class="dbv-l">{number}</th>',
-        f'<td class="dbv-l dbv-free"><bdi>{escape(shortened(pick.name, _LONGEST_NAME))}</bdi></td>',
+        f'<td class="dbv-l dbv-free{named}"><bdi>{escape(shortened(pick.name, _LONGEST_NAME))}</bdi></td>',
         f"<td>{'' if pick.similarity is None else f'{pick.similarity:.3f}'}</td>",
         f"<td>{gain}</td>",
         f"<td>{'' if pick.coverage is None else _share(pick.coverage)}</td>",
-        f'<td class="dbv-l dbv-free"><bdi>{escape(shortened(told(pick, _NAMES), _LONGEST_NAME))}</bdi></td>',
+        f'<td class="dbv-l dbv-free"><bdi>{escape(shortened(told(pick, most), _LONGEST_NAME))}</bdi></td>',
     ]
 
 

@@ -79,13 +79,16 @@ background:none;text-align:end;vertical-align:baseline;color:inherit;font-weight
 .dbv.dbv.dbv thead th{color:var(--db-soft);font-weight:600;border-top:0}
 .dbv.dbv.dbv .dbv-l{text-align:start}
 .dbv.dbv.dbv .dbv-free{white-space:normal;overflow-wrap:anywhere}
+.dbv.dbv.dbv .dbv-name{min-width:7em;width:34%}
 .dbv.dbv.dbv .dbv-text{border-top:0;padding-top:0}
 .dbv .dbv-gain{display:inline-flex;align-items:center;justify-content:flex-end}
+.dbv.dbv.dbv .dbv-gain svg{flex:none;width:48px;height:9px;max-width:none}
+.dbv.dbv.dbv .dbv-mass{height:22px}
 .dbv .dbv-gain span{min-width:3.6em}
 .dbv .dbv-no-box{display:inline-block;min-width:20px;padding:0 5px;border-radius:10px;
 text-align:center;font-weight:700}
 .dbv .dbv-scroll{max-height:320px;overflow:auto}
-@container (max-width:600px){.dbv .dbv-gain svg{display:none}
+@container (max-width:600px){.dbv.dbv.dbv .dbv-gain svg{display:none}.dbv.dbv.dbv .dbv-name{min-width:0}
 .dbv.dbv.dbv th,.dbv.dbv.dbv td{padding-right:6px;font-size:11.5px}.dbv.dbv.dbv thead th{white-space:normal}}
 """
 

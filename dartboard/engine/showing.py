@@ -1,22 +1,11 @@
-"""What people are shown of a passage: where it stands, its heading, and text that steers no terminal.
+"""What people are shown of a passage: where it stands, its heading, and text that steers no terminal."""
 
-Control characters (the escape of terminal codes among them), characters that turn the direction of writing,
-and invisible tags are left out; half surrogates, which no file can hold, become question marks. Each
-character is judged by itself, so a text may come in any number of pieces.
-"""
-
-import re
 from collections.abc import Mapping
 from typing import Any
 
-_STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+from dartboard.display.plain_text import plain_text
 
-
-def plain_text(text: str) -> str:
-    """The text without what steers; line ends and tabs stay."""
-    return _STEERING.sub("", text.encode("utf-8", "replace").decode())
+__all__ = ["heading_of", "place_of", "plain_text"]
 
 
 def place_of(metadata: Mapping[str, Any], id: str) -> str:

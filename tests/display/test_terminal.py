@@ -101,4 +101,4 @@ def test_shortened_texts():
     assert shortened("one two three", 20) == "one two three"
     assert shortened("one  two\n\tthree four", 15) == "one two three …"
     assert shortened("x" * 50, 10) == "xxxxxxxx …"
-    assert clean("a\u202eb\ud800c\x00d") == "abcd"
+    assert clean("a\u202eb\ud800c\x00d\x1b e\x0cf") == "ab?cd e f"
