@@ -17,13 +17,17 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dartboard.deadline import check
+from dartboard.engine.batches import Batches, Begun
+from dartboard.engine.encoding import Encoder
 from dartboard.engine.engine import Engine
-from dartboard.errors import ConfigError, IngestError
+from dartboard.errors import ConfigError, DartboardError, IngestError
 from dartboard.ingest import (
+    Changes,
     ChunkingConfig,
     Found,
     Piece,
@@ -36,9 +40,8 @@ from dartboard.ingest import (
     read_file,
     walk,
 )
-from dartboard.stores import Collection, Filter, Record
+from dartboard.stores import Collection, Filter
 from dartboard.stores.filters import And, Compare, Equal, Not
-from dartboard.types import FloatArray
 
 BATCH = 64
 """Chunks that are encoded and kept together: at most so much work is lost to an interruption."""
@@ -97,6 +100,7 @@ def index_paths(
     prune: bool = False,
     uploaded_to: Path | None = None,
     batch_size: int = BATCH,
+    encoder: Encoder | None = None,
     listen: Listener = lambda progress: None,
 ) -> IndexReport:
     """Index files and folders into the engine's collection, which is made where there is none.
@@ -105,12 +109,13 @@ def index_paths(
     without it they are counted as ``gone``. With ``includes``, a file that is there is never pruned.
     ``uploaded_to`` is the folder above ``paths`` that files were put in for this run only: they are named
     relative to it.
+    ``encoder`` makes the vectors, of several batches at a time where it can; by default the engine's model.
     """
     listed = check_paths(paths)
     started = time.perf_counter()
     collection, chunking = _collection(engine, chunking)
     names = Names(engine, uploaded_to)
-    run = _Run(engine, collection, chunking, reading or ReadOptions(), names, batch_size, listen)
+    run = _Run(engine, collection, chunking, reading or ReadOptions(), names, batch_size, encoder, listen)
     run.take([absolute(path) for path in listed], excludes, includes, prune)
     collection.prepare()
     run.report.seconds = time.perf_counter() - started
@@ -201,6 +206,7 @@ class _Run:
         reading: ReadOptions,
         names: Names,
         batch_size: int,
+        encoder: Encoder | None,
         listen: Listener,
     ) -> None:
         self.report = IndexReport()
@@ -213,6 +219,7 @@ class _Run:
         self._names = names
         self._read_as = _spelt_fields(reading)
         self._pending: list[tuple[Piece, float]] = []
+        self._batches = Batches(engine, collection, encoder, self._kept)
         self._finished: list[tuple[str, Filter]] = []
         self._files = self._files_total = self._bytes_total = 0
         self._bytes = 0.0
@@ -232,6 +239,15 @@ class _Run:
         self._files_total = sum(len(changes.to_read) for changes in plans)
         self._bytes_total = sum(_size(entry) for changes in plans for entry in changes.to_read)
         self._tell()
+        try:
+            self._read(plans)
+        except (KeyboardInterrupt, DartboardError):
+            self._batches.rescue()
+            raise
+        gone = sorted({source for changes in plans for source in changes.deleted} - uploaded)
+        self._remove([source for source in gone if not (includes and self._there(source))], prune)
+
+    def _read(self, plans: Sequence[Changes]) -> None:
         done: set[str] = set()
         for changes in plans:
             replaced = {entry.source for entry in changes.changed}
@@ -240,8 +256,6 @@ class _Run:
                     done.add(entry.source)
                     self._file(entry, replaced=entry.source in replaced)
         self._flush()
-        gone = sorted({source for changes in plans for source in changes.deleted} - uploaded)
-        self._remove([source for source in gone if not (includes and self._there(source))], prune)
 
     def _known_below(self, place: Path, all_known: dict[str, str]) -> dict[str, str]:
         """What is known of a place; an upload may be thousands of files, which are looked up by name."""
@@ -294,7 +308,7 @@ class _Run:
         if replaced and pieces:
             self._finished.append((entry.source, _present(pieces[0])))
         elif replaced and not any(problem.code in _KEPT_FOR_LATER for problem in problems):
-            self._collection.delete(where=Equal("source", entry.source))
+            self._batches.then(partial(self._collection.delete, where=Equal("source", entry.source)))
             self.report.emptied += 1
         share = _size(entry) / max(1, len(pieces))
         self._pending += [(piece, share) for piece in pieces]
@@ -302,42 +316,34 @@ class _Run:
         if not pieces:
             self._bytes += share
         while len(self._pending) >= self._batch_size:
-            self._keep(self._pending[: self._batch_size])
+            self._begin(self._pending[: self._batch_size])
             del self._pending[: self._batch_size]
         if not self._pending:
             self._drop_replaced()
 
     def _flush(self) -> None:
         if self._pending:
-            self._keep(self._pending)
+            self._begin(self._pending)
             self._pending = []
         self._drop_replaced()
+        self._batches.finish()
         self._tell()
 
-    def _keep(self, batch: list[tuple[Piece, float]]) -> None:
+    def _begin(self, batch: list[tuple[Piece, float]]) -> None:
         check()
-        pieces = [piece for piece, _ in batch]
-        vectors = self._vectors(pieces)
-        records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in pieces]
-        self._collection.upsert(self._engine.retriever.index(records))
-        self.report.chunks += len(records)
-        self._bytes += sum(share for _, share in batch)
-        self._tell()
+        self._batches.begin(batch)
 
-    def _vectors(self, pieces: list[Piece]) -> dict[str, FloatArray]:
-        """By id: an id holds the hash of its text, so what is known under it has the same vector."""
-        known = {record.id: record.embedding for record in self._collection.get([p.id for p in pieces])}
-        missing = {piece.id: piece.text for piece in pieces if piece.id not in known}
-        if missing:
-            encoded = self._engine.model.encode_documents(list(missing.values()))
-            known |= dict(zip(missing, encoded, strict=True))
-        self.report.encoded += len(missing)
-        return known
+    def _kept(self, begun: Begun) -> None:
+        self.report.chunks += len(begun.batch)
+        self.report.encoded += len(begun.missing)
+        self._bytes += sum(share for _, share in begun.batch)
+        self._tell()
 
     def _drop_replaced(self) -> None:
         """Remove the chunks of changed files that their present text no longer has."""
         for source, present in self._finished:
-            self._collection.delete(where=And((Equal("source", source), Not(present))))
+            gone = And((Equal("source", source), Not(present)))
+            self._batches.then(partial(self._collection.delete, where=gone))
         self._finished = []
 
     def _tokens(self, text: str) -> int:
