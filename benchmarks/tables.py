@@ -1,6 +1,6 @@
 """Turn the benchmarks' JSON into the tables, pages and pictures of the documentation.
 
-python benchmarks/tables.py         # writes README.md, docs/decisions.md, docs/benchmarks/, docs/images/
+python benchmarks/tables.py         # writes the README, pages and pictures of docs/
 """
 
 import hashlib
@@ -14,7 +14,9 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks import (  # noqa: E402
+    comparison_tables,
     decision_tables,
+    explanations,
     load_tables,
     quality_pages,
     quality_tables,
@@ -81,27 +83,76 @@ def fresh_decisions() -> str:
     return with_section(text, "indexes", retrieval_tables.indexes(results("retrieval")["indexes"]))
 
 
+def fresh_sections() -> Mapping[Path, str]:
+    """Pages of docs/ with the tables between their markers made anew."""
+    quality, known = results("quality"), results("mathematics")
+    selection, retrieval = results("selection"), results("retrieval")
+    numbers = comparison_tables.in_numbers(quality, selection)
+    pages = {
+        "comparison.md": {
+            "numbers": numbers,
+            "quality": quality_tables.share_table(quality),
+            "selection": selection_table(selection),
+            "search": retrieval_tables.search(retrieval["search"]),
+        },
+        "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
+        "explanation/sigma-is-not-lambda.md": {"knobs": explanations.knob_table(known["knobs"])},
+        "explanation/when-not.md": {
+            "clean": explanations.clean_table(quality),
+            "worst": explanations.worst_table(quality),
+        },
+    }
+    made = {}
+    for name, sections in pages.items():
+        path = ROOT / "docs" / name
+        text = path.read_text()
+        for section, content in sections.items():
+            text = with_section(text, section, content)
+        made[path] = text
+    return made
+
+
 def documents() -> Mapping[Path, str]:
     """The documents that are text, as they should be."""
     measured = (RESULTS / "load.json").exists()
     service = (
         {ROOT / "docs" / "benchmarks" / "service.md": load_tables.page(results("load"))} if measured else {}
     )
-    return service | {
-        ROOT / "README.md": fresh_readme(),
-        ROOT / "docs" / "decisions.md": fresh_decisions(),
-        ROOT / "docs" / "benchmarks" / "retrieval.md": retrieval_tables.page(results("retrieval")),
-        ROOT / "docs" / "benchmarks" / "quality.md": quality_pages.markdown_page(results("quality")),
-    }
+    return (
+        service
+        | fresh_sections()
+        | {
+            ROOT / "README.md": fresh_readme(),
+            ROOT / "docs" / "decisions.md": fresh_decisions(),
+            ROOT / "docs" / "benchmarks" / "retrieval.md": retrieval_tables.page(results("retrieval")),
+            ROOT / "docs" / "benchmarks" / "quality.md": quality_pages.markdown_page(results("quality")),
+        }
+    )
 
 
 def pictures() -> Mapping[Path, str]:
     """The documents with pictures; versions of the plotting library may draw them a little differently."""
     found, made_from = results("quality"), stamp("quality")
+    images = ROOT / "docs" / "images"
     return {
         ROOT / "docs" / "benchmarks" / "quality.html": quality_pages.html_page(found) + made_from,
         ROOT / "docs" / "images" / "redundancy.svg": quality_pages.readme_picture(found) + made_from,
+        **{images / f"{name}.svg": text for name, text in _explained().items()},
     }
+
+
+def _explained() -> dict[str, str]:
+    known, quality = results("mathematics"), results("quality")
+    knobs = explanations.knob_pictures(known["knobs"])
+    made = {
+        "coverage": (explanations.coverage_picture(known["coverage"]), "mathematics"),
+        "gains": (explanations.gains_picture(known["coverage"]), "mathematics"),
+        "along-weights": (knobs["weights"], "mathematics"),
+        "along-factors": (knobs["factors"], "mathematics"),
+        "along-lambda": (explanations.weight_picture(quality), "quality"),
+        "along-sigma": (explanations.divisor_picture(results("sigma")), "sigma"),
+    }
+    return {name: f"{picture}\n{stamp(source)}" for name, (picture, source) in made.items()}
 
 
 def stamp(name: str) -> str:

@@ -10,14 +10,35 @@ from benchmarks.quality import CONDITIONS, SYSTEMS
 ADVICE = "run: python benchmarks/tables.py"
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/decisions.md", "docs/benchmarks/quality.md"])
+DOCUMENTS = [
+    "README.md",
+    "docs/comparison.md",
+    "docs/decisions.md",
+    "docs/benchmarks/quality.md",
+    "docs/explanation/mathematics.md",
+    "docs/explanation/sigma-is-not-lambda.md",
+    "docs/explanation/when-not.md",
+]
+PICTURES = {
+    "docs/benchmarks/quality.html": "quality",
+    "docs/images/redundancy.svg": "quality",
+    "docs/images/along-lambda.svg": "quality",
+    "docs/images/along-sigma.svg": "sigma",
+    "docs/images/along-weights.svg": "mathematics",
+    "docs/images/along-factors.svg": "mathematics",
+    "docs/images/coverage.svg": "mathematics",
+    "docs/images/gains.svg": "mathematics",
+}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
 def test_tables_are_those_of_the_results(path):
     assert (tables.ROOT / path).read_text() == tables.documents()[tables.ROOT / path], ADVICE
 
 
-@pytest.mark.parametrize("path", ["docs/benchmarks/quality.html", "docs/images/redundancy.svg"])
-def test_pictures_were_made_from_the_results(path):
-    assert (tables.ROOT / path).read_text().endswith(tables.stamp("quality")), ADVICE
+@pytest.mark.parametrize(("path", "source"), PICTURES.items())
+def test_pictures_were_made_from_the_results(path, source):
+    assert (tables.ROOT / path).read_text().endswith(tables.stamp(source)), ADVICE
 
 
 def test_every_system_stands_in_every_cell_with_an_interval():

@@ -1,0 +1,213 @@
+"""The pictures and tables of docs/explanation/, from what the benchmarks measured."""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.quality_tables import DEPTHS, REFERENCE, Found, conditions, shares
+from dartboard.evaluation.drawing import COLOURS, INK, Drawing, as_svg, label_ends, line_style, standalone
+from dartboard.evaluation.summary import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE = (6.6, 3.9)
+"""Small enough for its text to be read on a phone."""
+
+TINTS = {
+    "clean": COLOURS["cosine"],
+    "copies at .97": COLOURS["dartboard"],
+    "copies at .90": COLOURS["dedup"],
+    "text edits": COLOURS["mmr"],
+}
+DIVISORS = (3, 3.5, 4, 5, 6, 8, 12, 20)
+THE_RULE = "detecting, to median / 8 (the rule)"
+"""The name of the default rule in sigma.json."""
+
+
+def coverage_picture(found: Mapping[str, Any]) -> str:
+    """What each method covers, pick by pick, and what no set of that size can exceed."""
+    ks = range(1, len(found["ceiling"]) + 1)
+    with Drawing(*SIZE) as (figure, (axes,)):
+        axes.fill_between(ks, found["ceiling"], 1.0, color=COLOURS["cosine"], alpha=0.15, linewidth=0)
+        axes.annotate("no set reaches this", (1.2, 0.95), fontsize=9, color=INK, va="top")
+        for name, values in found["coverage"].items():
+            axes.plot(ks, values, **line_style(name, REFERENCE))
+        axes.set_xlabel("picks")
+        axes.set_ylabel("coverage")
+        axes.set_ylim(0.0, 1.0)
+        axes.set_xticks(list(ks))
+        label_ends(axes, {name: values[-1] for name, values in found["coverage"].items()}, REFERENCE)
+        return standalone(as_svg(figure, "Coverage pick by pick"))
+
+
+def gains_picture(found: Mapping[str, Any]) -> str:
+    """The gains of Dartboard's picks: each is at most as large as the one before."""
+    gains = found["gains"]
+    with Drawing(6.6, 2.6) as (figure, (axes,)):
+        axes.bar(range(1, len(gains) + 1), gains, color=COLOURS["dartboard"], width=0.7)
+        axes.set_xlabel("pick")
+        axes.set_ylabel("gain")
+        axes.set_xticks(range(1, len(gains) + 1))
+        axes.grid(axis="x", visible=False)
+        return standalone(as_svg(figure, "Gains"))
+
+
+def weight_picture(quality: Found) -> str:
+    """MMR along λ, a line a condition: the best λ is another one in each."""
+    weights = [float(name.split("-")[1]) for name in _family(quality, "mmr")]
+    lines = {
+        condition: [shares(quality, f"mmr-{weight:g}", condition)["mean"] for weight in weights]
+        for condition in conditions(quality)
+    }
+    levels = {condition: shares(quality, REFERENCE, condition)["mean"] for condition in lines}
+    with Drawing(*SIZE) as (figure, (axes,)):
+        _lines(axes, weights, lines)
+        for condition, level in levels.items():
+            axes.plot([1.0], [level], marker="*", markersize=11, color=TINTS[condition], clip_on=False)
+        axes.set_xticks([*weights, 1.0], [*(f"{weight:g}" for weight in weights), "★"])
+        axes.set_xlabel("λ of MMR (weight of relevance);  ★ Dartboard, untuned")
+        axes.set_ylim(0.4, 1.05)
+        return standalone(as_svg(figure, "MMR along lambda"))
+
+
+def divisor_picture(measured: Mapping[str, Any]) -> str:
+    """Dartboard along σ, a line a condition, and what the rule reaches that is the default."""
+    lines = {
+        condition: [_share(measured, condition, f"median / {divisor:g}") for divisor in DIVISORS]
+        for condition in TINTS
+    }
+    with Drawing(*SIZE) as (figure, (axes,)):
+        axes.set_xscale("log")
+        xs = [1 / divisor for divisor in DIVISORS]
+        _lines(axes, xs, lines)
+        right = xs[0] * 1.25
+        for condition in TINTS:
+            level = _share(measured, condition, THE_RULE)
+            axes.plot([right], [level], marker="*", markersize=11, color=TINTS[condition], clip_on=False)
+        axes.set_xticks(
+            [*xs, right], [*(f"1/{divisor:g}" if divisor != 3.5 else "" for divisor in DIVISORS), "★"]
+        )
+        axes.minorticks_off()
+        axes.set_xlabel("σ as a part of the median distance;  ★ the rule, untuned")
+        axes.set_ylim(0.4, 1.05)
+        return standalone(as_svg(figure, "Dartboard along sigma"))
+
+
+def _lines(axes: "Axes", xs: Sequence[float], lines: Mapping[str, Sequence[float]]) -> None:
+    for condition, values in lines.items():
+        axes.plot(xs, values, color=TINTS[condition], linewidth=1.8, marker="o", markersize=4)
+        axes.plot([], [], color=TINTS[condition], linewidth=1.8, marker="o", markersize=4, label=condition)
+    axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), alpha=0.6)
+    axes.set_ylabel("recall, share of clean nearest")
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="lower center", ncols=2)
+
+
+def knob_pictures(found: Mapping[str, Any]) -> dict[str, str]:
+    """Five picks along λ and along σ: different facts, and closeness to the question."""
+    made = {}
+    turned = {"weights": ("λ of MMR", "linear", "mmr"), "factors": ("σ / automatic σ", "log", "dartboard")}
+    for name, (label, scale, kind) in turned.items():
+        rows = found[name]
+        xs = [row["at"] for row in rows]
+        with Drawing(6.6, 3.2) as (figure, (axes,)):
+            axes.set_xscale(scale)
+            axes.plot(xs, [row["facts"] / 5 for row in rows], color=COLOURS[kind], linewidth=2.2, marker="o")
+            axes.plot(
+                xs, [row["similarity"] for row in rows], color=INK, linewidth=1.2, marker="s", markersize=3
+            )
+            axes.annotate("share of different facts", (xs[1], rows[1]["facts"] / 5), **_beside(COLOURS[kind]))
+            axes.annotate("cosine to the question", (xs[1], rows[1]["similarity"]), **_beside(INK))
+            axes.set_ylim(0.0, 1.1)
+            axes.set_xlabel(label)
+            if scale == "log":
+                axes.set_xticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16", "1/4", "1", "4", "16"])
+                axes.minorticks_off()
+            made[name] = standalone(as_svg(figure, f"Five picks along {label}"))
+    return made
+
+
+def _beside(tint: str) -> dict[str, Any]:
+    return {"textcoords": "offset points", "xytext": (0, 7), "fontsize": 9, "color": tint}
+
+
+def clean_table(quality: Found) -> str:
+    """Where nothing is copied: recall of nearest neighbours and of Dartboard, set by set."""
+    lines = ["| data set | depth | nearest neighbours | Dartboard | kept |", "|---|---|---|---|---|"]
+    for name, by_condition in quality.items():
+        systems = by_condition["clean"]["systems"]
+        for depth in DEPTHS:
+            theirs, ours = systems["cosine"][depth]["mean"], systems[REFERENCE][depth]["mean"]
+            kept = f"{ours / theirs:.1%}"
+            lines.append(f"| {name} | {depth[1:]} | {short(theirs)} | {short(ours)} | {kept} |")
+    return "\n".join(lines)
+
+
+def worst_table(quality: Found, count: int = 6) -> str:
+    """The cells in which Dartboard keeps least of clean nearest neighbours."""
+    cells = []
+    for name, by_condition in quality.items():
+        base = by_condition["clean"]["systems"]["cosine"]
+        for condition, cell in by_condition.items():
+            for depth in DEPTHS:
+                clean = base[depth]["mean"]
+                kept = {system: scores[depth]["mean"] / clean for system, scores in cell["systems"].items()}
+                rivals = {system: share for system, share in kept.items() if not _bound(system)}
+                first = max(rivals, key=lambda system: rivals[system])
+                cells.append((kept[REFERENCE], name, condition, depth, kept["cosine"], first, rivals[first]))
+    lines = [
+        "| data set | condition | depth | Dartboard keeps | nearest neighbours keep | best with hindsight |",
+        "|---|---|---|---|---|---|",
+    ]
+    for ours, name, condition, depth, theirs, first, most in sorted(cells)[:count]:
+        lines.append(
+            f"| {name} | {condition} | {depth[1:]} | {ours:.1%} | {theirs:.1%} | {first}, {most:.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def copies_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Of k picks, how many repeat an earlier one to the bit."""
+    lines = [
+        "| σ | " + " | ".join(f"{row['sigma']:g}" for row in rows) + " |",
+        "|---" * (len(rows) + 1) + "|",
+    ]
+    for title, key in (("published: log-sums of totals", "published"), ("dartboard: gains", "dartboard")):
+        lines.append(f"| {title} | " + " | ".join(f"{row[key]:.1f}" for row in rows) + " |")
+    return "\n".join(lines)
+
+
+def knob_table(found: Mapping[str, Any]) -> str:
+    """A few settings of both knobs in numbers."""
+    lines = ["| | different facts, of 5 | themes | cosine to the question |", "|---|---|---|---|"]
+    chosen = [("nearest neighbours", found["cosine"])]
+    chosen += [(f"MMR, λ = {row['at']:g}", row) for row in found["weights"] if row["at"] in _SHOWN_WEIGHTS]
+    chosen += [
+        (f"Dartboard, σ × {row['at']:g}", row) for row in found["factors"] if row["at"] in _SHOWN_FACTORS
+    ]
+    for title, row in chosen:
+        lines.append(f"| {title} | {row['facts']:.1f} | {row['themes']:.1f} | {row['similarity']:.3f} |")
+    return "\n".join(lines)
+
+
+_SHOWN_WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9, 1.0)
+_SHOWN_FACTORS = (0.0625, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0)
+
+
+def _family(quality: Found, kind: str) -> list[str]:
+    first = next(iter(next(iter(quality.values())).values()))
+    return [name for name in first["systems"] if name.startswith(f"{kind}-")]
+
+
+def _bound(system: str) -> bool:
+    return system in ("oracle", "random")
+
+
+def _share(measured: Mapping[str, Any], condition: str, rule: str) -> float:
+    """The mean over sets and depths of recall as a share of clean nearest neighbours."""
+    found = []
+    for by_condition in measured.values():
+        if condition in by_condition and rule in by_condition[condition]:
+            base = by_condition["clean"]["nearest neighbours"]
+            found += [by_condition[condition][rule][depth] / base[depth] for depth in DEPTHS]
+    return mean(found)
