@@ -1,0 +1,1 @@
+"""Scripts that work on the project, not in it."""

@@ -1,0 +1,1 @@
+"""What the documentation site generates when it is built: its reference, and its formulas."""
