@@ -1,6 +1,7 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test
 # make test-deep  ask every operation of the service a thousand odd questions (some 20 minutes)
+# make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
 # make bench-decisions  measure what docs/decisions.md decides
@@ -10,7 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval clean help browser
+.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval clean help browser docs
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +38,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/tables.py
@@ -57,7 +61,7 @@ bench-retrieval: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.retrieval_quality_tables
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build site
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("dartboard needs Python 3.11 or newer, this is %d.%d: make PYTHON=python3.11" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
