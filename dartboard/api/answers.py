@@ -45,7 +45,7 @@ class Answers:
             else None
         )
         own = replace(settings, workers=settings.answers, timeout=settings.answer_timeout)
-        self.workers = Workers(own, _Writing(metrics))
+        self.workers = Workers(own, _Writing(metrics), few=settings.answers)
 
     @property
     def name(self) -> str | None:

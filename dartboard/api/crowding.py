@@ -17,13 +17,17 @@ _CALM = 1.0
 _MANY, _STILL_MANY = 0.4, 1 / 3
 _SHARE = 0.25
 _LEAST = 0.005
-_FEW = max(2, os.cpu_count() or 1)
+PROCESSORS = max(2, os.cpu_count() or 1)
 
 
 class Crowding:
-    """Hears who is refused and who is let in, says who may wait. Times are seconds of one clock."""
+    """Hears who is refused and who is let in, says who may wait. Times are seconds of one clock.
 
-    def __init__(self) -> None:
+    ``few`` are worked on at a time in a crowd: as many as there are processors, more where they only wait.
+    """
+
+    def __init__(self, few: int = PROCESSORS) -> None:
+        self._few = few
         self._on = False
         self._last = self._since = float("-inf")
         self._refused = self._admitted = 0
@@ -51,7 +55,7 @@ class Crowding:
 
     def places(self, now: float, most: int) -> int:
         """How many may be worked on at a time, of ``most`` in better times."""
-        return min(most, _FEW) if self.lasting(now) else most
+        return min(most, self._few) if self.lasting(now) else most
 
     def _judge(self, now: float) -> None:
         if now - self._since < (_CALM if self._on else _STANDING):

@@ -16,7 +16,7 @@ from threading import Event
 from typing import Any, Protocol, TypeVar
 
 from dartboard.api.clients import current_client
-from dartboard.api.crowding import Crowding
+from dartboard.api.crowding import PROCESSORS, Crowding
 from dartboard.api.errors import ApiError, Busy, Stopping, TimedOut
 from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import deadline
@@ -47,13 +47,13 @@ class Counting(Protocol):
 class Workers:
     """Runs functions in threads for one event loop."""
 
-    def __init__(self, settings: ServiceSettings, metrics: Counting) -> None:
+    def __init__(self, settings: ServiceSettings, metrics: Counting, *, few: int = PROCESSORS) -> None:
         self._settings = settings
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="dartboard-worker")
         self._queue: deque[asyncio.Future[None]] = deque()
         self._joined: dict[asyncio.Future[None], float] = {}
-        self._crowding = Crowding()
+        self._crowding = Crowding(few)
         self._cancels: set[Event] = set()
         self._idle = asyncio.Event()
         self._idle.set()
