@@ -72,6 +72,8 @@ class JudgeOptions:
             )
         if self.retry and not self.resume:
             raise typer.BadParameter("--retry-unsure asks again what a journal holds: give --resume, too")
+        if self.out.exists() and not self.out.is_dir():
+            raise typer.BadParameter(f"--out must be a folder, and {self.out} is a file")
         if not self.resume and not self.dry_run:
             check_unused(self.journal_path)
 

@@ -111,7 +111,7 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
         mean = f", {sum(sizes) / len(sizes):.1f} contexts on average" if sizes else ""
         console.print(f"Kernels: {told}{mean}.")
     for reason, count in list(mined.unsure_reasons.items())[:_REASONS]:
-        console.print(f"Unsure, {count} times: {reason}", soft_wrap=True, markup=False)
+        console.print(f"Unsure ({count}): {reason}", soft_wrap=True, markup=False)
     console.print(f"Cost: {told_cost(spent)}.")
     console.print(f"\nWritten to {file}. Next:", soft_wrap=True, markup=False)
     console.print(
@@ -185,6 +185,8 @@ def draw_comparisons(console: Console, found: Mapping[str, Any]) -> None:
         table.add_column(title, justify="left" if title == "sources" else "right")
     for one in found["sources"]:
         names, interval = f"{one['first']} – {one['second']}", f"{one['low']:.3f} to {one['high']:.3f}"
+        if one["low"] == one["high"]:
+            interval = "none: all alike"
         table.add_row(names, str(one["cases"]), f"{one['jaccard']:.3f}", interval, str(one["equal"]))
     console.print(table)
     for row in found["pairs"]:

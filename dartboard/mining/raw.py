@@ -75,9 +75,14 @@ def read_raw(path: Path | str) -> RawCandidates:
     if not file.is_file():
         raise DatasetError(f"there is no {file}: make it with dartboard mine extract")
     records = json_lines(file)
-    head = next(records, None)
+    try:
+        head = next(records, None)
+    except DatasetError:
+        head = None
     if head is None or head.fields.get("format") != FORMAT:
-        raise Place(file, 1).error(f"not a file of raw candidates: its first line must say {FORMAT!r}")
+        raise Place(file, 1).error(
+            f"not a file of raw candidates: its first line must say {FORMAT!r}; dartboard mine extract writes one"
+        )
     if (version := head.fields.get("version")) != VERSION:
         raise head.place.error(f"format version {version!r}, but this dartboard reads {VERSION}: update it")
     pools = [_pool(record) for record in records]

@@ -127,7 +127,12 @@ class FaultyServer:
             disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                length = int(self.headers["content-length"])
+                data = self.rfile.read(length)
+                if len(data) < length:  # the client was killed while it sent
+                    self.close_connection = True
+                    return
+                body = json.loads(data)
                 with server._lock:
                     server.bodies.append(body)
                     count = len(server.bodies)

@@ -116,6 +116,7 @@ def test_what_two_sources_found_is_compared(tmp_path, capsys):
     assert main(["mine", "compare", str(tmp_path)]) == 0
     page = capsys.readouterr().out
     assert "expansion – imports" in page and "0.667" in page and "only imports: toy.both" in page
+    assert "none: all alike" in page, "one question gives no interval"
     assert main(["mine", "compare", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sources"][0]["cases"] == 1
 
@@ -229,6 +230,7 @@ WRONG = [
     (["--judge", "answers", "--prices", "cheap"], 2, "--prices takes two numbers"),
     (["--judge", "answers", "--agent", "answers"], 2, "--agent must be a chat model"),
     (["--judge", "answers", "--corpus", "folder:/nowhere"], 1, "there is no folder"),
+    (["--judge", "answers", "--out", "/etc/hostname"], 2, "--out must be a folder"),
 ]
 
 
@@ -386,7 +388,7 @@ def test_cases_without_answers_are_told_of(tmp_path, capsys):
     assert main(["mine", "run", *given, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
     told = capsys.readouterr()
     assert "2 of 4 cases have no answer string" in told.err and "door:1, door:2;" in told.err
-    assert "Unsure, " in told.out and "the case has no known answer strings" in told.out
+    assert "Unsure (" in told.out and "the case has no known answer strings" in told.out
 
 
 def test_a_judge_of_answers_without_any_answer_is_refused(tmp_path, capsys):

@@ -115,7 +115,7 @@ def test_one_question_that_is_refused_stops_nothing_and_can_be_asked_again(raw, 
         server.override = lambda body: refused("this is about weapons") if of_door_2(body) else None
         assert main(command(raw, server, out)) == 0
         told = capsys.readouterr()
-        assert "this is about weapons" in told.out and "Unsure, " in told.out
+        assert "this is about weapons" in told.out and "Unsure (" in told.out
         assert "--resume --retry-unsure" in told.err
         assert any(line["verdict"].get("answered") is False for line in verdicts(out))
         first, asked = data_set(out), len(server.bodies)
