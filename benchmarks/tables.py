@@ -68,6 +68,7 @@ def fresh_readme() -> str:
         "engines": retrieval_tables.engines(results("retrieval")["engines"]),
         "search": retrieval_tables.search(results("retrieval")["search"]),
         "losses": "\n".join(f"  {line}" for line in quality_pages.losses(quality)),
+        "compared": comparison_tables.in_numbers(quality, results("selection")),
     }
     text = (ROOT / "README.md").read_text()
     for name, content in sections.items():
@@ -87,10 +88,9 @@ def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
     selection, retrieval = results("selection"), results("retrieval")
-    numbers = comparison_tables.in_numbers(quality, selection)
     pages = {
         "comparison.md": {
-            "numbers": numbers,
+            "numbers": comparison_tables.in_numbers(quality, selection),
             "quality": quality_tables.share_table(quality),
             "selection": selection_table(selection),
             "search": retrieval_tables.search(retrieval["search"]),
