@@ -9,7 +9,7 @@
 # make bench-service  the service under load, at last for ten minutes on end (some 20 minutes)
 # make lock   write the newest versions that fit together into requirements-dev.lock
 # make install-locked  install those very versions, instead of the newest
-# make audit  look for known vulnerabilities of everything that is installed
+# make audit  look for known vulnerabilities of everything that is locked
 # make dist   build sdist and wheel
 # make sbom   list the packages of a plain installation, as CycloneDX JSON
 PYTHON ?= python3
@@ -88,8 +88,10 @@ install-locked: $(BIN)/python
 	$(PIP) --no-deps $(DATA)
 	@touch $(VENV)/.installed $(VENV)/.installed-dev
 
+# What cannot be looked up is an error: an audit that has seen nothing is no clean one.
 audit: $(VENV)/.installed-dev
-	$(BIN)/pip-audit --local --skip-editable --progress-spinner off
+	{ cat requirements-dev.lock; echo $(TORCH); } | \
+	  $(BIN)/pip-audit --strict --no-deps --disable-pip --progress-spinner off --requirement /dev/stdin
 
 dist: $(VENV)/.installed-dev
 	$(BIN)/python -m hatchling build
