@@ -14,7 +14,7 @@ from dartboard.datasets import demo
 from dartboard.errors import CollectionError, StoreLockedError
 from dartboard.stores import Record, open_store
 
-THREADS, SEARCHES = 8, 50
+THREADS, SEARCHES = 8, 20
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -71,13 +71,13 @@ def test_threads_search_while_another_writes(engines):
         query: {each.chunk.id for each in engine.candidates(query, 60, where="base exists").found}
         for query in asked
     }
-    stop = threading.Event()
+    stop, wanted = threading.Event(), threading.Semaphore(THREADS)
     written = []
 
     def write():
         vector = engine.model.encode_documents(["a new passage about gardens"])[0]
         number = 0
-        while not stop.is_set():
+        while wanted.acquire() and not stop.is_set():
             noise = np.random.default_rng(number).standard_normal(vector.size).astype(np.float32) * 0.01
             engine.collection.upsert(
                 [Record(f"new-{number}", f"gardens {number}", vector + noise, {"source": "new"})]
@@ -85,13 +85,18 @@ def test_threads_search_while_another_writes(engines):
             written.append(f"new-{number}")
             number += 1
 
+    def ask(query):
+        wanted.release(2)  # writing keeps step, so that the collection does not outgrow the test
+        return query, set(old(query)), dense(query)
+
     writer = threading.Thread(target=write)
     writer.start()
     try:
         with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(lambda query: (query, set(old(query)), dense(query)), asked * 4))
+            found = list(pool.map(ask, asked * 4))
     finally:
         stop.set()
+        wanted.release()
         writer.join()
     assert written
     assert all(len(hits) == 5 for _, _, hits in found)
@@ -144,7 +149,9 @@ def test_a_store_that_is_locked_is_opened_for_reading(monkeypatch, tmp_path, cap
 def test_the_demo_needs_no_cache(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "file"))
+    few = demo.passages()[:12]
+    monkeypatch.setattr(demo, "passages", lambda: few)
     opened = Engines(ServiceSettings(store="memory://"), Metrics())
-    assert opened.get("demo").stats().records == 150
+    assert opened.get("demo").stats().records == 12
     assert "encoded at every start" in caplog.text
     opened.close()
