@@ -1,5 +1,7 @@
 """The Python reference: one page a room, each name rendered from its docstring by mkdocstrings."""
 
+from itertools import groupby
+
 from tools.pages.rooms import Room, exported, homes, rooms, summary
 
 INDEX = "reference/python/index.md"
@@ -49,8 +51,17 @@ def _room(room: Room) -> str:
     """The room's docstring, then its names."""
     lines = [f"# {room.title}", ""]
     lines += _directive(f"dartboard.{room.name}", level=2, heading=False)
-    for name in room.names:
-        lines += _directive(f"dartboard.{name}", level=2, heading=True)
+    for module, names in groupby(room.names, key=lambda name: name.rpartition(".")[0]):
+        level = 2
+        if module != room.name:
+            level = 3
+            lines += [
+                f"## `dartboard.{module}`",
+                "",
+                *_directive(f"dartboard.{module}", level=3, heading=False),
+            ]
+        for name in names:
+            lines += _directive(f"dartboard.{name}", level=level, heading=True)
     return "\n".join(lines) + "\n"
 
 

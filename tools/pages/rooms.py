@@ -46,6 +46,7 @@ WITHOUT_PAGE = frozenset({"cli", "config", "data", "pairing", "version", "web"})
 """Rooms that nobody imports from: ``config`` is read through ``core``."""
 
 _PARTS = {
+    "integrations": ("langchain", "llama_index", "haystack"),
     "mining": (
         "cases",
         "registry",
@@ -61,7 +62,7 @@ _PARTS = {
         "mine",
         "writing",
         "validating",
-    )
+    ),
 }
 """Rooms whose names live in their parts."""
 
@@ -114,12 +115,16 @@ def exported() -> list[str]:
 
 @cache
 def homes() -> dict[str, str]:
-    """Names that mean one thing only, and their places: ``select`` → ``dartboard.selection.select``."""
+    """Names that mean one thing only, and their places: ``select`` → ``dartboard.selection.select``.
+
+    What ``dartboard`` itself exports means that, whoever else uses the name.
+    """
     found: dict[str, list[str]] = {}
     for room in rooms():
         for name in room.names:
             found.setdefault(name.rpartition(".")[2], []).append(f"dartboard.{name}")
-    return {name: places[0] for name, places in found.items() if len(places) == 1}
+    first = set(exported())
+    return {name: places[0] for name, places in found.items() if len(places) == 1 or name in first}
 
 
 def summary(module: str) -> str:
