@@ -52,6 +52,12 @@ class Answers:
         """The model's name, without its address; None where there is none."""
         return None if self.model is None else self.model.name
 
+    async def stop(self) -> None:
+        """Let answers come to their end within the grace."""
+        await self.workers.stop()
+        if self.model is not None:
+            self.model.close()
+
     def count(self, answer: Answer) -> None:
         """An answer came to its end."""
         result = (

@@ -58,7 +58,7 @@ class Service:
         """Let requests and the running job finish within the grace, then close the store."""
         began = time.monotonic() if self._told is None else self._told
         self.jobs.close()
-        await asyncio.gather(self.workers.stop(), self.answers.workers.stop())
+        await asyncio.gather(self.workers.stop(), self.answers.stop())
         left = began + self.settings.grace - time.monotonic()
         await asyncio.to_thread(self.jobs.stop, max(0.0, left))
         self.engines.close()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import ssl
 from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Any
@@ -61,6 +62,12 @@ class ChatServer:
         self.replies = list(replies)
         self.server = LocalServer(self._answer)
         self.url = self.server.url
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """From now on connections are TLS."""
+        server = self.server._server
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        self.url = self.url.replace("http://", "https://")
 
     @property
     def bodies(self) -> list[dict[str, Any]]:

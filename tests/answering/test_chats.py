@@ -2,6 +2,9 @@
 
 import json
 import logging
+import shutil
+import ssl
+import subprocess
 import threading
 import time
 
@@ -280,3 +283,32 @@ def test_what_an_endpoint_does_not_understand_is_left_out(complaint, left_out):
 def test_half_surrogates_in_a_prompt_can_be_sent():
     with ChatServer(streamed(openai_events("One."))) as server:
         assert text_of(openai(server), prompt="odd \ud800") == "One."
+
+
+@pytest.fixture
+def certificate(tmp_path, monkeypatch):
+    """A certificate for 127.0.0.1 that this process trusts."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, made = tmp_path / "key.pem", tmp_path / "made.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=me"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(made)]
+    subprocess.run([*command, *names], check=True, capture_output=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(made))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made, key)
+    return context
+
+
+def test_over_tls_it_is_the_same(certificate):
+    waiting = Waiting("One ")
+    cancelled = threading.Event()
+    with ChatServer(streamed(openai_events("Before.")), waiting) as server:
+        server.encrypt(certificate)
+        model = openai(server)
+        assert server.url.startswith("https://") and text_of(model) == "Before."
+        threading.Thread(target=lambda: (waiting.began.wait(20), cancelled.set()), daemon=True).start()
+        with pytest.raises(DeadlineError), deadline(60, cancelled=cancelled):
+            text_of(model)
+        assert waiting.left.wait(10)
+        waiting.go.set()

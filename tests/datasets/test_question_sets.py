@@ -81,6 +81,7 @@ def test_rgb_pools_passages_and_reads_facets(tmp_path):
     assert data.answers == {"0": ["January 2", "Jan 2", "Frank"], "1": ["Tampa"]}
     assert data.pools["1"] == ["d00004", "d00003", "d00005"]
     assert data.metadata["positive_wrong"] == {"1": ["d00005"]}
+    assert data.metadata["answer_parts"] == {"0": [["January 2", "Jan 2"], ["Frank"]], "1": [["Tampa"]]}
 
 
 @pytest.mark.parametrize(
