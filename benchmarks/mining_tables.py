@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.mining_run_tables import adk, faults
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "mining.json"
 PAGE = ROOT / "docs" / "benchmarks" / "mining.md"
@@ -41,7 +43,7 @@ HEAD = """\
 
 Made by `python benchmarks/mining.py` from `benchmarks/results/mining.json`. The data (HotpotQA \
 distractor rows, MuSiQue, RGB) is not part of the repository: `DARTBOARD_DATA` names the folder that \
-holds it. Intervals are Wilson's, 95 %.
+holds it. Intervals are Wilson's, 95 %, where nothing else is said.
 """
 
 KERNELS = """\
@@ -119,6 +121,8 @@ def page(found: dict[str, Any]) -> str:
         blindness(found["c"]),
         controls(found["c"]),
         PLAIN,
+        faults(found["d"]),
+        adk(found["e"]),
     ]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
@@ -229,9 +233,9 @@ def controls(part: dict[str, Any]) -> str:
         cells = []
         for data in part.values():
             rate = data["controls"]["by_kind"][kind]
-            share = rate["errors"] / rate["decided"] if rate["decided"] else 0.0
             interval = f"{rate['low']:.1%} to {rate['high']:.1%}"
-            cells.append(f"{rate['errors']} of {rate['decided']} ({share:.1%}; {interval})")
+            share = f"{rate['errors'] / rate['decided']:.1%}; {interval}" if rate["decided"] else "none asked"
+            cells.append(f"{rate['errors']} of {rate['decided']} ({share})")
         rows.append((f"{kind}: {'NO' if kind == 'positive' else 'YES'}, wrongly", *cells))
     marked = (f"{data['controls']['answered_without_context']}" for data in part.values())
     rows.append(("cases whose question holds the answer, and which are marked", *marked))

@@ -81,7 +81,8 @@ def read_raw(path: Path | str) -> RawCandidates:
         head = None
     if head is None or head.fields.get("format") != FORMAT:
         raise Place(file, 1).error(
-            f"not a file of raw candidates: its first line must say {FORMAT!r}; dartboard mine extract writes one"
+            f"not a file of raw candidates: its first line must say {FORMAT!r}. "
+            "Make one with dartboard mine extract"
         )
     if (version := head.fields.get("version")) != VERSION:
         raise head.place.error(f"format version {version!r}, but this dartboard reads {VERSION}: update it")

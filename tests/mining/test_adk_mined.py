@@ -55,3 +55,13 @@ def test_every_question_can_be_measured():
     data = load_mined(FILE)
     assert len(data) >= 30 and all(any(judged.values()) for judged in data.qrels.values())
     assert len(data.kernels) >= 40 and max(map(len, data.kernels.values())) >= 2
+
+
+def test_programs_have_the_kernels_that_their_mending_needs(written):
+    """Two teams of agents, and a copy of one: three documents."""
+    (pair,) = (one for one in written["pairs"] if one["id"] == "fix_errors:07")
+    assert [name.rpartition("agents.")[2] for name in pair["kernel"]] == [
+        "base_agent.BaseAgent.clone",
+        "llm_agent.LlmAgent",
+        "sequential_agent.SequentialAgent",
+    ]

@@ -138,3 +138,31 @@ def test_flips_come_as_often_as_they_should(folder):
     case = Case(id="q1", question="?")
     labels = [judge.judge(case, [documents["p1"]], attempt=attempt).label for attempt in range(4000)]
     assert 0.04 < labels.count("NO") / 4000 < 0.06 and labels.count("NO") == judge.flipped
+
+
+def test_nothing_was_lost_at_the_endpoint_that_fails():
+    found = FOUND["d"]
+    calm, killed = found["undisturbed"], found["killed"]
+    assert (found["faults"], calm["calls"], calm["missing"]) == (0.2, 1000, 0)
+    assert calm["counted as the server did"] is True and sum(calm["verdicts"].values()) == 1000
+    wrong = sum(count for kind, count in calm["happened"].items() if kind != "answer")
+    assert 0.15 < wrong / calm["requests"] < 0.25
+    assert (killed["kills"], killed["verdicts"], killed["kept twice"]) == (50, 1000, 0)
+    assert killed["same bytes"] is True and killed["asked again"] <= killed["at most"]
+
+
+def test_the_figures_of_the_example_are_those_of_its_file():
+    import yaml
+
+    from benchmarks.mining_adk import EXAMPLE
+
+    found = FOUND["e"]
+    text = (EXAMPLE / "mined" / "retrieval_dataset.yaml").read_text(encoding="utf-8")
+    written = yaml.load(text, Loader=yaml.CSafeLoader)
+    assert len(written["pairs"]) == found["pairs"] >= 30
+    for key, kind in (("positives", "positive_ctxs"), ("negatives", "negative_ctxs")):
+        assert sum(len(pair[kind]) for pair in written["pairs"]) == found[key]
+    for rate in ("false_positive", "false_negative"):
+        assert written["controls"][rate] == found["controls"][rate]
+    assert written["agreement"] == found["agreement"]
+    assert found["kernels"] == {"minimal": found["pairs"]}

@@ -121,7 +121,7 @@ def test_torn_and_missing_files(written):
     with pytest.raises(DatasetError, match="not a file of raw candidates"):
         read_raw(path)
     path.write_text("pairs: []\n")
-    with pytest.raises(DatasetError, match="line 1: not a file of raw candidates.*dartboard mine extract"):
+    with pytest.raises(DatasetError, match=r"line 1: not a file of raw candidates.*dartboard mine extract"):
         read_raw(path)
     with pytest.raises(DatasetError, match="dartboard mine extract"):
         read_raw(path.parent / "missing.jsonl")
