@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.quality_tables import Found, shares, worst
 
-_RECALL, _TIME = "`benchmarks/quality.py`", "`benchmarks/selection.py`"
+_RECALL, _TIME = "`quality.py`", "`selection.py`"
 
 ROWS = (
     ("**dartboard**", "nothing", "dartboard", "dartboard, sigma auto"),
@@ -33,7 +33,7 @@ def in_numbers(quality: Found, selection: Mapping[str, Any]) -> str:
         spent = [_three(times[size][timed]) if timed else "" for size in SIZES]
         lines.append("| " + " | ".join([title, knob, *kept, f"{worst(quality, name):.3f}", *spent]) + " |")
     measured = [*[_RECALL] * (len(CONDITIONS) + 1), *[_TIME] * len(SIZES)]
-    lines.append("| " + " | ".join(["*measured by*", "", *measured]) + " |")
+    lines.append("| " + " | ".join(["*measured by*, in `benchmarks/`", "", *measured]) + " |")
     return "\n".join(lines)
 
 
