@@ -7,7 +7,7 @@
 # make bench-decisions  measure what docs/decisions.md decides
 # make bench-retrieval  stores, retrievers and whole searches beside other engines (some 20 minutes)
 # make bench-service  the service under load, at last for ten minutes on end (some 20 minutes)
-# make lock   write the newest versions that fit together into requirements-dev.lock
+# make lock   let requirements-dev.lock follow pyproject.toml (UPGRADE=--upgrade: the newest versions of all)
 # make install-locked  install those very versions, instead of the newest
 # make audit  look for known vulnerabilities of everything that is locked
 # make dist   build sdist and wheel
@@ -77,7 +77,7 @@ bench-service: $(VENV)/.installed-dev
 
 # torch is left out, and installed by itself: see below.
 lock: $(VENV)/.installed-dev
-	$(BIN)/python tools/installing.py pip compile pyproject.toml --extra dev --upgrade --universal \
+	$(BIN)/python tools/installing.py pip compile pyproject.toml --extra dev $(UPGRADE) --universal \
 	  --python-version 3.11 --overrides tools/without-torch.txt --no-emit-package torch --no-annotate --quiet \
 	  --custom-compile-command "make lock" --output-file requirements-dev.lock
 
