@@ -16,6 +16,7 @@
     │   └── EndpointError                 a remote model that refused, timed out or answered nonsense
     ├── DeadlineError (TimeoutError)      work that was given less time than it needs, or that was cancelled
     ├── BudgetError (RuntimeError)        the next call could cost more than is left of the budget
+    ├── ClusterError (RuntimeError)       machines that cannot be reached, are lost, or run something else
     └── MissingExtraError (ImportError)   an optional dependency; the message is the command to type
 """
 
@@ -74,6 +75,10 @@ class DeadlineError(DartboardError, TimeoutError):
 
 class BudgetError(DartboardError, RuntimeError):
     """The next call could cost more than is left; what was paid for is kept."""
+
+
+class ClusterError(DartboardError, RuntimeError):
+    """A cluster cannot be reached, lost its machines, or its machines run something else."""
 
 
 class MissingExtraError(DartboardError, ImportError):

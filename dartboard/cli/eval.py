@@ -14,11 +14,12 @@ from dartboard.cli.eval_answers import (
     AnswersOption,
     answer_options,
 )
+from dartboard.cli.scaling import RayOption, answering_elsewhere
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from dartboard.evaluation.experiment import Outcome
-    from dartboard.evaluation.runner import Listener
+    from dartboard.evaluation.runner import Elsewhere, Listener
     from dartboard.evaluation.settings import EvaluationConfig
 
 
@@ -53,6 +54,7 @@ def evaluate(
         int | None, typer.Option(help="Questions at a time; by default one a processor.", min=1)
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from what --out already holds.")] = False,
+    ray: RayOption = None,
     answers: AnswersOption = None,
     answers_concurrency: AnswersConcurrencyOption = 4,
     answers_budget: AnswersBudgetOption = None,
@@ -63,6 +65,9 @@ def evaluate(
     Every system chooses from the same candidates, the nearest by cosine. The report has the measures
     with 95 % intervals, paired tests against one system (Holm-corrected), query-by-query wins, a sweep
     over sigma, and the same comparison with near-copies in the corpus.
+
+    With --ray the machines of a Ray cluster answer the questions: the report is the same, timings.json
+    apart. Passages are encoded, and results compared, in this process.
 
     With --answers a language model is given the passages of each system, and the report says how often it
     names the known answer. What it wrote is kept in DIR: a run that is stopped never pays twice.
@@ -91,6 +96,7 @@ def evaluate(
       dartboard eval --dataset mine --systems quick,run:bm25.trec --out report
       dartboard eval --dataset mined/retrieval_dataset.yaml --out report
       dartboard eval --dataset rgb --out report --answers openai:gpt-4.1-mini
+      dartboard eval --dataset scifact --out report --ray ray://head:10001
     """
     if find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "eval", "dartboard eval")
@@ -114,11 +120,19 @@ def evaluate(
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from error
     asking = answer_options(answers, answers_concurrency, answers_budget, only_estimate=answers_estimate)
-    _run(config, data, asking, resume=resume)
+    from dartboard.engine import load_settings
+
+    with answering_elsewhere(load_settings({"ray": ray}).settings.ray, config.retrievers) as elsewhere:
+        _run(config, data, elsewhere, asking, resume=resume)
 
 
 def _run(
-    config: "EvaluationConfig", data: Path | None, asking: AnswerOptions | None, *, resume: bool
+    config: "EvaluationConfig",
+    data: Path | None,
+    elsewhere: "Elsewhere | None",
+    asking: AnswerOptions | None,
+    *,
+    resume: bool,
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
     from dartboard.cli.terminal import messages
@@ -135,7 +149,7 @@ def _run(
                 listen(step, done, total)
 
             outcomes = [
-                _one(name, config, data, texts, hear, listen, asking, resume=resume)
+                _one(name, config, data, texts, hear, listen, elsewhere, asking, resume=resume)
                 for name in config.datasets
             ]
             page = write_report(outcomes, config, texts)
@@ -154,6 +168,7 @@ def _one(
     texts: dict[str, dict[str, str]],
     hear: "Listener",
     listen: Any,
+    elsewhere: "Elsewhere | None",
     asking: AnswerOptions | None,
     *,
     resume: bool,
@@ -169,7 +184,9 @@ def _one(
     if asking is not None:
         asking.check(loaded)
     parts = Path(config.output_dir) / "parts"
-    outcome = evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, listener=hear)
+    outcome = evaluate_dataset(
+        loaded, config, journal_dir=parts, resume=resume, elsewhere=elsewhere, listener=hear
+    )
     return outcome if asking is None else asking.measured(outcome, loaded, config, hear)
 
 

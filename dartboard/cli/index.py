@@ -18,6 +18,7 @@ from dartboard.cli.opening import (
     configured,
     opened,
 )
+from dartboard.cli.scaling import RayOption, encoding_elsewhere
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, IndexReport
@@ -79,6 +80,7 @@ def index(
     collection: CollectionOption = None,
     model: ModelOption = None,
     retriever: RetrieverOption = None,
+    ray: RayOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Index files and folders: text, Markdown, HTML, PDF, DOCX, source code, JSONL and CSV.
@@ -87,12 +89,17 @@ def index(
     Run it again after changes: unchanged files are skipped, changed ones replaced. Files that cannot be
     read are listed and do not stop the run. Ctrl-C keeps what is finished; the same command goes on.
 
+    With --ray the machines of a Ray cluster encode, and this process alone writes to the index: the
+    vectors are the same to the bit. Every machine needs the same dartboard and model. Machines may be
+    lost on the way; their work is done again by others.
+
     \b
     Examples:
       dartboard index docs/
       dartboard index . --exclude 'tests/' --exclude '*.csv' --prune
       dartboard index tickets.jsonl --text-field body --id-field key
       dartboard index docs/ --store postgresql://me@localhost/docs --collection handbook
+      dartboard index docs/ --ray auto
     """
     from dartboard.cli.terminal import messages
     from dartboard.engine import index_paths
@@ -107,6 +114,7 @@ def index(
         chunk_method=chunking,
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
+        ray=ray,
     )
     if found.settings.store.startswith("memory:"):
         raise typer.BadParameter("memory:// keeps nothing beyond this command: name a file or a server")
@@ -117,7 +125,11 @@ def index(
     )
     check_paths(paths)
     splitting = _chunking(found)
-    with opened(found, read_only=False) as engine, _progress() as listen:
+    with (
+        encoding_elsewhere(found) as encoder,
+        opened(found, read_only=False) as engine,
+        _progress() as listen,
+    ):
         try:
             report = index_paths(
                 engine,
@@ -127,6 +139,7 @@ def index(
                 excludes=exclude or (),
                 includes=include or (),
                 prune=prune,
+                encoder=encoder,
                 listen=listen,
             )
         except KeyboardInterrupt:

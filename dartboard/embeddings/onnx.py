@@ -128,6 +128,11 @@ class OnnxModel(BatchModel):
         """How many tokens of a text are read, special tokens included; the rest is cut off."""
         return self._description.max_tokens
 
+    @property
+    def threads(self) -> int:
+        """How many threads share the work of a batch."""
+        return int(self._session.get_session_options().intra_op_num_threads)
+
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of weights, tokenizer and description.

@@ -87,13 +87,19 @@ class Engine:
         """Whether the collection has been made."""
         return self.name in self.store.collections()
 
+    @property
+    def model_wanted(self) -> EmbeddingModel | str:
+        """The model that was given, or its name; else the name of the one the collection was made with."""
+        if self._model is not None:
+            return self._model
+        stored = self.collection.manifest.settings if self.exists else {}
+        return str(stored.get("model", "default"))
+
     @cached_property
     def model(self) -> EmbeddingModel:
         """The embedding model, loaded when it is first needed, and checked against the collection."""
         manifest = self.collection.manifest if self.exists else None
-        wanted = self._model
-        if wanted is None:
-            wanted = manifest.settings.get("model", "default") if manifest else "default"
+        wanted = self.model_wanted
         model = model_by_name(wanted) if isinstance(wanted, str) else wanted
         if manifest is not None and model.fingerprint != manifest.model:
             raise StoreFormatError(

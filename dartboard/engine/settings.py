@@ -37,6 +37,7 @@ class Settings:
     chunk_overlap: int = 32
     answer_model: str = ""
     answer_tokens: int = 4096
+    ray: str = "off"
 
 
 MEANING: Mapping[str, str] = {
@@ -53,6 +54,7 @@ MEANING: Mapping[str, str] = {
     "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
     "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL; keys come from the environment",
     "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
+    "ray": "where index and eval work: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
 }
 """One line on each setting, for people."""
 

@@ -54,6 +54,9 @@ EVERYTHING = (*QUICK[:-1], "dartboard-hybrid", "dartboard-crossencoder", "oracle
 
 GROUPS = {"quick": QUICK, "all": EVERYTHING}
 
+READING = ("dartboard-hybrid", "dartboard-crossencoder")
+"""Those that read texts, with a model."""
+
 
 @dataclass(slots=True)
 class Chosen:
@@ -88,6 +91,11 @@ def choose(
             else:
                 chosen.systems.append(_make(name, judgements, shared))
     return chosen
+
+
+def reads_texts(names: Iterable[str]) -> bool:
+    """Whether any of the systems needs a model beside the vectors."""
+    return any(name in READING for name in expand(names))
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -145,8 +153,7 @@ def _number(name: str, text: str) -> float:
 def _why_not(name: str, dataset: Dataset) -> str | None:
     if name.startswith("pyversity-") and find_spec("pyversity") is None:
         return "pyversity is not installed: pip install pyversity"
-    reads = name in ("dartboard-hybrid", "dartboard-crossencoder")
-    if reads and dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata:
+    if name in READING and dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata:
         return "it reads texts, and the texts of this data set are made up"
     return None
 

@@ -20,7 +20,7 @@ from dartboard.evaluation.journal import Journal, file_name
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.measures import Measure, at_depths, available, evaluate
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.runner import Listener, Runs, answer, identity, silent
+from dartboard.evaluation.runner import Elsewhere, Listener, Runs, answer, identity, silent
 from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.evaluation.significance import bootstrap, compare_columns, holm
@@ -52,11 +52,13 @@ def evaluate_dataset(
     scorer: Callable[[], PairScorer] | None = None,
     journal_dir: Path | None = None,
     resume: bool = False,
+    elsewhere: Elsewhere | None = None,
     listener: Listener = silent,
 ) -> Outcome:
     """Let all systems answer, measure them, compare them with the reference.
 
-    With ``journal_dir``, finished questions are kept there, and ``resume`` goes on from them.
+    With ``journal_dir``, finished questions are kept there, and ``resume`` goes on from them. Systems that
+    can run ``elsewhere`` do so.
     """
     judgements, content = Judgements.of(dataset), Content.of(dataset)
     if not judgements.query_ids:
@@ -74,6 +76,7 @@ def evaluate_dataset(
             depth=depth,
             workers=config.workers,
             journal=journal,
+            elsewhere=elsewhere,
             listener=listener,
         )
 
@@ -88,7 +91,7 @@ def evaluate_dataset(
         for name, seeded in runs.items()
     }
     record = _record(dataset, config, judgements, chosen, measures, scores)
-    extras = _Extras(dataset, config, judgements, content, triage, chosen, listener)
+    extras = _Extras(dataset, config, judgements, content, triage, chosen, elsewhere, listener)
     record["sweep"] = extras.sweep(record["headline"])
     record["redundancy"] = extras.redundancy()
     return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
@@ -190,6 +193,7 @@ class _Extras:
     content: Content
     triage: Triage
     chosen: Chosen
+    elsewhere: Elsewhere | None
     listener: Listener
 
     def sweep(self, headline: Mapping[str, str]) -> dict[str, Any] | None:
@@ -203,6 +207,7 @@ class _Extras:
             [Measure.parse(name) for name in headline.values()],
             workers=self.config.workers,
             seed=self.config.seed,
+            elsewhere=self.elsewhere,
             listener=lambda _, done, total: self.listener("Sweeping sigma", done, total),
         )
 
@@ -229,6 +234,7 @@ class _Extras:
             triage_k=self.config.triage_k,
             workers=self.config.workers,
             seed=self.config.seed,
+            elsewhere=self.elsewhere,
             listener=lambda _, done, total: self.listener("Adding near-copies", done, total),
         )
 

@@ -11,7 +11,7 @@ from dartboard.evaluation.content import Content
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.measures import Measure, evaluate
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.runner import Listener, answer, silent
+from dartboard.evaluation.runner import Elsewhere, Listener, answer, silent
 from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.systems import System
 from dartboard.types import Dataset
@@ -40,6 +40,7 @@ def redundancy_levels(
     triage_k: int,
     workers: int | None = None,
     seed: int = 0,
+    elsewhere: Elsewhere | None = None,
     listener: Listener = silent,
 ) -> dict[str, Any]:
     """The measure of each system at each level."""
@@ -51,7 +52,13 @@ def redundancy_levels(
         judgements, content = Judgements.of(data), Content.of(data)
         triage = Triage(data, triage_k)
         runs, _ = answer(
-            triage, judgements.query_ids, systems, depth=measure.k or 1, workers=workers, listener=listener
+            triage,
+            judgements.query_ids,
+            systems,
+            depth=measure.k or 1,
+            workers=workers,
+            elsewhere=elsewhere,
+            listener=listener,
         )
         for name, seeded in runs.items():
             found = Scores.mean_of([evaluate(r, judgements, [measure], content=content) for r in seeded])

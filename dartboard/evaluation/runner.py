@@ -7,11 +7,12 @@ out does not depend on how many workers there are or on which of them was first.
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import copy_context
 from importlib.util import find_spec
+from typing import Protocol
 
 from dartboard.deadline import check
 from dartboard.evaluation.journal import Journal, Part
@@ -26,6 +27,19 @@ Listener = Callable[[str, int, int], None]
 Runs = dict[str, list[dict[str, Sequence[str]]]]
 """For each system one run a seed."""
 
+Asked = tuple[str, Sequence[System]]
+"""The id of a question, and the systems that answer it."""
+
+
+class Elsewhere(Protocol):
+    """Other machines that answer questions."""
+
+    def takes(self, system: System) -> bool:
+        """Whether the system can run there."""
+
+    def parts(self, triage: Triage, asked: Sequence[Asked], *, depth: int) -> Iterator[list[Part]]:
+        """The parts of some questions at a time, as they are finished."""
+
 
 def silent(step: str, done: int, total: int) -> None:
     """A listener that does nothing."""
@@ -39,11 +53,13 @@ def answer(
     depth: int,
     workers: int | None = None,
     journal: Journal | None = None,
+    elsewhere: Elsewhere | None = None,
     listener: Listener = silent,
 ) -> tuple[Runs, dict[str, list[float]]]:
     """The runs, and the seconds that each system took for each question.
 
     Parts that the journal has are taken from it. An interruption leaves every finished question in it.
+    Systems that can run ``elsewhere`` do so.
     """
     check_unique(systems)
     step = f"Answering {triage.dataset.name}"
@@ -55,16 +71,54 @@ def answer(
     ]
     done = len(query_ids) - len(todo)
     listener(step, done, len(query_ids))
+    missing_parts = {query_id: len(missing) for query_id, missing in todo}
+    far = {system.name for system in systems if elsewhere and elsewhere.takes(system)}
+    with closing(_all_parts(triage, todo, far, depth, workers, journal, elsewhere)) as made:
+        for part in made:
+            known[part.system, part.query_id] = part
+            missing_parts[part.query_id] -= 1
+            if not missing_parts[part.query_id]:
+                done += 1
+                listener(step, done, len(query_ids))
+    return _gathered(known, query_ids, systems)
+
+
+def _all_parts(
+    triage: Triage,
+    todo: Sequence[Asked],
+    far: Container[str],
+    depth: int,
+    workers: int | None,
+    journal: Journal | None,
+    elsewhere: Elsewhere | None,
+) -> Generator[Part, None, None]:
+    """Parts as they are finished, those of ``far`` systems elsewhere; each is in the journal already."""
+    yield from _parts_here(triage, _only(todo, lambda name: name not in far), depth, workers, journal)
+    if elsewhere is None:
+        return
+    for parts in elsewhere.parts(triage, _only(todo, lambda name: name in far), depth=depth):
+        for part in parts:
+            if journal:
+                journal.add(part)
+        yield from parts
+
+
+def _only(todo: Sequence[Asked], wanted: Callable[[str], bool]) -> list[Asked]:
+    """The questions with some of their systems, where any are left."""
+    kept = [(query_id, [system for system in systems if wanted(system.name)]) for query_id, systems in todo]
+    return [(query_id, systems) for query_id, systems in kept if systems]
+
+
+def _parts_here(
+    triage: Triage, todo: Sequence[Asked], depth: int, workers: int | None, journal: Journal | None
+) -> Iterator[Part]:
     with one_blas_thread(), _stopping(ThreadPoolExecutor(workers or os.cpu_count() or 1)) as pool:
         futures = [
-            pool.submit(copy_context().run, _parts, triage, query_id, missing, depth, journal)
+            pool.submit(copy_context().run, parts_of, triage, query_id, missing, depth, journal)
             for query_id, missing in todo
         ]
         for future in as_completed(futures):
-            known |= {(part.system, part.query_id): part for part in future.result()}
-            done += 1
-            listener(step, done, len(query_ids))
-    return _gathered(known, query_ids, systems)
+            yield from future.result()
 
 
 @contextmanager
@@ -88,9 +142,14 @@ def _stopping(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _parts(
-    triage: Triage, query_id: str, systems: Sequence[System], depth: int, journal: Journal | None
+def parts_of(
+    triage: Triage,
+    query_id: str,
+    systems: Sequence[System],
+    depth: int,
+    journal: Journal | None = None,
 ) -> list[Part]:
+    """What each system picks for one question, with the seconds that it took."""
     question = triage.question(query_id)
     parts = []
     for system in systems:

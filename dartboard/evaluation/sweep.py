@@ -13,7 +13,7 @@ from dartboard.evaluation.content import Content
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.measures import Measure, evaluate
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.runner import Listener, answer, silent
+from dartboard.evaluation.runner import Elsewhere, Listener, answer, silent
 from dartboard.evaluation.systems import Selecting
 from dartboard.selection import Dartboard
 from dartboard.types import FloatArray
@@ -30,6 +30,7 @@ def sigma_sweep(
     sigmas: Sequence[float] = SIGMAS,
     workers: int | None = None,
     seed: int = 0,
+    elsewhere: Elsewhere | None = None,
     listener: Listener = silent,
 ) -> dict[str, Any]:
     """Measures along σ; ``calibrated`` is the likeliest σ given the labels, ``auto`` the rule's median.
@@ -44,7 +45,15 @@ def sigma_sweep(
         *(Selecting(f"{sigma!r}", Dartboard(), sigma) for sigma in asked),
     ]
     depth = max(measure.k or 1 for measure in measures)
-    runs, _ = answer(triage, judgements.query_ids, systems, depth=depth, workers=workers, listener=listener)
+    runs, _ = answer(
+        triage,
+        judgements.query_ids,
+        systems,
+        depth=depth,
+        workers=workers,
+        elsewhere=elsewhere,
+        listener=listener,
+    )
     means = {
         name: evaluate(run, judgements, measures, content=content).means for name, (run,) in runs.items()
     }
