@@ -30,10 +30,25 @@ GROUPS = {
     "tests/stores/test_milvus": "milvus",
     "tests/cli/test_demo.py": "demo",
     "tests/cli/test_app.py": "demo",
+    "tests/cluster/": "ray",
 }
 """What files whose names begin so share; any other file is a group of its own. (torch is slow to load.)"""
 
-DEAREST = ("browser", "postgres", "torch", "milvus", "demo")
+DEAREST = (
+    "browser",
+    "ray",
+    "torch",
+    "postgres",
+    "milvus",
+    "tests/stores/test_durability.py",
+    "tests/test_packaging.py",
+    "demo",
+    "tests/cli/test_serve.py",
+    "tests/api/test_schema.py",
+    "tests/mining/test_mining_commands.py",
+    "tests/test_notebooks.py",
+    "tests/test_site.py",
+)
 """Groups that take longest, in that order; the others follow as they are found."""
 
 
