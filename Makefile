@@ -77,8 +77,9 @@ bench-service: $(VENV)/.installed-dev
 
 # torch is left out, and installed by itself: see below.
 lock: $(VENV)/.installed-dev
-	$(BIN)/python tools/installing.py pip compile pyproject.toml --extra dev $(UPGRADE) --universal \
-	  --python-version 3.11 --overrides tools/without-torch.txt --no-emit-package torch --no-annotate --quiet \
+	$(BIN)/python tools/installing.py pip compile pyproject.toml tools/torch-needs.txt --extra dev $(UPGRADE) \
+	  --universal --python-version 3.11 --prerelease disallow --no-annotate --quiet \
+	  --overrides tools/without-torch.txt --no-emit-package torch \
 	  --custom-compile-command "make lock" --output-file requirements-dev.lock
 
 install-locked: $(BIN)/python
