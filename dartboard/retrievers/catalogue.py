@@ -10,7 +10,7 @@
     hybrid:dense=0.6,bm25=0.4        any members, any weights
     hybrid-zscore:…                  z-scores in place of min-max
     rrf    rrf:dense,bm25,colbert    fusion by rank
-    NAME   NAME:ARGUMENT             a plug-in's (:mod:`dartboard.plugins`), also as a member
+    NAME   NAME:ARGUMENT             a plug-in's, also as a member
 """
 
 from collections.abc import Callable
