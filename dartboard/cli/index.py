@@ -204,6 +204,7 @@ def _progress() -> "Iterator[Listener]":
 
 def _draw(report: "IndexReport", store: str) -> None:
     from dartboard.cli.terminal import messages, results
+    from dartboard.display.plain_text import clean
     from dartboard.stores.opening import without_password
 
     console = results()
@@ -218,20 +219,27 @@ def _draw(report: "IndexReport", store: str) -> None:
         )
         if count
     ]
+    read = report.new + report.changed + report.unchanged + report.emptied + report.deleted
     console.print(
-        f"{', '.join(counts) or 'no'} files; {report.chunks} chunks written, {report.encoded} encoded, "
+        f"{', '.join(counts) or 'no'} {'file' if read == 1 else 'files'}; "
+        f"{_counted(report.chunks, 'chunk')} written, {report.encoded} encoded, "
         f"in {report.seconds:.1f} s, to {without_password(store)}",
         soft_wrap=True,
         markup=False,
     )
     if report.gone:
-        console.print(f"{report.gone} files of the index are gone: --prune removes them", soft_wrap=True)
+        gone = f"{_counted(report.gone, 'file')} of the index {'is' if report.gone == 1 else 'are'} gone"
+        console.print(f"{gone}: --prune removes {'it' if report.gone == 1 else 'them'}", soft_wrap=True)
     errors = messages()
     for line in report.notes[:_SHOWN_PROBLEMS]:
-        errors.print(f"note: {line}", soft_wrap=True, markup=False)
+        errors.print(f"note: {clean(line)}", soft_wrap=True, markup=False)
     for problem in report.problems[:_SHOWN_PROBLEMS]:
-        errors.print(f"left out: {problem.source} {problem.reason}", soft_wrap=True, markup=False)
+        errors.print(clean(f"left out: {problem.source} {problem.reason}"), soft_wrap=True, markup=False)
     if (more := len(report.problems) - _SHOWN_PROBLEMS) > 0:
         errors.print(f"left out: {more} more (--json lists them all)", soft_wrap=True)
     if report.chunks or report.unchanged:
         console.print('Ask it: dartboard search "…"', soft_wrap=True, markup=False)
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -37,6 +37,7 @@ from dartboard.ingest import (
     chunk,
     compare,
     estimate_tokens,
+    is_text,
     read_file,
     walk,
 )
@@ -271,8 +272,10 @@ class _Run:
         base = place if place.is_dir() else place.parent
         for entry in walk([place], root=base, excludes=excludes, includes=includes):
             path = entry.path if isinstance(entry, Found) else base / entry.source
-            if not self._names.is_store(absolute(path)):
-                yield replace(entry, source=self._names.of(absolute(path)))
+            if self._names.is_store(absolute(path)):
+                continue
+            source = self._names.of(absolute(path))
+            yield replace(entry, source=source) if is_text(source) else _no_text(source)
 
     def _there(self, source: str) -> bool:
         return os.path.lexists(self._names.path(source))
@@ -419,6 +422,12 @@ def _metadata(collection: Collection) -> Iterator[dict[str, Any]]:
     for batch in collection.iterate(where=Compare("pieces", ">=", 1)):
         for record in batch:
             yield record.metadata
+
+
+def _no_text(source: str) -> Problem:
+    """A file whose name no store can keep."""
+    shown = source.encode("utf-8", "backslashreplace").decode()
+    return Problem(shown, "has a name that is not UTF-8: rename it, and index again", "name")
 
 
 def _size(entry: Found) -> int:

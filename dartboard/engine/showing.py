@@ -10,7 +10,7 @@ __all__ = ["heading_of", "place_of", "plain_text"]
 
 def place_of(metadata: Mapping[str, Any], id: str) -> str:
     """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id where no document is known."""
-    where = plain_text(str(metadata.get("source", id)))
+    where = " ".join(plain_text(str(metadata.get("source", id))).splitlines())
     if "page" in metadata:
         return f"{where}, page {metadata['page']}"
     if "start_line" in metadata:

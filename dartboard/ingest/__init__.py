@@ -10,7 +10,7 @@
 from dartboard.ingest.changes import Changes, compare, hash_file
 from dartboard.ingest.chunking import ChunkingConfig, chunk
 from dartboard.ingest.cleaning import clean
-from dartboard.ingest.documents import Document, Piece, Problem, Section
+from dartboard.ingest.documents import Document, Piece, Problem, Section, is_text
 from dartboard.ingest.reading import ReadOptions, read_bytes, read_file, read_path
 from dartboard.ingest.rows import RowFields
 from dartboard.ingest.units import estimate_tokens
@@ -31,6 +31,7 @@ __all__ = [
     "compare",
     "estimate_tokens",
     "hash_file",
+    "is_text",
     "read_bytes",
     "read_file",
     "read_path",

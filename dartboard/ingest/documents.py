@@ -15,6 +15,7 @@ ProblemCode = Literal[
     "encrypted",
     "extra",
     "link",
+    "name",
     "row",
     "size",
     "special",
@@ -78,6 +79,15 @@ class Piece:
     id: str
     text: str
     metadata: dict[str, Any]
+
+
+def is_text(name: str) -> bool:
+    """Whether a name is text that can be kept: names of files are bytes, and need not be UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def digest(data: bytes) -> str:

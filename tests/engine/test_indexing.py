@@ -4,6 +4,7 @@ import pytest
 
 from dartboard.embeddings import default_model
 from dartboard.engine import Engine, index_paths
+from dartboard.engine.showing import place_of
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.stores.memory import MemoryStore
@@ -120,6 +121,21 @@ def test_bad_files_do_not_stop_the_run(engine, folder):
         "docs/data.bin",
         "docs/rows.jsonl",
     }
+
+
+def test_names_that_are_no_text_are_left_out_and_the_rest_is_indexed(folder):
+    name = bytes(folder) + b"/inv\xff.txt"
+    with open(name, "wb") as file:  # noqa: PTH123 - a name of bytes
+        file.write(b"x")
+    (folder / "new\nline.txt").write_text("A name of two lines.")
+    with Engine.open("x.dartboard", model=Counting()) as engine:
+        report = index_paths(engine, [folder])
+        assert [(p.source, p.code) for p in report.problems] == [("docs/inv\\udcff.txt", "name")]
+        assert "rename it" in report.problems[0].reason
+        assert report.new == 4 and len(sources(engine)) == 4
+        found = engine.search("A name of two lines", k=1).chunks[0]
+        assert place_of(found.metadata, found.id) == "docs/new line.txt:1"
+        assert index_paths(engine, [folder], prune=True).unchanged == 4
 
 
 def test_the_index_does_not_index_itself(folder):
