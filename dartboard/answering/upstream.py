@@ -108,8 +108,10 @@ class Response:
     def _look(self, event: str, info: Mapping[str, Any]) -> None:
         """Remember the socket as soon as there is one."""
         if event.endswith(_CONNECTED):
-            self._socket = info["return_value"].get_extra_info("socket")
+            stream = info["return_value"]
+            self._socket = stream.get_extra_info("socket")
             if self._left.is_set():
+                stream.close()
                 raise _Left
 
 

@@ -206,8 +206,11 @@ def test_every_measure_over_a_data_set_is_the_metric_of_each_list():
     chunks = {c.id: c for c in dataset.chunks}
     rng = np.random.default_rng(1)
     run = {q: [str(c) for c in rng.choice(list(chunks), 7, replace=False)] for q in dataset.query_ids}
-    assert available(judgements, content) == list(MEASURES)
-    found = evaluate(run, judgements, at_depths(MEASURES, [1, 5]), content=content)
+    known = available(judgements, content)
+    assert [*known, "answer"] == list(MEASURES)  # for which a model has to be asked
+    found = evaluate(run, judgements, at_depths(known, [1, 5]), content=content)
+    with pytest.raises(ConfigError, match="--answers"):
+        evaluate(run, judgements, ["answer@5"])
     labels = {c.id: c.metadata["cluster"] for c in dataset.chunks}
     for q in dataset.query_ids:
         picks = [chunks[name] for name in run[q][:5]]
