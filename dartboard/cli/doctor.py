@@ -25,7 +25,12 @@ _EXTRAS = {
     "torch": ("sentence-transformers",),
     "fast": ("numba",),
     "eval": ("matplotlib", "pyyaml"),
+    "serve": ("fastapi", "uvicorn"),
+    "langchain": ("langchain-core",),
+    "llama-index": ("llama-index-core",),
+    "haystack": ("haystack-ai",),
     "mcp": ("mcp",),
+    "ray": ("ray",),
 }
 
 State = Literal["ok", "note", "wrong"]
