@@ -72,7 +72,10 @@ class Passages:
                 self._chunks[at] = read.get(self.ids[at])
         found = [chunk for at in wanted if (chunk := self._chunks[at]) is not None]
         if len(found) < len(wanted):
-            raise StoreError("a passage was deleted between finding and reading it: search again")
+            raise StoreError(
+                "a passage was found and cannot be read: it was deleted meanwhile, or the store is damaged. "
+                "Search again; dartboard doctor looks at all of the store"
+            )
         return found
 
     def at(self, positions: Sequence[int]) -> "Passages":

@@ -19,6 +19,8 @@ def in_our_words(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise translated(error, path) from error
+    except UnicodeDecodeError as error:  # SQLite quotes a damaged name
+        raise _damaged(path, error) from error
     except UnicodeEncodeError as error:
         raise InvalidInputError(
             f"text that is no valid Unicode (half of a surrogate pair) cannot be kept: {error}"
@@ -34,10 +36,8 @@ def translated(error: sqlite3.Error, path: Path) -> StoreError:
     """The error to raise instead."""
     code = code_of(error)
     primary = code & 0xFF
-    if primary in DAMAGE:
-        return StoreFormatError(
-            f"{path} is damaged ({error}): restore it from a snapshot or a backup, or index again"
-        )
+    if primary in DAMAGE or str(error).startswith("Could not decode to UTF-8"):
+        return _damaged(path, error)
     if primary == sqlite3.SQLITE_FULL or code in _FULL:
         return StoreError(
             f"{path}: the disk is full or a limit on file sizes is reached ({error}). Nothing of this write "
@@ -48,3 +48,9 @@ def translated(error: sqlite3.Error, path: Path) -> StoreError:
     if primary == sqlite3.SQLITE_READONLY:
         return StoreError(f"{path} cannot be written ({error}): open it with read_only=True")
     return StoreError(f"{path}: {error}")
+
+
+def _damaged(path: Path, error: Exception) -> StoreFormatError:
+    return StoreFormatError(
+        f"{path} is damaged ({error}): restore it from a snapshot or a backup, or index again"
+    )

@@ -44,8 +44,8 @@ def _check(path: Path) -> None:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
             page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
-    except sqlite3.Error as error:
-        if code_of(error) & 0xFF in DAMAGE:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError) or code_of(error) & 0xFF in DAMAGE:
             raise StoreFormatError(
                 f"{path} is no dartboard store, or is damaged ({error}): give another path, or restore it"
             ) from error

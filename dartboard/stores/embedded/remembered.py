@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from dartboard.stores.embedded.rows import Rows, rows_that_match
+from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.filters import Filter, filter_to_json
 
 _FILTERS_KEPT = 32
@@ -45,4 +46,7 @@ class Remembered:
                 known, unknown = {}, rows
                 self._ids = known
             known.update(look_up(unknown))
-        return [known[row] for row in rows]
+        try:
+            return [known[row] for row in rows]
+        except KeyError as error:
+            raise damaged(f"the record in row {error}, which an index knows,") from error

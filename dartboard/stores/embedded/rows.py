@@ -11,13 +11,22 @@ import numpy.typing as npt
 from dartboard.errors import StoreFormatError
 from dartboard.stores.embedded.filter_sql import filter_sql
 from dartboard.stores.embedded.schema import ROW_TABLES
+from dartboard.stores.embedded.sums import (
+    check_bytes,
+    check_words,
+    damaged,
+    has_sums,
+    make_room,
+    sum_of_bytes,
+    sum_of_words,
+)
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
 Rows = npt.NDArray[np.int64]
 _GONE_KEPT = 10_000
-_RECORDS = "SELECT row, id, metadata, text, embedding FROM records JOIN contents USING (row)"
+_JOINED = "FROM records JOIN contents USING (row)"
 _LISTED = "(SELECT value FROM json_each(:listed))"
 
 
@@ -26,37 +35,61 @@ def write_records(connection: sqlite3.Connection, collection: int, records: Iter
     last = {record.id: record for record in records}
     if not last:
         return
+    make_room(connection)
     replaced = list(rows_of_ids(connection, collection, list(last)).values())
     revision = raise_revision(connection, collection, len(last) - len(replaced))
     if replaced:
         remove_rows(connection, collection, revision, replaced)
     (first,) = connection.execute("SELECT next_row FROM counters").fetchone()
     connection.execute("UPDATE counters SET next_row = ?", (first + len(last),))
-    numbered = list(enumerate(last.values(), start=first))
+    numbered = [
+        (row, record, _json(record.metadata)) for row, record in enumerate(last.values(), start=first)
+    ]
     connection.executemany(
         "INSERT INTO records VALUES (?, ?, ?, ?)",
-        ((row, collection, record.id, _json(record.metadata)) for row, record in numbered),
+        ((row, collection, record.id, metadata) for row, record, metadata in numbered),
     )
     connection.executemany(
-        "INSERT INTO contents VALUES (?, ?, ?)",
-        ((row, _packed(record.embedding), record.text) for row, record in numbered),
-    )
-    connection.executemany(
-        "INSERT INTO vectors VALUES (?, ?, ?)",
-        ((row, name, _packed(vector)) for row, record in numbered for name, vector in record.vectors.items()),
-    )
-    connection.executemany(
-        "INSERT INTO sparse VALUES (?, ?, ?, ?)",
+        "INSERT INTO contents (row, embedding, text, sum, vector_sum) VALUES (?, ?, ?, ?, ?)",
         (
-            (row, name, vector.terms.astype("<i4").tobytes(), _packed(vector.weights))
-            for row, record in numbered
+            (
+                row,
+                packed := _packed(record.embedding),
+                record.text,
+                sum_of_words(row, record.id, metadata, record.text),
+                sum_of_bytes(row, packed),
+            )
+            for row, record, metadata in numbered
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO vectors (row, field, data, sum) VALUES (?, ?, ?, ?)",
+        (
+            _summed(row, name, _packed(vector))
+            for row, record, _ in numbered
+            for name, vector in record.vectors.items()
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO sparse (row, field, terms, weights, sum) VALUES (?, ?, ?, ?, ?)",
+        (
+            _summed(row, name, vector.terms.astype("<i4").tobytes(), _packed(vector.weights))
+            for row, record, _ in numbered
             for name, vector in record.sparse.items()
         ),
     )
     connection.executemany(
-        "INSERT INTO blobs VALUES (?, ?, ?)",
-        ((row, name, bytes(data)) for row, record in numbered for name, data in record.blobs.items()),
+        "INSERT INTO blobs (row, name, data, sum) VALUES (?, ?, ?, ?)",
+        (
+            _summed(row, name, bytes(data))
+            for row, record, _ in numbered
+            for name, data in record.blobs.items()
+        ),
     )
+
+
+def _summed(row: int, name: str, *parts: bytes) -> tuple[Any, ...]:
+    return (row, name, *parts, sum_of_bytes(row, name.encode(), *parts))
 
 
 def raise_revision(connection: sqlite3.Connection, collection: int, more: int) -> int:
@@ -124,14 +157,15 @@ def read_records(
     connection: sqlite3.Connection, collection: int, ids: Sequence[str], blobs: Sequence[str]
 ) -> dict[str, Record]:
     """The records that exist, without further vectors, and with the bytes that are named."""
-    found = connection.execute(
-        f"{_RECORDS} WHERE collection = :collection AND id IN {_LISTED}",
+    found = _checked(
+        connection,
+        f"{_JOINED} WHERE collection = :collection AND id IN {_LISTED}",
         {"collection": collection, "listed": json.dumps(ids)},
-    ).fetchall()
+    )
     data = _further(connection, "blobs", [row for row, *_ in found], blobs) if blobs else {}
     embeddings = _matrix([embedding for *_, embedding in found])
     return {
-        id: _trusted(id, text, vector, json.loads(metadata), blobs=dict(data.get(row, ())))
+        id: _trusted(id, text, vector, _parsed(id, metadata), blobs=dict(data.get(row, ())))
         for (row, id, metadata, text, _), vector in zip(found, embeddings, strict=True)
     }
 
@@ -142,14 +176,27 @@ def read_batches(
     """Whole records by rising id, in batches."""
     condition, parameters = ("1", {}) if where is None else filter_sql(where)
     query = (
-        f"{_RECORDS} WHERE collection = :collection AND id > :after AND {condition} ORDER BY id LIMIT :size"
+        f"{_JOINED} WHERE collection = :collection AND id > :after AND {condition} ORDER BY id LIMIT :size"
     )
     after = ""
-    while found := connection.execute(
-        query, {"collection": collection, "after": after, "size": size, **parameters}
-    ).fetchall():
+    while found := _checked(
+        connection, query, {"collection": collection, "after": after, "size": size, **parameters}
+    ):
         yield _whole(connection, found)
+        if found[-1][1] <= after:
+            raise damaged("the order of ids")
         after = found[-1][1]
+
+
+def _checked(connection: sqlite3.Connection, rest: str, parameters: Mapping[str, Any]) -> list[Any]:
+    """Row, id, metadata, text and embedding of records that are as they were written."""
+    sums = "sum, vector_sum" if has_sums(connection) else "NULL, NULL"
+    query = f"SELECT row, id, metadata, text, embedding, {sums} {rest}"
+    found = connection.execute(query, parameters).fetchall()
+    for row, id, metadata, text, embedding, words, vector in found:
+        check_words(row, id, metadata, text, words)
+        check_bytes(f"the embedding of chunk {id!r}", row, (embedding,), vector)
+    return [fields[:5] for fields in found]
 
 
 def _whole(connection: sqlite3.Connection, found: list[Any]) -> list[Record]:
@@ -161,7 +208,7 @@ def _whole(connection: sqlite3.Connection, found: list[Any]) -> list[Record]:
             id,
             text,
             vector,
-            json.loads(metadata),
+            _parsed(id, metadata),
             vectors={name: _floats(data) for name, data in vectors.get(row, ())},
             sparse={
                 name: SparseVector(np.frombuffer(terms, "<i4"), _floats(weights))
@@ -183,9 +230,17 @@ def _further(
         parameters["names"] = json.dumps(list(names))
     found: dict[int, list[Any]] = {}
     query = f"SELECT * FROM {table} WHERE row IN {_LISTED} AND {condition}"  # noqa: S608 - our names
+    summed = has_sums(connection)
     for row, *fields in connection.execute(query, parameters):
+        if summed:
+            _check_further(row, *fields)
+            fields.pop()
         found.setdefault(row, []).append(fields)
     return found
+
+
+def _check_further(row: int, name: str, *parts: Any) -> None:
+    check_bytes(f"field {name!r}", row, (str(name).encode(), *parts[:-1]), parts[-1])
 
 
 def stream_vectors(
@@ -198,21 +253,25 @@ def stream_vectors(
     block: int = 4096,
 ) -> Iterator[tuple[Rows, FloatArray]]:
     """Rows beyond ``after``, rising, and their vectors, ``(m, d)`` float32, block by block."""
-    if field is None:
-        query = "SELECT row, embedding FROM records JOIN contents USING (row) "
-    else:
-        query = "SELECT row, data FROM records JOIN vectors USING (row) "
-    query += "WHERE collection = :collection AND row > :after"
-    query += " ORDER BY row" if field is None else " AND field = :field ORDER BY row"
-    cursor = connection.execute(query, {"collection": collection, "after": after, "field": field})
+    own = field is None
+    stored = ("vector_sum" if own else "sum") if has_sums(connection) else "NULL"
+    cursor = connection.execute(
+        f"SELECT row, {'embedding' if own else 'data'}, {stored} "  # noqa: S608 - our names
+        f"FROM records JOIN {'contents' if own else 'vectors'} USING (row) "
+        f"WHERE collection = :collection AND row > :after {'' if own else 'AND field = :field '}ORDER BY row",
+        {"collection": collection, "after": after, "field": field},
+    )
+    before = () if field is None else (field.encode(),)
     while found := cursor.fetchmany(block):
-        joined = b"".join(data for _, data in found)
+        for row, data, kept in found:
+            check_bytes("a vector", row, (*before, data), kept)
+        joined = b"".join(data for _, data, _ in found)
         if len(joined) != 4 * dimension * len(found):
             raise StoreFormatError(
                 f"vectors of a length other than {dimension} are stored: the file is damaged"
             )
         matrix = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
-        yield np.fromiter((row for row, _ in found), np.int64, len(found)), matrix
+        yield np.fromiter((row for row, *_ in found), np.int64, len(found)), matrix
 
 
 def stream_ids(connection: sqlite3.Connection, collection: int) -> Iterator[str]:
@@ -225,23 +284,37 @@ def stream_ids(connection: sqlite3.Connection, collection: int) -> Iterator[str]
 
 def stream_texts(connection: sqlite3.Connection, collection: int) -> Iterator[tuple[int, str]]:
     """Rows and texts by rising id."""
-    yield from connection.execute(
-        "SELECT row, text FROM records JOIN contents USING (row) WHERE collection = ? ORDER BY id",
+    stored = "sum" if has_sums(connection) else "NULL"
+    found = connection.execute(
+        f"SELECT row, id, metadata, text, {stored} {_JOINED} WHERE collection = ? ORDER BY id",
         (collection,),
     )
+    for row, id, metadata, text, words in found:
+        check_words(row, id, metadata, text, words)
+        yield row, text
 
 
 def stream_sparse(
     connection: sqlite3.Connection, collection: int, field: str
 ) -> Iterator[tuple[int, npt.NDArray[np.int32], npt.NDArray[np.float32]]]:
     """Rows, terms and weights by rising id."""
+    stored = "sum" if has_sums(connection) else "NULL"
     found = connection.execute(
-        "SELECT row, terms, weights FROM records JOIN sparse USING (row) "
+        f"SELECT row, terms, weights, {stored} FROM records JOIN sparse USING (row) "  # noqa: S608
         "WHERE collection = ? AND field = ? ORDER BY id",
         (collection, field),
     )
-    for row, terms, weights in found:
+    for row, terms, weights, kept in found:
+        _check_further(row, field, terms, weights, kept)
         yield row, np.frombuffer(terms, "<i4"), np.frombuffer(weights, "<f4")
+
+
+def _parsed(id: str, metadata: str) -> dict[str, Any]:
+    try:
+        parsed: dict[str, Any] = json.loads(metadata)
+    except (TypeError, ValueError) as error:  # where no checksum told before
+        raise damaged(f"what is known of chunk {id!r}") from error
+    return parsed
 
 
 def _matrix(packed: list[bytes]) -> FloatArray:

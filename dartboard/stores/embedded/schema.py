@@ -6,11 +6,12 @@ what an index has not seen yet are the rows beyond its last one, and what it has
 which on ``gone`` is complete: older indexes are built anew. ``derived`` names the files beside the store
 that may be read, with their checksums.
 
-Metadata stand apart from texts and vectors, so that a filter reads little.
+Metadata stand apart from texts and vectors, so that a filter reads little. The columns ``sum`` hold checksums
+(:mod:`dartboard.stores.embedded.sums`); files of format 1 have none.
 """
 
 APPLICATION_ID = 0x44425354  # "DBST"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PAGE_BYTES = 16384
 
 TABLES = """
@@ -32,12 +33,18 @@ CREATE TABLE records (
     UNIQUE (collection, id)
 );
 CREATE INDEX records_of_collection ON records (collection);
-CREATE TABLE contents (row INTEGER PRIMARY KEY, embedding BLOB NOT NULL, text TEXT NOT NULL);
-CREATE TABLE vectors (row INTEGER, field TEXT, data BLOB NOT NULL, PRIMARY KEY (row, field)) WITHOUT ROWID;
-CREATE TABLE sparse (
-    row INTEGER, field TEXT, terms BLOB NOT NULL, weights BLOB NOT NULL, PRIMARY KEY (row, field)
+CREATE TABLE contents (
+    row INTEGER PRIMARY KEY, embedding BLOB NOT NULL, text TEXT NOT NULL, sum INTEGER, vector_sum INTEGER
+);
+CREATE TABLE vectors (
+    row INTEGER, field TEXT, data BLOB NOT NULL, sum INTEGER, PRIMARY KEY (row, field)
 ) WITHOUT ROWID;
-CREATE TABLE blobs (row INTEGER, name TEXT, data BLOB NOT NULL, PRIMARY KEY (row, name)) WITHOUT ROWID;
+CREATE TABLE sparse (
+    row INTEGER, field TEXT, terms BLOB NOT NULL, weights BLOB NOT NULL, sum INTEGER, PRIMARY KEY (row, field)
+) WITHOUT ROWID;
+CREATE TABLE blobs (
+    row INTEGER, name TEXT, data BLOB NOT NULL, sum INTEGER, PRIMARY KEY (row, name)
+) WITHOUT ROWID;
 CREATE TABLE gone (
     collection INTEGER, revision INTEGER, row INTEGER, PRIMARY KEY (collection, revision, row)
 ) WITHOUT ROWID;

@@ -9,6 +9,7 @@ from typing import Self
 from dartboard.errors import ConfigError, DartboardError
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
+from dartboard.stores.embedded.checking import Checked, check_file
 from dartboard.stores.embedded.collection import EmbeddedCollection
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived import DerivedFiles
@@ -93,6 +94,11 @@ class EmbeddedStore:
                 manifest.check(batch)
                 write_records(connection, key, batch)
         return self._collection(key, name)
+
+    def check(self) -> Checked:
+        """Read all of the file against its checksums; damage anywhere is a ``StoreFormatError``."""
+        with self._connections.reading() as connection:
+            return check_file(connection)
 
     def let_others_write(self) -> None:
         """Give back the writer's lock until the next write here; for processes that stay open for long."""

@@ -14,6 +14,7 @@ from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_
 from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
 from dartboard.stores.embedded.revisions import Outdated, Revision
 from dartboard.stores.embedded.rows import Rows, gone_since, stream_ids, stream_vectors
+from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
 from dartboard.stores.embedded.vectors import VectorState
@@ -229,6 +230,8 @@ class VectorUpkeep:
     def _finished(
         self, revision: Revision, rows: Rows, vectors: MemoryRows | FileRows, longest: float
     ) -> VectorState:
+        if self._field.field is None and rows.size != revision.records:
+            raise damaged(f"a record ({rows.size} of {revision.records} can be read)")
         return VectorState(
             revision=revision.number,
             last_row=revision.last_row,
