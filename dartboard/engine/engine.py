@@ -116,7 +116,15 @@ class Engine:
             wanted = self.collection.manifest.settings.get("retriever")
         if isinstance(wanted, Retriever):
             return wanted
-        return retriever_by_name(wanted or DEFAULT_RETRIEVER, model=self.model)
+        try:
+            return retriever_by_name(wanted or DEFAULT_RETRIEVER, model=self.model)
+        except ConfigError as error:
+            if self._retriever is not None:
+                raise
+            raise ConfigError(
+                f"collection {self.name!r} was made with the retriever {wanted!r}, which its name does not "
+                f"make again: pass retriever=… ({error})"
+            ) from error
 
     def create(self, *, settings: dict[str, Any] | None = None) -> Collection:
         """The collection, new and empty, for this model and retriever."""
@@ -129,7 +137,7 @@ class Engine:
             sparse=fields.sparse,
             settings={
                 "model": self._model if isinstance(self._model, str) else "default",
-                "retriever": self._retriever if isinstance(self._retriever, str) else self.retriever.name,
+                "retriever": self._retriever if isinstance(self._retriever, str) else _spelt(self.retriever),
                 "retrievers": self.retriever.index_settings(),
                 "fields": _names(fields),
                 **(settings or {}),
@@ -324,6 +332,11 @@ class Engine:
             **spent,
         }
         result.metadata["seconds"] = {**seconds, "total": time.perf_counter() - started}
+
+
+def _spelt(retriever: Retriever) -> str:
+    """The name that opens the retriever again, where it has one."""
+    return str(getattr(retriever, "spelt", retriever.name))
 
 
 def _names(fields: Fields) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@
     hybrid:dense=0.6,bm25=0.4        any members, any weights
     hybrid-zscore:…                  z-scores in place of min-max
     rrf    rrf:dense,bm25,colbert    fusion by rank
+    multi-vector:code=1,comments=2   vectors of parts that a program indexed, to search
     NAME   NAME:ARGUMENT             a plug-in's, also as a member
 """
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
 
 SIMPLE = ("dense", "bm25", "colbert", "colbert:PATH", "splade:PATH")
+PARTS = "multi-vector:PART=WEIGHT,…"
 FUSED = ("hybrid", "hybrid:ALPHA", "hybrid:NAME=WEIGHT,…", "hybrid-zscore:…", "rrf", "rrf:NAME,…")
 
 _MEMBERS = ("name", "fields", "index_settings", "index", "retrieve", "explain")
@@ -50,6 +52,8 @@ def retriever_by_name(
         raise ConfigError(
             f"{name!r} names a folder, which is not allowed here: use {', '.join(_allowed(False))}"
         )
+    if kind == "multi-vector":
+        return _parts(model, rest)
     plugin = None if kind in _SIMPLE else find("retriever", kind)
     if plugin is not None and (paths or not rest):
         plugged: Retriever = plugin.make(_MEMBERS, model, rest)
@@ -88,6 +92,22 @@ def _splade(model: "EmbeddingModel", path: str) -> Retriever:
     return SpladeRetriever(SpladeModel(path), model=model)
 
 
+def _parts(model: "EmbeddingModel", rest: str) -> Retriever:
+    from dartboard.retrievers.multi_vector import MultiVectorRetriever, Part
+    from dartboard.retrievers.parts import not_by_name
+
+    given = [entry.strip().rpartition("=") for entry in rest.split(",")]
+    weights = {label: _number(weight) for label, _, weight in given if label}
+    if len(weights) < len(given) or None in weights.values():
+        raise ConfigError(
+            f"multi-vector is made of parts: write {PARTS}, such as multi-vector:code=1,comments=2; where "
+            "parts have models of their own, pass retriever=MultiVectorRetriever(model, {…}) in Python"
+        )
+    return MultiVectorRetriever(
+        model, {label: Part(not_by_name, weight or 0.0) for label, weight in weights.items()}
+    )
+
+
 _SIMPLE: dict[str, Callable[["EmbeddingModel", str], Retriever]] = {
     "dense": _dense,
     "bm25": _bm25,
@@ -95,7 +115,7 @@ _SIMPLE: dict[str, Callable[["EmbeddingModel", str], Retriever]] = {
     "splade": _splade,
 }
 
-NAMES = frozenset({*_SIMPLE, *_MIXTURES})
+NAMES = frozenset({*_SIMPLE, *_MIXTURES, "multi-vector"})
 """What our own retrievers are called, before any colon."""
 
 
@@ -132,7 +152,7 @@ def _number(text: str) -> float | None:
 
 
 def _allowed(paths: bool) -> tuple[str, ...]:
-    own = (name for name in (*SIMPLE, *FUSED) if paths or "PATH" not in name)
+    own = (name for name in (*SIMPLE, *FUSED, PARTS) if paths or "PATH" not in name)
     return (*own, *names("retriever"))
 
 

@@ -79,6 +79,14 @@ class MultiVectorRetriever(RankingRetriever):
         """The parts and their models; weights may change from one search to the next."""
         return {"parts": {label: self._encoder(label).fingerprint for label in self.parts}}
 
+    @property
+    def spelt(self) -> str:
+        """The name that opens it again for searching, with its parts and weights, where a name can say it."""
+        plain = all(part.model is None and not {*",="} & {*label} for label, part in self.parts.items())
+        if not plain or self.normalise != "none" or self.name != "multi-vector":
+            return self.name
+        return "multi-vector:" + ",".join(f"{label}={part.weight:g}" for label, part in self.parts.items())
+
     def fields(self) -> Fields:
         """A vector for each part, and the blob that holds them all."""
         dimensions = {label: self._encoder(label).embedding_dim for label in self.parts}

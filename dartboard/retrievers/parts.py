@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from dartboard.errors import ConfigError
 from dartboard.stores import Record
 
 _COMMENT = re.compile(
@@ -40,6 +41,14 @@ def code(record: Record) -> str:
 def prose(record: Record) -> str:
     """Markdown without its fenced code."""
     return _FENCE.sub("", record.text).strip()
+
+
+def not_by_name(record: Record) -> str | None:
+    """Stands for the extractors of a retriever that was opened by its name: those are code, kept nowhere."""
+    raise ConfigError(
+        "a multi-vector retriever that was opened by its name can search, but not index: how to get the "
+        "parts of a text is code. Pass retriever=MultiVectorRetriever(model, {…}) with the extractors"
+    )
 
 
 def metadata_field(name: str) -> Callable[[Record], str | None]:

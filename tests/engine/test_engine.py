@@ -6,6 +6,8 @@ import pytest
 from dartboard.calibration import Calibration, Estimate
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.retrievers import MultiVectorRetriever, Part
+from dartboard.retrievers.parts import whole_text
 from dartboard.selection import TopK
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
@@ -213,3 +215,25 @@ def test_a_calibration_is_kept_with_the_collection():
     again = Engine(engine.store, model=WordBag())
     result = again.search(QUERY, k=2)
     assert (result.metadata["sigma"], result.metadata["sigma_source"]) == (0.2, "calibration")
+
+
+@pytest.mark.parametrize("own_model", [False, True], ids=["by name", "by a program only"])
+def test_a_collection_of_several_vectors_opens_again_by_its_address(tmp_path, own_model):
+    path, model = str(tmp_path / "parts.dartboard"), WordBag()
+    parts = {"whole": Part(whole_text, 2.0, WordBag() if own_model else None), "source": Part(whole_text)}
+    retriever = MultiVectorRetriever(model, parts)
+    with Engine.open(path, model=model, retriever=retriever) as engine:
+        vectors = model.encode_documents(list(TEXTS.values()))
+        records = [Record(id, text, v) for (id, text), v in zip(TEXTS.items(), vectors, strict=True)]
+        engine.create().upsert(retriever.index(records))
+        before = engine.search(QUERY, k=3)
+    with Engine.open(path, model=model) as engine:
+        if own_model:
+            with pytest.raises(ConfigError, match="'multi-vector', which its name does not make again: pass"):
+                engine.search(QUERY, k=3)
+            return
+        again = engine.search(QUERY, k=3)
+        assert ids(again) == ids(before)
+        assert again.metadata["retriever_score"] == before.metadata["retriever_score"]
+        with pytest.raises(ConfigError, match="can search, but not index"):
+            engine.retriever.index(records)

@@ -7,6 +7,7 @@ from benchmarks.retrieval_quality_tables import fresh_page
 from dartboard.retrievers import catalogue, retriever_by_name
 from tests.models import WordBag
 
+_PARTS = "multi-vector:code=1,comments=2"
 PAGE = (Path(__file__).parents[2] / "docs" / "retrievers.md").read_text()
 
 
@@ -22,6 +23,6 @@ def test_the_first_code_runs(capsys):
 def test_names_are_the_catalogues():
     listed = catalogue.__doc__.split("::\n\n")[1].rstrip()
     assert listed in PAGE
-    for name in ("dense", "bm25", "hybrid", "hybrid:0.6", "hybrid:dense=0.6,bm25=0.4", "rrf"):
+    for name in ("dense", "bm25", "hybrid", "hybrid:0.6", "hybrid:dense=0.6,bm25=0.4", "rrf", _PARTS):
         assert name in listed
         assert retriever_by_name(name, model=WordBag())
