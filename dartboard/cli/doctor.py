@@ -15,7 +15,7 @@ from dartboard.cli.doctor_plugins import Seen, seen_plugins
 from dartboard.cli.opening import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 
 if TYPE_CHECKING:
-    from dartboard.engine import Configured
+    from dartboard.engine import Configured, Engine
 
 _EXTRAS = {
     "search": ("faiss-cpu", "PyStemmer"),
@@ -166,12 +166,67 @@ def _store(settings: "Configured") -> Iterator[Finding]:
         if not path.exists():
             yield Finding("store", "note", f"{shown} does not exist yet", "dartboard index PATH makes it")
             return
+        if why := _no_appending(path):
+            yield Finding(
+                "store", "wrong", f"{shown} can be read, not written: {why}", "change its rights, or copy it"
+            )
     mend = (
         "check the address, the server and your rights"
         if "://" in url
         else "restore it from a snapshot, or move it away and index again"
     )
     yield _tried("store", lambda: _opened(settings, shown), mend)
+    if "://" in url:
+        yield from _rights(url, shown)
+    else:
+        yield _tried("contents", lambda: _contents(url), mend)
+
+
+def _no_appending(path: Path) -> str:
+    """Why a file cannot be written; it is opened for that, and not changed."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _rights(url: str, shown: str) -> Iterator[Finding]:
+    """Whether a server would let us write, as far as it can be asked without writing."""
+    from dartboard.errors import DartboardError
+    from dartboard.stores import open_store
+
+    try:
+        with open_store(url, read_only=True) as store:
+            ask = getattr(store, "why_not_writable", None)
+            why = ask() if ask else None
+    except (DartboardError, OSError):
+        return  # told before
+    if why is None:
+        yield Finding("rights", "note", f"whether {shown} can be written is found out by writing only")
+    elif why:
+        yield Finding("rights", "wrong", f"{shown} can be read, not written: {why}", "ask for the rights")
+    else:
+        yield Finding("rights", "ok", "the role may read and write")
+
+
+def _contents(url: str) -> str:
+    """All of a file against its checksums."""
+    from dartboard.stores import open_store
+
+    with open_store(url, read_only=True) as store:
+        check = getattr(store, "check", None)
+        if check is None:
+            return "not checked"
+        records, unchecked = check()
+    said = f"all of the file is sound, {_chunks(records)} in all collections"
+    if unchecked:
+        said += f"; {unchecked} of them were written before there were checksums: index again to have them"
+    return said
+
+
+def _chunks(count: int) -> str:
+    return f"{count} chunk" if count == 1 else f"{count} chunks"
 
 
 def _opened(settings: "Configured", shown: str) -> str:
@@ -181,11 +236,24 @@ def _opened(settings: "Configured", shown: str) -> str:
     with Engine.open(settings.settings.store, read_only=True, collection=name) as engine:
         if not engine.exists:
             return f"{shown} opens; no collection {name!r} yet: dartboard index PATH makes it"
-        check = getattr(engine.retriever, "check", None)
-        if check is not None:
-            check(engine.collection)
+        fits = _fits(engine)
         found = engine.stats()
-        return f"{shown} opens; collection {name!r} has {found.records} chunks; its model fits"
+        return f"{shown} opens; collection {name!r} has {_chunks(found.records)}; {fits}"
+
+
+def _fits(engine: "Engine") -> str:
+    """Whether model and retriever belong to the collection; one that only a program can make is no damage."""
+    from dartboard.errors import ConfigError
+
+    engine.model  # noqa: B018 - an error of its own
+    try:
+        retriever = engine.retriever
+    except ConfigError as error:
+        return f"its model fits; to search, {' '.join(str(error).split())}"
+    check = getattr(retriever, "check", None)
+    if check is not None:
+        check(engine.collection)
+    return "its model fits"
 
 
 def _tried(what: str, attempt: Callable[[], str], mend: str) -> Finding:

@@ -141,6 +141,7 @@ def test_few_rights(guest):
         collection.build_index()
         assert len(collection.search_vector(np.ones(2), 3)) == 3
         assert collection.search_text("text", 1)[0].id == "000"
+        assert store.why_not_writable() == ""
     admin("CREATE ROLE reader LOGIN", database="guests")
     try:
         admin("GRANT CONNECT ON DATABASE guests TO reader", database="guests")
@@ -151,6 +152,7 @@ def test_few_rights(guest):
             database="guests",
         )
         with PostgresStore(address(user="reader", database="guests"), read_only=True) as store:
+            assert store.why_not_writable() == "the role may not make tables in schema dartboard"
             assert store.open("c").count() == 200 and store.open("c").search_text("text", 3)
             with pytest.raises(StoreError, match="read-only"):
                 store.open("c").upsert([record()])

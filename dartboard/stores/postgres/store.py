@@ -19,6 +19,17 @@ from dartboard.stores.postgres.writing import put
 from dartboard.stores.records import Manifest
 from dartboard.stores.snapshots import manifest_from_json, manifest_to_json, read_snapshot
 
+_LACKING = """
+SELECT 'make tables in schema ' || %(schema)s
+WHERE NOT has_schema_privilege(to_regnamespace(quote_ident(%(schema)s))::oid, 'CREATE')
+UNION ALL
+SELECT 'write to table ' || relname FROM pg_class
+WHERE relnamespace = to_regnamespace(quote_ident(%(schema)s)) AND relkind = 'r'
+AND NOT (has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')
+    AND has_table_privilege(oid, 'DELETE'))
+LIMIT 1
+"""
+
 
 class PostgresStore:
     """Collections in one schema; other schemas and tables of the database are never touched.
@@ -83,6 +94,16 @@ class PostgresStore:
                 check_records(batch)
                 put(connection, table, sorted(batch, key=lambda record: record.id))
         return PostgresCollection(self._connections, name or stored_name, table)
+
+    def why_not_writable(self) -> str:
+        """What this role lacks to write here, in words; empty where it lacks nothing. Nothing is changed."""
+        schema = self._address.schema
+        with self._connections.reading() as connection:
+            (standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+            if standby:
+                return "the server is a standby, which only reads"
+            lacking = connection.execute(_LACKING, {"schema": schema}).fetchone()
+        return f"the role may not {lacking[0]}" if lacking else ""
 
     def close(self) -> None:
         """Give the connections back."""
