@@ -9,6 +9,7 @@
   and each piece of it begins with the class's line; parts of a long function repeat its head;
 - ``auto``: ``code`` for source code, ``markdown`` for what has headings, else ``sentences``.
 
+A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``).
 Every character that is no space is in a piece, in order. Sizes are what ``count_tokens`` says of a piece.
 """
 
@@ -20,7 +21,7 @@ from typing import Any, Literal, get_args
 from dartboard.errors import ConfigError
 from dartboard.ingest.documents import Document, Piece, Section
 from dartboard.ingest.pieces import Cut, PieceMaker
-from dartboard.ingest.sectioning import Stretch, stretches
+from dartboard.ingest.sectioning import Stretch, stretches, title_of
 from dartboard.ingest.units import CODE, MARKDOWN, PROSE, WORDS, CountTokens, estimate_tokens, pack, units
 
 Method = Literal["auto", "tokens", "sentences", "markdown", "code"]
@@ -97,7 +98,7 @@ class _Cutter:
             count = _remembered(self.count) if method == "tokens" else self.count
             parts = list(units(text, (0, len(text)), splitters, size, count))
             for start, end in pack(text, parts, size, self.config.overlap, self.count):
-                yield Cut(start, end, self._title(start))
+                yield Cut(start, end, self._title(start, end))
             return
         sections = self.document.sections or (Section(0, len(text)),)
         for stretch in stretches(text, sections, size, self.config.smallest, self.count):
@@ -124,8 +125,8 @@ class _Cutter:
     def _bounded(self, context: str) -> str:
         return context if self.count(context) * _LARGEST_CONTEXT <= self.config.size else ""
 
-    def _title(self, start: int) -> str:
-        return next((s.title for s in self.document.sections if s.start <= start < s.end), "")
+    def _title(self, start: int, end: int) -> str:
+        return title_of([s.path for s in self.document.sections if s.start < end and start < s.end])
 
 
 def _signature(definition: str) -> str:

@@ -11,18 +11,21 @@ from dartboard.ingest.units import CountTokens
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Neighbouring sections taken together."""
+    """Neighbouring sections taken together. ``path`` is what they have in common, or that of the largest;
+    ``named`` are the paths of all that were joined.
+    """
 
     start: int
     end: int
     path: tuple[str, ...]
     context: str
     tokens: int
+    named: tuple[tuple[str, ...], ...]
 
     @property
     def title(self) -> str:
-        """``Install > Linux``."""
-        return " > ".join(self.path)
+        """``Install > Linux``, or of several ``Install > Linux; macOS``."""
+        return title_of(self.named)
 
 
 def stretches(
@@ -56,7 +59,8 @@ class _Planner:
     def _whole(self, family: Sequence[Section]) -> Stretch:
         path = reduce(_shared, (section.path for section in family))
         start, end = family[0].start, family[-1].end
-        return Stretch(start, end, path, family[0].context, self.count(self.text[start:end]))
+        tokens = self.count(self.text[start:end])
+        return Stretch(start, end, path, family[0].context, tokens, (path,))
 
     def _joined(self, parts: list[Stretch]) -> list[Stretch]:
         """Those of fewer than ``smallest`` tokens with the neighbour that is closer kin and not too long."""
@@ -78,8 +82,22 @@ class _Planner:
         path = larger.path
         if larger.tokens < self.smallest:  # neither speaks for both
             path = _shared(left.path, right.path) or path
-        parts[at : at + 2] = [Stretch(left.start, right.end, path, left.context, tokens)]
+        named = left.named + right.named
+        parts[at : at + 2] = [Stretch(left.start, right.end, path, left.context, tokens, named)]
         return True
+
+
+def title_of(paths: Sequence[tuple[str, ...]]) -> str:
+    """All sections by name, what they lie in once: ``Install > Linux; macOS``, ``Keys; Limits``.
+
+    Text that stands before the first heading, or under the common one, has no name of its own.
+    """
+    named = list(dict.fromkeys(path for path in paths if path))
+    if not named:
+        return ""
+    within = reduce(_shared, named)
+    own = [" > ".join(path[len(within) :]) for path in named if len(path) > len(within)]
+    return " > ".join([*within, *(["; ".join(own)] if own else [])])
 
 
 def _shared(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:

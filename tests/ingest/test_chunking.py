@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dartboard.errors import ConfigError
 from dartboard.ingest import ChunkingConfig, Document, Section, chunk, estimate_tokens
 from dartboard.ingest.chunking import method_for
+from dartboard.ingest.sectioning import title_of
 from dartboard.ingest.sentences import sentence_spans
 from tests.ingest.files import pdf_of, read_one, text_document
 
@@ -156,7 +157,7 @@ def test_markdown_sections():
     assert [(piece.metadata["section"], piece.text.split("\n")[0]) for piece in pieces] == [
         ("Guide", "Preface."),
         ("Guide > Install > Linux", "## Install"),
-        ("Guide > Install > Mac", "### Mac"),
+        ("Guide > Install > Mac; Tiny", "### Mac"),
         ("Guide > Run", "## Run"),
         ("Guide > Run", pieces[4].text),
     ]
@@ -164,6 +165,34 @@ def test_markdown_sections():
     assert pieces[2].text.endswith("## Tiny\n\nFew.")  # its other neighbour is too long already
     whole = chunk(document, ChunkingConfig(size=400))
     assert len(whole) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "method", "section"),
+    [
+        ("g.md", "# Keys\n\nRotate.\n\n## Emergency\n\nCall.\n\n# Limits\n\n429.\n", "auto", "Keys; Limits"),
+        ("g.md", "# Keys\n\nRotate.\n\n# Limits\n\n429.\n", "sentences", "Keys; Limits"),
+        ("g.md", "Before.\n\n# Keys\n\nRotate.\n", "auto", "Keys"),
+        (
+            "m.py",
+            "import os\n\ndef alpha():\n    pass\n\nclass Beta:\n    x = 2\n",
+            "auto",
+            "alpha; Beta",
+        ),
+        ("m.py", "def alpha():\n    return 1\n\nclass Beta:\n    x = 2\n", "code", "alpha; Beta"),
+    ],
+)
+def test_a_piece_of_several_sections_names_them_all(name, text, method, section):
+    (piece,) = chunk(read_one(text, name), ChunkingConfig(method=method))
+    assert piece.metadata["section"] == section
+
+
+def test_titles_of_several_sections():
+    assert title_of([("A", "B"), ("A", "C")]) == "A > B; C"
+    assert title_of([("A",), ("A", "C")]) == "A > C"
+    assert title_of([("A", "B", "D"), ("A", "C"), ("A", "C")]) == "A > B > D; C"
+    assert title_of([(), ("A",), ("B",)]) == "A; B"
+    assert title_of([()]) == title_of([]) == ""
 
 
 def test_fences_stay_whole_in_long_sections():
