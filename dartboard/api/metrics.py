@@ -59,9 +59,7 @@ class Metrics:
         )
         self._answer_tokens = self._counter("answer_tokens", "Tokens of prompts and of answers.", "kind")
         self._writing = self._gauge("answers_writing", "Answers that are being written.")
-        self._answers_waiting = self._gauge(
-            "answers_waiting", "Requests that wait to be answered."
-        )
+        self._answers_waiting = self._gauge("answers_waiting", "Requests that wait to be answered.")
         self._gauge("build_info", "Always 1; the version is in the label.", "version").labels(
             __version__
         ).set(1)
