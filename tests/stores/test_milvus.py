@@ -35,7 +35,7 @@ from dartboard.stores.milvus.names import collection_name, field_name, is_ours, 
 from dartboard.stores.milvus.ranking import best_hits
 from dartboard.stores.milvus.schema import MANIFEST_PROPERTY, choose_layout, index_kinds
 from dartboard.testing.samples import MANIFEST, PLAIN, own_word, sample_queries, sample_records
-from dartboard.testing.stores import record, same_hits, same_record
+from dartboard.testing.stores import BEYOND, record, same_hits, same_record
 from dartboard.types import Hit
 from tests.stores.milvus_server import MilvusServer, free_port, milvus_server, milvus_url
 
@@ -314,7 +314,25 @@ def test_exact_on_an_approximate_index(milvus_url: str, field: str | None) -> No
             for where in (None, parse_filter("lang = 'en'")):
                 for exact in (True, False):
                     found = kept.search_vector(query, 20, where=where, field=field, exact=exact)
-                    assert same_hits(found, truth.search_vector(query, 20, where=where, field=field))
+                    expected = truth.search_vector(query, 20 + BEYOND, where=where, field=field)
+                    assert same_hits(found, expected, k=20)
+
+
+def test_recall_of_an_approximate_index(milvus_url: str) -> None:
+    """HNSW, which a collection on a server gets, on more records than its search width."""
+    records = sample_records(4000, fields=False)
+    with MilvusStore(f"{milvus_url}?index=hnsw") as store:
+        kept, truth = store.create("recall", PLAIN), MemoryStore().create("recall", PLAIN)
+        for start in range(0, len(records), 1000):
+            kept.upsert(records[start : start + 1000])
+        truth.upsert(records)
+        assert kept.stats().details["index"] == "HNSW"
+        found = 0
+        for query in sample_queries(20, seed=3):
+            wanted = {hit.id for hit in truth.search_vector(query, 100)}
+            found += len(wanted & {hit.id for hit in kept.search_vector(query, 100)})
+        store.drop("recall")
+    assert found / 2000 >= 0.99
 
 
 def test_more_hits_than_milvus_gives(store: MilvusStore) -> None:
