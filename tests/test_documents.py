@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks import quality_pages, quality_tables, tables
+from benchmarks import quality_pages, quality_tables, retrieval_tables, tables
 from benchmarks.quality import CONDITIONS, SYSTEMS
 
 ADVICE = "run: python benchmarks/tables.py"
@@ -15,6 +15,7 @@ DOCUMENTS = [
     "docs/comparison.md",
     "docs/decisions.md",
     "docs/benchmarks/quality.md",
+    "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
     "docs/explanation/sigma-is-not-lambda.md",
     "docs/explanation/when-not.md",
@@ -96,3 +97,10 @@ def test_shares_and_verdicts_by_hand():
     assert quality_pages.losses(found)[0] == ("- one, clean, recall@5: cosine (.600 against .500, p = 0.010)")
     assert quality_tables.missing(found) == ["one with text edits"]
     assert "costs 15.0% of recall" in quality_tables.caption(found)
+
+
+def test_a_search_from_the_command_line_is_told_where_it_was_measured():
+    measured = {"chunks": 5000, "runs": 12, "wall_seconds": 1.0, "wall_seconds_slowest": 1.25}
+    told = retrieval_tables.cold(measured | {"processor_seconds": 0.9})
+    assert "on 5,000 chunks" in told[1] and "1.00 s at the median of 12 runs, 1.25 s at most" in told[1]
+    assert retrieval_tables.cold(None) == []

@@ -37,7 +37,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     count, asked = (10_000, 50) if quick else (100_000, 200)
     vectors = np.concatenate(list(passages(count)))
     queries = questions(asked)
-    texts = _texts(count)
+    texts = made_up_texts(count)
     found: dict[str, Any] = {"chunks": count, "triage": TRIAGE, "k": K, "systems": {}}
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "search.dartboard")
@@ -59,7 +59,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     return found
 
 
-def _texts(count: int) -> list[str]:
+def made_up_texts(count: int) -> list[str]:
     """Made-up words, as often as words are: the n-th commonest n times as rare as the commonest."""
     rng = np.random.default_rng(3)
     shares = 1 / np.arange(1, VOCABULARY + 1)
