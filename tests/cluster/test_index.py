@@ -91,7 +91,7 @@ def test_the_command(whole, docs, tmp_path, capsys, monkeypatch):
 def test_ctrl_c_keeps_what_is_finished(whole, docs, tmp_path, capsys):
     store = tmp_path / "i.dartboard"
     for number in range(120, 640):
-        (docs / f"{number:04d}.txt").write_text(f"Rule {number} says that broker {number} keeps on. " * 12)
+        (docs / f"{number:04d}.txt").write_text(f"Rule {number} says that broker {number} keeps on. " * 3)
     asked = ("index", str(docs), "--store", str(store), "--ray", whole.address)
     with start(*asked, cache=tmp_path) as process:
         while not records(store) and process.poll() is None:
