@@ -27,9 +27,13 @@ def decode(data: bytes, declared: str | None = None) -> tuple[str, tuple[str, ..
     with suppress(UnicodeDecodeError):
         return data.decode("utf-8"), ()
     try:
-        return data.decode("cp1252"), ("not UTF-8: read as cp1252",)
+        return data.decode("cp1252"), (
+            "not UTF-8: read as cp1252, a guess: save it as UTF-8 if letters are wrong",
+        )
     except UnicodeDecodeError:
-        return data.decode("latin-1"), ("neither UTF-8 nor cp1252: read as latin-1",)
+        return data.decode("latin-1"), (
+            "neither UTF-8 nor cp1252: read as latin-1, a guess: save it as UTF-8 if letters are wrong",
+        )
 
 
 def _decode_marked(data: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:

@@ -235,3 +235,21 @@ def test_ties_at_the_end_go_by_id(path):
             f"{at:04d}" for at in range(10)
         ]
         assert [hit.id for hit in collection.search_text("text", 3)] == ["0000", "0001", "0002"]
+
+
+def test_indexes_that_are_gone_are_told_once_and_come_back_with_the_next_writer(tmp_path, caplog):
+    path = tmp_path / "s.dartboard"
+    with EmbeddedStore(path, tuning=EXACT) as store:
+        store.create("default", MANIFEST).upsert(RECORDS)
+    shutil.rmtree(f"{path}.derived")
+    with EmbeddedStore(path, tuning=EXACT, read_only=True) as store:
+        assert store.open().search_vector(sample_queries(1)[0], 3)
+        assert store.open().search_text("broker", 3)
+    (told,) = [entry.getMessage() for entry in caplog.records]
+    assert told.startswith("s.dartboard.derived is gone") and "Errno" not in told
+    caplog.clear()
+    with EmbeddedStore(path, tuning=EXACT) as store:
+        store.open().prepare()
+    assert names(path) and not caplog.records
+    with EmbeddedStore(path, tuning=EXACT, read_only=True) as store:
+        assert store.open().search_text("broker", 3) and not caplog.records

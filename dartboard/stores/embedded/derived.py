@@ -83,6 +83,7 @@ class DerivedFiles:
         self._connections = connections
         path = connections.path
         self.folder = path.with_name(f"{path.name}.derived")
+        self._missed = False
 
     def find(
         self, connection: sqlite3.Connection, collection: int, kind: str, settings: Mapping[str, Any]
@@ -93,6 +94,9 @@ class DerivedFiles:
             (collection, kind),
         ).fetchone()
         if row is None or not _OURS.fullmatch(row[0]):
+            return None
+        if not (self.folder / row[0]).is_dir():
+            self._miss()
             return None
         try:
             stamp = json.loads(row[2])
@@ -108,6 +112,16 @@ class DerivedFiles:
             )
         except (KeyError, TypeError, ValueError):
             return None
+
+    def _miss(self) -> None:
+        """Say once that files are gone, to those who cannot write them again."""
+        if self._connections.read_only and not self._missed:
+            logger.warning(
+                "%s is gone or incomplete: indexes are built in memory for this run; "
+                "dartboard index PATH writes them again",
+                self.folder.name,
+            )
+        self._missed = True
 
     @contextmanager
     def draft(self, collection: int, kind: str) -> Iterator[Path | None]:
