@@ -73,8 +73,8 @@ class Passages:
         found = [chunk for at in wanted if (chunk := self._chunks[at]) is not None]
         if len(found) < len(wanted):
             raise StoreError(
-                "a passage was found and cannot be read: it was deleted meanwhile, or the store is damaged. "
-                "Search again; dartboard doctor looks at all of the store"
+                "a passage was found and cannot be read: it was deleted meanwhile, or the store is damaged; "
+                "search again, and if it stays so, let dartboard doctor look at all of the store"
             )
         return found
 
