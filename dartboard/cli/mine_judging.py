@@ -84,9 +84,9 @@ class JudgeOptions:
             raise typer.BadParameter(
                 "a judge that runs the registry's code needs --checks: use it where you trust that code"
             )
-        first = self._named(self.judge)
+        first = self._named(self.judge, corpus)
         chosen = with_checks(first, corpus) if self.checks and not _runs_code(self.judge) else first
-        return chosen, self._named(self.second) if self.second else None
+        return chosen, self._named(self.second, corpus) if self.second else None
 
     def agent_chat(self) -> "Chat | None":
         """The model that solves cases with tools."""
@@ -119,7 +119,7 @@ class JudgeOptions:
         """Whether a judge is asked for its own verdict: as the judge, the second one, or in an ensemble."""
         return any(judge in _members(one) for one in (self.judge, self.second) if one)
 
-    def _named(self, spec: str) -> "Judge":
+    def _named(self, spec: str, corpus: "Corpus | None" = None) -> "Judge":
         patience = Patience(
             timeout=PATIENCE.timeout if self.timeout is None else self.timeout,
             longest_asked=PATIENCE.longest_asked if self.max_wait is None else self.max_wait,
@@ -130,6 +130,7 @@ class JudgeOptions:
             prices=_prices(self.prices),
             patience=patience,
             max_output_tokens=self.max_output or MOST_OUTPUT,
+            corpus=corpus,
             need_key=not self.dry_run,
         )
 

@@ -9,6 +9,7 @@ import pytest
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check
+from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge, CheckJudge
 from dartboard.mining.judges.checks import Candidate, KnownParts, package_of
@@ -99,6 +100,71 @@ def test_a_solver_and_a_screen():
     assert screened.judge(case(GOOD), [FRACTION]).reason.startswith("screened out")
     told = Document("fractions.Fraction", "Fraction(1, 3) prints 1/3")
     assert screened.judge(case(GOOD), [told]).label == "YES"
+
+
+KETTLE = {
+    "__init__.py": "from kettle.boiler import Boiler\n",
+    "boiler.py": (
+        'class Boiler:\n    """Heats."""\n\n\nclass Thermostat:\n    """Switches."""\n\n\nWATTS = 2200\n'
+    ),
+}
+THROUGH = {
+    "package": "import kettle\nkettle.Boiler(1)\n",
+    "renamed": "import kettle as k\nk.boiler.Boiler(1)\n",
+    "submodule": "import kettle.boiler\nkettle.boiler.Boiler(1)\n",
+    "module": "from kettle import boiler\nboiler.Boiler(1)\n",
+    "star": "from kettle import *\nBoiler(1)\n",
+    "inside": "import kettle\ndef f(): return kettle.Boiler(1)\n",
+    "stored": "import kettle\nkettle.Boiler.litres = 1\n",
+}
+
+
+@pytest.fixture
+def kettle(tmp_path):
+    for name, text in KETTLE.items():
+        (tmp_path / "kettle").mkdir(exist_ok=True)
+        (tmp_path / "kettle" / name).write_text(text)
+    return PackageCorpus("kettle", tmp_path)
+
+
+@pytest.mark.parametrize("form", THROUGH)
+def test_who_has_not_read_of_a_class_cannot_use_it_through_its_module(kettle, form):
+    boiler, thermostat = kettle.get("kettle.Boiler"), kettle.get("kettle.boiler.Thermostat")
+    wanted = Case(id="k", question="?", targets=("kettle.Boiler",), solution=THROUGH[form])
+    known = KnownParts(kettle)(wanted, [boiler])
+    assert "unknown_name" not in known.code
+    assert known.missing == ""
+    assert known.evidence == boiler.text.splitlines()[0]
+    unknown = KnownParts(kettle)(wanted, [thermostat])
+    assert "unknown_name" in unknown.code
+    assert unknown.missing in ("kettle.Boiler", "kettle.boiler.Boiler")
+    assert unknown.evidence == ""
+
+
+def test_other_names_of_the_same_spelling_stay(kettle):
+    code = "import kettle\nkettle.Boiler\ndef f(kettle): return kettle.x\n"
+    wanted = Case(id="k", question="?", targets=("kettle.Boiler",), solution=code)
+    assert "return kettle.x" in KnownParts(kettle)(wanted, []).code
+
+
+def test_a_check_through_a_module_labels_by_what_was_read(kettle):
+    test = "assert 'kettle.Boiler(1)' in open('solution.py').read()\n"
+    one = case(THROUGH["package"], test)
+    one = Case(id="k", question="?", targets=("kettle.Boiler",), solution=one.solution, check=one.check)
+    judge = CheckJudge(solve=KnownParts(kettle))
+    assert judge.judge(one, [kettle.get("kettle.Boiler")]).label == "YES"
+    assert judge.judge(one, [kettle.get("kettle.boiler.Thermostat")]).label == "NO"
+
+
+def test_a_check_that_uses_nothing_shown_decides_nothing():
+    bare = case("def solve(): return '\"1/3\"'")
+    page = Document("page.md", "A third is written 1/3.")
+    alone = CheckJudge().judge(bare, [page])
+    assert (alone.label, alone.evidence) == ("UNSURE", "")
+    assert "cannot tell contexts apart" in alone.reason
+    assert CheckJudge().judge(bare, []).label == "YES"
+    screened = CheckJudge(screen=AnswerJudge()).judge(bare, [page])
+    assert (screened.label, screened.evidence) == ("YES", page.text)
 
 
 def test_equal_candidates_run_once(tmp_path):

@@ -21,12 +21,15 @@ class ImportedNames:
     """Walks a file, scope by scope, and follows names to imports.
 
     ``used`` are dotted names from the top of a package; ``free`` are names that nothing in the file binds;
-    ``stars`` are modules that were imported as a whole.
+    ``stars`` are modules that were imported as a whole; ``places`` is each use with its dotted name, and
+    ``loose`` each use of a free name.
     """
 
     used: set[str] = field(default_factory=set)
     free: set[str] = field(default_factory=set)
     stars: set[str] = field(default_factory=set)
+    places: list[tuple[ast.expr, str]] = field(default_factory=list)
+    loose: list[ast.expr] = field(default_factory=list)
     _imported: dict[tuple[int, str], str] = field(default_factory=dict)
     _touched: set[tuple[int, str]] = field(default_factory=set)
     _scopes: list[tuple[Scope, dict[str, str | None]]] = field(default_factory=list)
@@ -50,17 +53,17 @@ class ImportedNames:
                 self._visit(child)
             self.read(node)
         elif isinstance(node, ast.Attribute) and (name := dotted(node)):
-            self._use(name)
+            self._use(name, node)
         elif isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
-                self._use(node.id)
+                self._use(node.id, node)
         else:
             for child in ast.iter_child_nodes(node):
                 self._visit(child)
             for annotation in _quoted(node):
                 self._visit(annotation)
 
-    def _use(self, name: str) -> None:
+    def _use(self, name: str, node: ast.expr) -> None:
         first, _, rest = name.partition(".")
         innermost = len(self._scopes) - 1
         for depth in range(innermost, -1, -1):
@@ -70,10 +73,12 @@ class ImportedNames:
                 continue
             self._touched.add((id(scope), first))
             if (target := bindings[first]) is not None:
-                self.used.add(".".join(filter(None, [target, rest])))
+                self.used.add(used := ".".join(filter(None, [target, rest])))
+                self.places.append((node, used))
             return
         if not hasattr(builtins, first):
             self.free.add(first)
+            self.loose.append(node)
 
     def _bindings(self, scope: Scope) -> dict[str, str | None]:
         """Names that a scope binds: imports with their target, all others with None."""
