@@ -4,8 +4,8 @@ import sqlite3
 from typing import NamedTuple
 
 from dartboard.errors import StoreFormatError
+from dartboard.stores.embedded.reading import read_batches
 from dartboard.stores.embedded.revisions import fresh_manifest, revision_of
-from dartboard.stores.embedded.rows import read_batches
 from dartboard.stores.embedded.sums import damaged, has_sums
 
 _BATCH = 1000

@@ -8,8 +8,8 @@ from typing import Any
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
 from dartboard.stores.embedded.derived import DerivedFiles
+from dartboard.stores.embedded.reading import stream_sparse, stream_texts
 from dartboard.stores.embedded.revisions import Revision
-from dartboard.stores.embedded.rows import stream_sparse, stream_texts
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_upkeep import FieldOfVectors, VectorUpkeep
 from dartboard.stores.embedded.words import WordSource, WordUpkeep

@@ -13,15 +13,10 @@ from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_k, check_query_vector
 from dartboard.stores.embedded.derived import Damaged
 from dartboard.stores.embedded.indexes import Indexes
+from dartboard.stores.embedded.reading import read_batches, read_records
 from dartboard.stores.embedded.remembered import Remembered
 from dartboard.stores.embedded.revisions import Revision, fresh_manifest
-from dartboard.stores.embedded.rows import (
-    Rows,
-    ids_of_rows,
-    read_batches,
-    read_records,
-    rows_of_ids,
-)
+from dartboard.stores.embedded.rows import Rows, ids_of_rows, rows_of_ids
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vectors import VectorState
 from dartboard.stores.filters import Filter

@@ -12,8 +12,9 @@ import numpy as np
 
 from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
 from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
+from dartboard.stores.embedded.reading import stream_ids, stream_vectors
 from dartboard.stores.embedded.revisions import Outdated, Revision
-from dartboard.stores.embedded.rows import Rows, gone_since, stream_ids, stream_vectors
+from dartboard.stores.embedded.rows import Rows, gone_since
 from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
