@@ -14,6 +14,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import OfflineJudge
 from dartboard.mining.judges.dates import Day
+from dartboard.mining.judges.folding import Folded, fold
 from dartboard.mining.judges.items import Item, as_one
 from dartboard.mining.judges.normalising import ARTICLES, itemised
 from dartboard.mining.judges.numbers import ordinal
@@ -98,7 +99,19 @@ def find(answer: str, text: str) -> tuple[int, int] | None:
         end = _match(wanted, parts.items, place)
         if end is not None:
             return parts.folded.span(parts.items[place].start, parts.items[end - 1].end)
-    return None
+    return _verbatim(answer, parts.folded) if all(_is_plain(item) for item in wanted) else None
+
+
+def _verbatim(answer: str, folded: Folded) -> tuple[int, int] | None:
+    """Where the words stand as they are: "metres" in "20 metres", which is a unit there and no word."""
+    words = r"\s+".join(re.escape(word) for word in fold(answer).text.split())
+    found = re.search(rf"(?<!\w)(?<!\w'){words}(?!\w|'\w|\+\+|\#)", folded.text)
+    return None if found is None else folded.span(*found.span())
+
+
+def _is_plain(item: Item) -> bool:
+    """A word that is no number, day or rank: "five" is not in "twenty-five", nor "first" in its rank."""
+    return isinstance(item.value, str) and not item.value[:1].isdigit()
 
 
 def widened(text: str, start: int, end: int) -> str:

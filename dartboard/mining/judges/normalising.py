@@ -25,7 +25,7 @@ _SCAN = re.compile(
       (?P<date>(?<![\w-])(?:\d{4}-\d{1,2}-\d{1,2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}/\d{1,2}/\d{4})(?=t\d|[^\w/-]|$))
     | (?P<acronym>(?<![\w.])(?:[a-z]\.(?:\s?[a-z]\.)+(?!\w)|[a-z](?:\.[a-z])+(?!\w)))
     | (?<![\w.])(?P<money>(?:us)?[$€£¥₹]\s?|(?:usd|eur|gbp)\s?)?
-      (?P<number>(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*))
+      (?P<number>(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*|\.\d+(?!\.\d)))
       (?P<suffix>\s?%|\s?per\ cent\b|[a-z]{1,4}(?![\w]))?(?!\w)
     | (?P<word>\w+(?:'\w+)*(?:\+\+|\#)?)
     """,
@@ -93,6 +93,7 @@ def _word(word: str) -> str:
 def _number(match: re.Match[str], text: str) -> list[Item]:
     """The number and its unit; ``5th`` and ``3d`` are words, ``1.20.0`` too."""
     digits, suffix = match["number"], (match["suffix"] or "").strip()
+    digits = f"0{digits}" if digits.startswith(".") else digits
     start, end = match.start("number"), match.end()
     money = (match["money"] or "").strip().removeprefix("us$") or "$" if match["money"] else ""
     if digits.count(".") > 1:
