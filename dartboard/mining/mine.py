@@ -25,6 +25,7 @@ from dartboard.mining.metering import Meter
 from dartboard.mining.pairs import FoundKernel, Mined
 from dartboard.mining.raw import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.reasons import reasons_of
+from dartboard.mining.settling import settle
 from dartboard.mining.steps import (
     Bench,
     Labels,
@@ -114,6 +115,7 @@ def _mine(
             agent=agent if agent is None or journal is None else JournaledChat(agent, journal),
         )
         labels |= bench.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
+        labels, found = settle(bench, raw.pools, corpus, labels, found, votes=chosen.votes)
     pairs = [
         make_pair(pool, labels, kernels, corpus, marked=controls.marked(pool.case.id))
         for pool, kernels in zip(raw.pools, found, strict=True)

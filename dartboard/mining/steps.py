@@ -156,11 +156,13 @@ def _judged(document: Document, verdict: Verdict, origins: tuple[str, ...], *, p
 
 
 def _with_singles(kernel: FoundKernel, positives: Sequence[JudgedContext], counts: bool) -> FoundKernel:
-    """A context that answers alone is a kernel by itself, so it is an alternative to another one."""
+    """A context that answers alone is a kernel by itself, so it is an alternative to another one, and a
+    larger set that holds it is none."""
     if not counts or kernel.status == "unresolved":
         return kernel
-    alone = [(one.fqn,) for one in positives if one.verdict == "YES"]
-    others = dict.fromkeys([*kernel.alternatives, *alone])
+    alone = {(one.fqn,): one.fqn for one in positives if one.verdict == "YES"}
+    minimal = [one for one in kernel.alternatives if len(one) == 1 or not set(one) & set(alone.values())]
+    others = dict.fromkeys([*minimal, *alone])
     return replace(kernel, alternatives=tuple(one for one in others if one != kernel.contexts))
 
 

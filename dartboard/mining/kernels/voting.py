@@ -10,7 +10,7 @@ again for what was said.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
@@ -66,6 +66,16 @@ class Panel:
         """What the last vote against a set said is missing; "" where none did."""
         cast = self._cast.get(frozenset(one.fqn for one in contexts), [])
         return next((one.missing for one in reversed(cast) if one.label != "YES" and one.missing), "")
+
+    def verdict(self, contexts: Iterable[Document]) -> Verdict:
+        """The last vote for what was decided on a set, with all votes; UNSURE where they are split."""
+        cast = self._cast[frozenset(one.fqn for one in contexts)]
+        label = leader(cast)
+        votes = cast[-1].votes or (tuple(one.label for one in cast) if len(cast) > 1 else ())
+        said = next((one for one in reversed(cast) if one.label == label), None)
+        if said is None:
+            return replace(cast[-1], label=label, evidence="", reason="its votes are split", votes=votes)
+        return replace(said, votes=said.votes or votes)
 
     @property
     def trail(self) -> tuple[Step, ...]:

@@ -1,0 +1,82 @@
+"""Contexts that contradict a kernel are asked about again.
+
+The label of a context is one vote, and a kernel rests on several. Where one member of a larger kernel was
+said to answer alone, one of the two is wrong: the kernel is not minimal, or the label is an error. The member
+is then voted on as kernels are. If it answers alone, it is the kernel; if not, its label is what the votes
+say, and it stays a part.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Event
+
+from dartboard.deadline import deadline
+from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.judges.base import version_of
+from dartboard.mining.kernels.voting import VOTES, Panel
+from dartboard.mining.metering import metered
+from dartboard.mining.pairs import FoundKernel
+from dartboard.mining.pool import ContextPool
+from dartboard.mining.steps import Bench, Labels, source_of
+from dartboard.mining.verdicts import Verdict
+
+_STAGE = "alone"
+
+
+def settle(
+    bench: Bench,
+    pools: Sequence[ContextPool],
+    corpus: Corpus,
+    labels: Labels,
+    found: Sequence[dict[str, FoundKernel]],
+    *,
+    votes: int | None,
+) -> tuple[Labels, list[dict[str, FoundKernel]]]:
+    """Labels and kernels without contradictions between a kernel that counts and its members."""
+    if votes is None:
+        votes = VOTES if version_of(bench.judge) else 1
+    settled, kernels = dict(labels), [dict(one) for one in found]
+    with metered(bench.meter), deadline(float("inf"), cancelled=Event()):
+        for pool, by_source in zip(pools, kernels, strict=True):
+            source = source_of(by_source)
+            if source not in by_source or by_source[source].status == "unresolved":
+                continue
+            by_source[source] = _settled(bench, pool, corpus, settled, by_source[source], votes)
+    return settled, kernels
+
+
+def _settled(
+    bench: Bench, pool: ContextPool, corpus: Corpus, labels: Labels, kernel: FoundKernel, votes: int
+) -> FoundKernel:
+    """The kernel, or its one member that answers alone; labels are changed in their place."""
+    case, documents = pool.case, {one.fqn: one for one in pool.documents}
+    alone: FoundKernel | None = None
+    calls = kernel.calls
+    for name in kernel.contexts if len(kernel.contexts) > 1 else ():
+        document = documents.get(name) or corpus.get(name)
+        if document is None or labels[case.id, name].label != "YES":
+            continue
+        panel = Panel(case, bench.judge, votes=votes)
+        labels[case.id, name] = verdict = _voted(panel, document)
+        calls += panel.calls
+        if verdict.label == "YES" and alone is None:
+            alone = _single(kernel, name, verdict)
+    return replace(alone or kernel, calls=calls)
+
+
+def _voted(panel: Panel, document: Document) -> Verdict:
+    panel.decide(_STAGE, [document])
+    return panel.verdict([document])
+
+
+def _single(kernel: FoundKernel, name: str, verdict: Verdict) -> FoundKernel:
+    """The member as the kernel; alternatives that hold it are no longer minimal."""
+    return replace(
+        kernel,
+        contexts=(name,),
+        status="minimal",
+        alternatives=tuple(one for one in kernel.alternatives if name not in one),
+        judge=verdict.judge,
+        evidence=verdict.evidence,
+        reason=verdict.reason,
+    )

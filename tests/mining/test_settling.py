@@ -1,0 +1,69 @@
+"""Where a label of one vote contradicts a kernel, the votes decide, and the data set is consistent."""
+
+import pytest
+
+from dartboard.mining.judges import AnswerJudge
+from dartboard.mining.metering import Meter
+from dartboard.mining.mine import mine
+from dartboard.mining.pairs import FoundKernel
+from dartboard.mining.settling import settle
+from dartboard.mining.steps import Bench, make_pair
+from dartboard.mining.verdicts import Verdict
+from tests.mining.doors import cases, house, raw
+
+BOTH = ("door-5.md", "door-6.md")
+
+
+class Voting:
+    """Says of door 5 alone what ``votes`` say, one after the other; else as the answers do."""
+
+    name, prompt_version = "voting", "1"
+
+    def __init__(self, votes):
+        self.votes = votes
+
+    def judge(self, case, contexts, *, attempt=0):
+        if case.id == "both" and [one.fqn for one in contexts] == ["door-5.md"]:
+            label = self.votes[min(attempt, len(self.votes) - 1)]
+            return Verdict(label=label, evidence=contexts[0].text if label == "YES" else "", judge=self.name)
+        return AnswerJudge().judge(case, contexts)
+
+
+def settled(tmp_path, votes, alternatives=()):
+    given = raw(tmp_path, [cases()[-1]])
+    judge = Voting(votes)
+    bench = Bench(judge=judge, meter=Meter(), listen=lambda *_: None)
+    kernel = FoundKernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
+    pool = given.pools[0]
+    labels = {("both", one.fqn): judge.judge(pool.case, [one]) for one in pool.documents}
+    labels, found = settle(bench, given.pools, house(), labels, [{"expansion": kernel}], votes=None)
+    return make_pair(pool, labels, found[0], house(), marked=False)
+
+
+def test_a_member_that_answers_alone_by_vote_is_the_kernel(tmp_path):
+    pair = settled(tmp_path, ["YES"], alternatives=(("door-4.md", "door-5.md"),))
+    assert (pair.kernel.contexts, pair.kernel.status) == (("door-5.md",), "minimal")
+    assert pair.kernel.alternatives == ()
+    assert pair.kernel.calls == 4 + 3
+    assert pair.kernel.evidence
+    (positive,) = pair.positives
+    assert (positive.fqn, positive.votes) == ("door-5.md", ("YES", "YES", "YES"))
+
+
+SPLIT = ["YES", "NO", "YES", "NO", "YES", "NO", "UNSURE"]
+
+
+@pytest.mark.parametrize(("votes", "label"), [(["YES", "NO"], "NO"), (SPLIT, "UNSURE")])
+def test_a_label_that_the_votes_refute_is_changed(tmp_path, votes, label):
+    pair = settled(tmp_path, votes)
+    assert (pair.kernel.contexts, pair.kernel.alternatives) == (BOTH, ())
+    first = pair.positives[0]
+    assert (first.fqn, first.verdict, first.part_of_kernel, first.evidence) == ("door-5.md", label, True, "")
+    assert first.votes[0] == "YES"
+
+
+def test_a_whole_run_has_no_kernel_that_contradicts_its_alternatives(tmp_path):
+    mined = mine(raw(tmp_path), Voting(["YES", "NO"]), corpus=house())
+    pair = next(one for one in mined.pairs if one.id == "both")
+    assert pair.kernel.contexts == BOTH
+    assert ("door-5.md",) not in pair.kernel.alternatives
