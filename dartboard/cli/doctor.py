@@ -31,6 +31,8 @@ _EXTRAS = {
     "haystack": ("haystack-ai",),
     "mcp": ("mcp",),
     "ray": ("ray",),
+    "pandas": ("pandas",),
+    "vocab": ("wordfreq", "faiss-cpu"),
 }
 
 State = Literal["ok", "note", "wrong"]

@@ -38,7 +38,7 @@ def encoding_elsewhere(found: "Configured") -> "Iterator[Encoder | None]":
 
         with messages().status("Looking at the machines of the cluster"):
             encoder = ClusterEncoder(cluster, recipe_of(_model_name(found)))
-        _say(len(encoder.machines), encoder.slots, "lists of passages")
+        _say(len(encoder.machines), encoder.slots, "list", "of passages")
         yield encoder
 
 
@@ -56,7 +56,7 @@ def answering_elsewhere(address: str, systems: list[str]) -> "Iterator[Elsewhere
 
         with messages().status("Looking at the machines of the cluster"):
             shared = Shared(cluster, recipe_of("default") if reads_texts(systems) else Recipe())
-        _say(len(shared.machines), shared.slots, "groups of questions")
+        _say(len(shared.machines), shared.slots, "group", "of questions")
         yield shared
 
 
@@ -81,8 +81,12 @@ def _model_name(found: "Configured") -> str:
         return str(engine.model_wanted)
 
 
-def _say(machines: int, slots: int, what: str) -> None:
+def _say(machines: int, slots: int, one: str, of_what: str) -> None:
     from dartboard.cli.terminal import messages
 
-    said = f"{machines} machine{'s' if machines > 1 else ''} of the cluster, {slots} {what} at a time"
+    said = f"{_counted(machines, 'machine')} of the cluster, {_counted(slots, one)} {of_what} at a time"
     messages().print(said, soft_wrap=True)
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"

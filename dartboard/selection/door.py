@@ -2,9 +2,10 @@
 
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.building import Auto, from_embeddings, log_softmax
@@ -71,6 +72,13 @@ def select(
     >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
     array([1, 2])
     """
+    for name, values in (
+        ("embeddings", embeddings),
+        ("query", query),
+        ("scores", scores),
+        ("targets", targets),
+    ):
+        _refuse_hidden(name, values)
     if k is None and limits.get("token_budget") is None:
         k = 5
     chosen, bounds = method_of(method), Limits(k=k, **limits)
@@ -80,3 +88,13 @@ def select(
             raise ConfigError("mmr weighs similarities against each other and takes no scores")
         pool = pool.reweighted(log_softmax(scores, temperature))
     return chosen.select(pool, bounds)
+
+
+def _refuse_hidden(name: str, values: npt.ArrayLike | None) -> None:
+    """Complain of a masked array that hides values: they would be read as if they were there."""
+    if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(values))):
+        raise InvalidInputError(
+            f"{name} is a masked array that hides {hidden:,} value{'' if hidden == 1 else 's'}, and a mask "
+            "is not looked at: give the rows without hidden values (numpy.ma.compress_rows), or leave "
+            "candidates out with exclude"
+        )

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from importlib.metadata import metadata
 
 import pytest
 
@@ -67,3 +68,9 @@ def test_trying_to_append_changes_nothing(path):
     assert doctor._no_appending(path) == ""
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert doctor._no_appending(path.parent) == "Is a directory"
+
+
+def test_every_extra_for_users_is_looked_at():
+    found = {finding.what.removeprefix("extra ") for finding in doctor._installation()}
+    declared = set(metadata("dartboard").get_all("Provides-Extra"))
+    assert declared - {"site", "bench", "peers", "dev"} == found - {"dartboard"}

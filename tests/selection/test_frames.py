@@ -73,6 +73,21 @@ def test_sources_of_a_frame_go_by_position():
     assert list(select(VECTORS, QUERY, token_budget=9, costs=costs)) == list(by_list)
 
 
+def test_a_mask_that_hides_values_is_refused():
+    nothing_hidden = np.ma.masked_array(VECTORS, mask=np.zeros(VECTORS.shape, dtype=bool))
+    assert list(select(nothing_hidden, np.ma.masked_array(QUERY), k=5)) == PICKS
+    mask = np.zeros(VECTORS.shape, dtype=bool)
+    mask[PICKS[0]] = True
+    hidden = np.ma.masked_array(VECTORS, mask=mask)
+    with pytest.raises(InvalidInputError, match=r"embeddings is a masked array that hides 24 values"):
+        select(hidden, QUERY, k=5)
+    with pytest.raises(InvalidInputError, match="query is a masked array that hides 1 value,"):
+        select(VECTORS, np.ma.masked_array(QUERY, mask=np.arange(24) == 3), k=5)
+    scores = np.ma.masked_invalid(np.where(np.arange(80) == 7, np.nan, 1.0))
+    with pytest.raises(InvalidInputError, match="scores is a masked array"):
+        select(VECTORS, QUERY, k=5, scores=scores)
+
+
 def test_a_frame_of_the_result():
     pandas = pytest.importorskip("pandas")
     found = select(VECTORS, QUERY, k=5)
