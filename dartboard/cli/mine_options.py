@@ -36,7 +36,8 @@ ChecksOption = Annotated[
     bool,
     typer.Option(
         "--checks",
-        help="Let a case's executable check decide, after the judge. RUNS CODE of the registry.",
+        help="Let a case's executable check decide, after the judge. RUNS CODE of the registry, and "
+        "with --agent what the agent wrote.",
     ),
 ]
 SecondOption = Annotated[
@@ -103,7 +104,13 @@ PriceOption = Annotated[
     typer.Option("--prices", metavar="IN,OUT", help="For a million tokens, as your provider charges them."),
 ]
 PromptOption = Annotated[
-    str | None, typer.Option("--prompt", metavar="VERSION", help="The prompt's version: evidence-2, seed-1.")
+    str | None,
+    typer.Option(
+        "--prompt",
+        metavar="VERSION",
+        help="The prompt's version: evidence-2, or seed-1, which does NOT fence contexts off: "
+        "orders inside one reach the judge.",
+    ),
 ]
 KernelsOption = Annotated[bool, typer.Option(help="Find the sets of contexts that answer together.")]
 RoundsOption = Annotated[int | None, typer.Option("--rounds", min=0, help="Most expansions of a kernel.")]

@@ -114,6 +114,7 @@ def _judge(
                 limits=options.limits(),
                 settings=options.settings(),
                 listen=listen,
+                run_code=options.checks,
             )
         spent = journal.usage
     file = write_dataset(mined, options.out, exports=options.exports)

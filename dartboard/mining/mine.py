@@ -62,10 +62,12 @@ def mine(
     limits: CallLimits | None = None,
     settings: MiningSettings | None = None,
     listen: Listener | None = None,
+    run_code: bool = False,
 ) -> Mined:
     """The data set of raw candidates; ``corpus`` is needed for kernels.
 
     ``second`` is asked about every context, for an agreement; ``agent`` solves every case, for its kernel.
+    ``run_code`` lets the checks of cases run what the agent wrote.
     """
     chosen = settings or MiningSettings()
     if chosen.kernels and corpus is None:
@@ -75,7 +77,7 @@ def mine(
         judge=judge if journal is None else journaled(judge, journal), meter=meter, listen=listen or _ignore
     )
     try:
-        return _mine(raw, judge, bench, corpus, second, agent, journal, chosen)
+        return _mine(raw, judge, bench, corpus, second, agent, journal, chosen, run_code)
     except NoAnswersError:
         if journal is not None:
             journal.withdraw_unanswered()
@@ -91,6 +93,7 @@ def _mine(
     agent: Completes | None,
     journal: Journal | None,
     chosen: MiningSettings,
+    run_code: bool,
 ) -> Mined:
     controls = run_controls(
         raw.cases, raw.pools, bench.judge, chosen.seed, listen=bench.hearing(CONTROLS), meter=bench.meter
@@ -113,6 +116,7 @@ def _mine(
             most_rounds=chosen.most_rounds,
             votes=chosen.votes,
             agent=agent if agent is None or journal is None else JournaledChat(agent, journal),
+            run_code=run_code,
         )
         labels |= bench.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
         labels, found = settle(bench, raw.pools, corpus, labels, found, votes=chosen.votes)

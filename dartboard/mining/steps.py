@@ -66,8 +66,12 @@ def find_kernels(
     most_rounds: int,
     votes: int | None,
     agent: Completes | None = None,
+    run_code: bool = False,
 ) -> list[dict[str, FoundKernel]]:
-    """The kernels of each case by source: expansion, imports where it has a solution, an agent if given."""
+    """The kernels of each case by source: expansion, imports where it has a solution, an agent if given.
+
+    ``run_code`` lets a case's check run what the agent wrote.
+    """
     cancelled, lock = Event(), Lock()
     done = 0
 
@@ -79,7 +83,7 @@ def find_kernels(
             if pool.case.solution is not None:
                 found[IMPORTS] = _imported(pool.case, corpus, bench.judge)
             if agent is not None:
-                found[AGENT] = _by_agent(pool.case, corpus, bench.judge, agent)
+                found[AGENT] = _by_agent(pool.case, corpus, bench.judge, agent, run=run_code)
         with lock:
             done += 1
             bench.listen("kernels", done, len(pools), bench.meter.usage)
@@ -210,13 +214,16 @@ def _imported(case: Case, corpus: Corpus, judge: Judge) -> FoundKernel:
     return _confirmed(case, names, corpus, judge)
 
 
-def _by_agent(case: Case, corpus: Corpus, judge: Judge, agent: Completes) -> FoundKernel:
-    """What an agent used to solve the case; sufficient where the judge says so."""
-    kernel = agent_kernel(case, corpus, agent)
+def _by_agent(case: Case, corpus: Corpus, judge: Judge, agent: Completes, *, run: bool) -> FoundKernel:
+    """What an agent used to solve the case; sufficient where its solution holds and the judge says so."""
+    kernel = agent_kernel(case, corpus, agent, run=run)
     if not kernel.contexts:
         return FoundKernel(reason=f"the agent used nothing in {kernel.steps} steps", calls=kernel.steps)
+    if kernel.right is False:
+        return FoundKernel(contexts=kernel.contexts, reason=f"the agent: {kernel.fault}", calls=kernel.steps)
     found = _confirmed(case, kernel.contexts, corpus, judge)
-    return replace(found, calls=found.calls + kernel.steps)
+    told = f"{found.reason} (the agent: {kernel.fault})" if kernel.fault else found.reason
+    return replace(found, calls=found.calls + kernel.steps, reason=told)
 
 
 def _confirmed(case: Case, names: Iterable[str], corpus: Corpus, judge: Judge) -> FoundKernel:

@@ -1,18 +1,22 @@
 """An agent over a real socket: a scripted endpoint plays the model."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError, EndpointError
-from dartboard.mining.cases import Case
+from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.judges.openai import OpenAIChat
 from dartboard.mining.kernels import JournaledChat, agent_kernel
 from dartboard.mining.kernels.agent import LONGEST, imported_names, read_action
+from dartboard.mining.metering import Meter
+from dartboard.mining.pool import ContextPool
+from dartboard.mining.steps import Bench, find_kernels
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.knowing import LetterModel
 from tests.mining.packages import write_package
@@ -72,7 +76,7 @@ def test_what_was_read_and_used_is_the_kernel(corpus):
         search("robot reach"),
         inspect("toy.Robot"),
         inspect("toy.tools.Wrench"),
-        answer("It has arms.", "toy.Robot", "toy.agents.Base", "toy.Ghost"),
+        answer("It is a robot with arms.", "toy.Robot", "toy.agents.Base", "toy.Ghost"),
         judge=AnswerJudge(),
     )
     assert found.contexts == (ROBOT,)
@@ -97,6 +101,45 @@ def test_code_says_itself_what_it_uses(corpus):
     assert found.contexts == (ROBOT,)
     assert found.claimed == (WRENCH,)
     assert found.status == "unresolved"
+
+
+def test_a_wrong_answer_gives_no_kernel(corpus):
+    lines = [inspect(ROBOT), answer("It has legs.", ROBOT)]
+    found, _ = solve(corpus, *lines, judge=AnswerJudge())
+    assert (found.contexts, found.status, found.right) == ((ROBOT,), "unresolved", False)
+    assert "its answer is wrong: not found: 'robot with arms'" in found.fault
+
+
+def test_a_solution_is_run_with_the_check_where_that_was_asked_for(corpus):
+    check = Check(command=("python", "t.py"), files={"t.py": "import solution; assert solution.X == 2"})
+    case = replace(CASE, check=check)
+    lines = [inspect(ROBOT), answer("Here:\n```python\nX = 1\n```", ROBOT)]
+    wrong, _ = solve(corpus, *lines, case=case, judge=AnswerJudge(), run=True)
+    assert (wrong.status, wrong.right) == ("unresolved", False)
+    assert "fails the check: AssertionError" in wrong.fault
+    lines[1] = answer("Here:\n```python\nX = 2\n```", ROBOT)
+    right, _ = solve(corpus, *lines, case=case, judge=AnswerJudge(), run=True)
+    assert (right.status, right.right, right.fault) == ("sufficient", True, "")
+    unknown, _ = solve(corpus, *lines, case=case, judge=AnswerJudge())
+    assert (unknown.status, unknown.right) == ("sufficient", None)
+    assert unknown.fault == "its solution was not tested"
+
+
+def test_a_whole_run_has_no_kernel_of_an_agent_that_failed(corpus):
+    pool = ContextPool(case=CASE, target=None, contexts=[])
+    for said, status in (("It has legs.", "unresolved"), ("A robot with arms.", "sufficient")):
+        with Scripted(inspect(ROBOT), answer(said, ROBOT)) as server:
+            chat = OpenAIChat("m", server.url)
+            bench = Bench(judge=AnswerJudge(), meter=Meter(), listen=lambda *_: None)
+            (found,) = find_kernels(bench, [pool], corpus, most_rounds=0, votes=1, agent=chat)
+            chat.close()
+        assert (found["agent"].contexts, found["agent"].status) == ((ROBOT,), status)
+
+
+def test_an_agent_sees_the_choices(corpus):
+    case = replace(CASE, choices=("It flies", "robot with arms"))
+    _, server = solve(corpus, answer("robot with arms"), case=case)
+    assert "- It flies" in server.prompts[0]
 
 
 def test_nonsense_costs_a_turn_and_is_told(corpus):

@@ -3,12 +3,12 @@
 In each turn the model answers with one JSON object: ``search`` the corpus, ``inspect`` a document, or give
 the ``answer`` with the names that it rests on. What counts is what the agent has read and then used: where
 the answer is code that imports from the corpus, the imports say what was used, otherwise the agent does. What
-was only looked at does not count, nor what is only claimed. Texts of the corpus are fenced as data. The
-number of turns is bounded.
+was only looked at does not count, nor what is only claimed. A solution that fails the case's check, or lacks
+its known answer, gives no kernel (:mod:`dartboard.mining.kernels.solutions`). Texts of the corpus are fenced
+as data. The number of turns is bounded.
 """
 
 import json
-import re
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -19,15 +19,16 @@ from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.chat import ChatAnswer
 from dartboard.mining.kernels.finder import Status
 from dartboard.mining.kernels.imports import imports_of
+from dartboard.mining.kernels.solutions import FENCED, tested
 from dartboard.mining.kernels.turns import Completes
 from dartboard.mining.metering import current_meter
+from dartboard.mining.prompts import question_of
 from dartboard.mining.verdicts import Judge, Usage
 
 STEPS = 12
 FOUND = 5
 LONGEST = 6000
 _GLANCE = 160
-_FENCED = re.compile(r"```\w*\s*\n(.*?)```", re.DOTALL)
 
 SYSTEM = (
     "You solve a task with the documents of a corpus. You know nothing of them beforehand: search, inspect "
@@ -69,13 +70,16 @@ class Turn:
 class AgentKernel:
     """What an agent used; ``claimed`` are names that it said it used and had not read.
 
-    ``sufficient`` where a judge confirmed it; ``unresolved`` where none did or no answer came in time.
+    ``sufficient`` where a judge confirmed it; ``unresolved`` where none did, no answer came in time, or the
+    answer is wrong. ``right`` is None where that could not be tested, and ``fault`` says why.
     """
 
     case: str
     contexts: tuple[str, ...]
     status: Status
     answer: str = ""
+    right: bool | None = None
+    fault: str = ""
     inspected: tuple[str, ...] = ()
     claimed: tuple[str, ...] = ()
     steps: int = 0
@@ -84,16 +88,25 @@ class AgentKernel:
 
 
 def agent_kernel(
-    case: Case, corpus: Corpus, chat: Completes, *, most_steps: int = STEPS, judge: Judge | None = None
+    case: Case,
+    corpus: Corpus,
+    chat: Completes,
+    *,
+    most_steps: int = STEPS,
+    judge: Judge | None = None,
+    run: bool = False,
 ) -> AgentKernel:
-    """Let the model solve the case; ``judge`` says whether what it used suffices."""
+    """Let the model solve the case; ``judge`` says whether what it used suffices.
+
+    ``run`` lets the case's check run the code that the model wrote.
+    """
     if most_steps < 1:
         raise ConfigError(f"most_steps must be >= 1, got {most_steps}")
     agent = _Agent(case, corpus, chat)
     for left in range(most_steps - 1, -1, -1):
         if agent.step(left):
             break
-    return agent.kernel(judge)
+    return agent.kernel(judge, run=run)
 
 
 @dataclass(slots=True)
@@ -140,13 +153,14 @@ class _Agent:
         else:
             streaks.unanswered(who, self.case.id, reply.trouble or f"not JSON: {reply.text[:_GLANCE]!r}")
 
-    def kernel(self, judge: Judge | None) -> AgentKernel:
+    def kernel(self, judge: Judge | None, *, run: bool) -> AgentKernel:
         """What the answer rests on."""
         used, claimed = self._used() if self.solved else (set(), set())
+        right, fault = tested(self.case, self.answer, run=run) if self.solved else (None, "no answer")
         contexts = [self.inspected[name] for name in sorted(used)]
         status: Status = "unresolved"
         usage = self.usage
-        if judge is not None and contexts:
+        if judge is not None and contexts and right is not False:
             verdict = judge.judge(self.case, contexts)
             usage = usage + verdict.usage
             status = "sufficient" if verdict.label == "YES" else "unresolved"
@@ -155,6 +169,8 @@ class _Agent:
             contexts=tuple(sorted(used)),
             status=status,
             answer=self.answer,
+            right=right,
+            fault=fault,
             inspected=tuple(self.inspected),
             claimed=tuple(sorted(claimed)),
             steps=len(self.trail),
@@ -194,7 +210,7 @@ class _Agent:
         self._notes.append(f"{head}\n{self._fenced('result', text)}" if text else head)
 
     def _prompt(self, left: int) -> str:
-        task = [self._fenced("task", self.case.question)]
+        task = [self._fenced("task", question_of(self.case))]
         if self.case.unfixed:
             task.append(self._fenced("broken file", self.case.unfixed))
         last = "This is your last turn: answer." if left == 0 else f"{left} more turns after this one."
@@ -208,7 +224,7 @@ class _Agent:
 
 def read_action(text: str) -> dict[str, Any]:
     """The JSON object of an answer, bare, fenced or after other words; empty where there is none."""
-    fenced = _FENCED.search(text)
+    fenced = FENCED.search(text)
     for candidate in (text.strip(), fenced[1] if fenced else "", text[text.find("{") :]):
         try:
             found, _ = json.JSONDecoder().raw_decode(candidate)
@@ -221,7 +237,7 @@ def read_action(text: str) -> dict[str, Any]:
 
 def imported_names(answer: str, corpus: Corpus) -> set[str]:
     """Documents that the answer's code imports and uses; nothing where it is no code."""
-    blocks = _FENCED.findall(answer) or [answer]
+    blocks = FENCED.findall(answer) or [answer]
     names: set[str] = set()
     for block in blocks:
         try:
