@@ -12,8 +12,8 @@ from dartboard.answering.passages import Passage, numbered
 from dartboard.answering.prompts import DEFAULT_PROMPT, write_prompt
 from dartboard.answering.thoughts import Thoughts
 from dartboard.answering.troubles import AnswerError
+from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
-from dartboard.engine.showing import plain_text
 
 _LONGEST = 1_000_000
 _LETTERS_A_TOKEN = 4
@@ -52,13 +52,13 @@ class Asking:
         self._started = self._clock()
         if not self.passages:
             return
-        thoughts = Thoughts()
+        thoughts, plain = Thoughts(), PlainText()
         stream = self._model.stream(self._prompt.text, system=self._prompt.system)
         try:
             for piece in stream:
                 self._note(piece)
-                yield self._kept(thoughts.after(piece.text))
-            if rest := self._kept(thoughts.rest()):
+                yield self._kept(plain.after(thoughts.after(piece.text)))
+            if rest := self._kept(plain.after(thoughts.rest()) + plain.rest()):
                 yield rest
         finally:
             self._ended = self._clock()
@@ -87,9 +87,8 @@ class Asking:
             finish_reason=self._finish or INTERRUPTED,
         )
 
-    def _kept(self, text: str) -> str:
+    def _kept(self, clean: str) -> str:
         """The text as it may be shown, remembered."""
-        clean = plain_text(text)
         if clean:
             if self._first is None:
                 self._first = self._clock()

@@ -1,21 +1,49 @@
 """Text from anywhere, made harmless for a terminal and for a page.
 
 A passage may hold escape sequences that move a terminal's cursor, or marks that turn the direction of what
-follows. Control characters (the escape of terminal codes among them), characters that turn the direction of
-writing, and invisible tags are left out; half surrogates, which no file can hold, become question marks.
-Each character is judged by itself, so a text may come in any number of pieces.
+follows. Whole terminal codes (ECMA-48: control sequences such as colours, and control strings such as titles
+and links), control characters, characters that turn the direction of writing, and invisible tags are left
+out; half surrogates, which no file can hold, become question marks. A control string that is not ended loses
+its escape alone: a terminal would swallow the rest of the text, a reader should not.
 """
 
 import re
 
+_BODY = "[^\x00-\x1f\x7f-\x9f]{0,2000}"
+_NUMBERS = "{0,100}[ -/]{0,20}"
+_CONTROL = rf"(?:\x1b\[[0-?]{_NUMBERS}|\x9b[0-?][0-?]{_NUMBERS})"
+_STRING = rf"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_BODY}"
+_CHARSET = r"\x1b[()*+]"
 _STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]"
+    rf"{_CONTROL}[@-~]?|{_STRING}(?:\x07|\x9c|\x1b\\)|{_CHARSET}[0-9A-Za-z]"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+_UNFINISHED = re.compile(rf"(?:{_CONTROL}|{_STRING}\x1b?|{_CHARSET}|\x1b|\x9b)\Z")
 
 
 def plain_text(text: str) -> str:
     """The text without what steers; line ends and tabs stay."""
     return _STEERING.sub("", text.encode("utf-8", "replace").decode())
+
+
+class PlainText:
+    """The same for a text that comes in pieces: a code may begin in one and end in another."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def after(self, piece: str) -> str:
+        """What is plain, now that this piece has come; what may be the beginning of a code is held."""
+        text = self._held + piece
+        unfinished = _UNFINISHED.search(text)
+        cut = unfinished.start() if unfinished else len(text)
+        self._held = text[cut:]
+        return plain_text(text[:cut])
+
+    def rest(self) -> str:
+        """What is left of a code that never ended."""
+        held, self._held = self._held, ""
+        return plain_text(held)
 
 
 def clean(text: object) -> str:

@@ -79,8 +79,8 @@ def test_tokens_are_estimated_where_nobody_counts():
 
 
 def test_what_steers_a_terminal_never_gets_out():
-    done = answer("\x1b[2J\x1b]0;owned\x07Mon", "thly\x9b1m [1]\u202e.")
-    assert done.text == "[2J]0;ownedMonthly1m [1]."
+    done = answer("\x1b[2J\x1b]0;ow", "ned\x07Mon\x1b", "[31mthly\x9b1m [1]\u202e.", "\x1b[")
+    assert done.text == "Monthly [1]."
     assert done.citations == find_citations(done.text, PASSAGES).known
 
 
