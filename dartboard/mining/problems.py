@@ -1,7 +1,8 @@
 """Problems of a file, gathered while it is read on: all of them are told, not the first alone."""
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -50,6 +51,14 @@ class Found:
             line, message = (int(told[1]), told[2]) if told else (1, str(error))
             self.problems.append(Problem(line, "error", message, self.pair))
             return None
+
+    def unknown(self, fields: Fields, known: Sequence[str], what: str) -> None:
+        """An error for each key that nobody knows, with the one that was meant, if it is near."""
+        for key, node in fields.keys.items():
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+                self.add(node, f"unknown key {key!r}{what}: {advice}")
 
     def mapping(self, fields: Fields, key: str) -> Fields | None:
         """The mapping under a key, if it is there and is one."""

@@ -6,7 +6,6 @@ rates that are missing or do not fit their counts or the pairs. Warnings: what c
 look, such as a question without a positive context, or a change since the file was written.
 """
 
-import difflib
 import re
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,11 @@ _PAIR_KEYS = [
     *("id", "query", "kind", "answers", "facets", "answered_without_context", *_LISTS),
     *("kernel", "kernel_status", "kernel_source", "alternatives", "kernels"),
 ]
+_CONTEXT_KEYS = [
+    *("fqn", "verdict", "part_of_kernel", "evidence", "reason", "judge", "prompt_version", "votes"),
+    *("origins", "text"),
+]
+_KERNEL_KEYS = ["contexts", "status", "judge", "evidence", "reason", "calls"]
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*\.{3,}\s*\]|\.{3,})\s*")
 
 
@@ -73,10 +77,7 @@ def _check_pair(pair: Fields, found: Found) -> None:
     found.tried(pair.string, "query")
     for key in ("answers", "kernel"):
         found.tried(pair.strings, key)
-    for key, node in pair.keys.items():
-        near = difflib.get_close_matches(key, _PAIR_KEYS, n=1, cutoff=0.8)
-        if key not in _PAIR_KEYS and near:
-            found.add(node, f"unknown key {key!r}: did you mean {near[0]!r}?", "warning")
+    found.unknown(pair, _PAIR_KEYS, " in a pair")
     contexts = {key: _check_contexts(pair, key, found) for key in _LISTS}
     _check_repeated(contexts, found)
     if not contexts["positive_ctxs"]:
@@ -91,6 +92,7 @@ def _check_contexts(pair: Fields, key: str, found: Found) -> list[tuple[str, str
         context = found.tried(fields_of, found.path, node, f"each of {key!r}")
         if context is None:
             continue
+        found.unknown(context, _CONTEXT_KEYS, f" in one of {key!r}")
         fqn, text = found.tried(context.string, "fqn"), found.tried(context.string, "text")
         if fqn is None or text is None:
             continue
@@ -153,6 +155,7 @@ def _check_sources(pair: Fields, positives: dict[str, str], found: Found) -> Non
         kernel = found.mapping(sources, source)  # type: ignore[arg-type]  # there, or nothing to go through
         if kernel is None:
             continue
+        found.unknown(kernel, _KERNEL_KEYS, f" in kernel {source!r}")
         names = found.tried(kernel.strings, "contexts") or []
         if not kernel.has("evidence") or not names or not set(names) <= positives.keys():
             continue

@@ -1,10 +1,8 @@
 """What a mined data set says of itself: format, end, and the judge's error rates, against what is there."""
 
-import difflib
-
 from dartboard.datasets.mined import END, check_end
-from dartboard.datasets.nodes import Fields
-from dartboard.mining.controls import NEGATIVES
+from dartboard.datasets.nodes import Fields, fields_of
+from dartboard.mining.controls import KINDS, NEGATIVES
 from dartboard.mining.problems import Found
 from dartboard.mining.writing import FORMAT, VERSION, digest_of
 
@@ -14,6 +12,18 @@ DOUBTFUL = 0.1
 
 TOP = ("format", "version", "corpus", "judge", "controls", "agreement", "settings", "pairs", END)
 
+_PARTS = {
+    "corpus": ("name", "fingerprint"),
+    "judge": ("name", "prompt_version"),
+    "controls": (*("judge", "seed", "cases", *RATES, "by_kind", "answered_without_context", "errors"),),
+    "agreement": (
+        *("first", "second", "shared", "pairs", "cases", "observed", "kappa", "low", "high"),
+        *("most_apart", "table"),
+    ),
+    END: ("pairs", "sha256"),
+}
+_RATE = ("rate", "low", "high", "errors", "decided", "unsure", "cases")
+_ERROR = ("kind", "case", "contexts", "label", "evidence", "reason")
 _COUNTS = ("errors", "decided", "unsure")
 _MANY = 1e9
 _ROUNDING = 1e-6
@@ -21,13 +31,13 @@ _ROUNDING = 1e-6
 
 def check_head(root: Fields, found: Found) -> None:
     """All but the pairs themselves."""
-    for key, node in root.keys.items():
-        if key not in TOP:
-            near = difflib.get_close_matches(key, TOP, n=1)
-            advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TOP)}"
-            found.add(node, f"unknown key {key!r}: {advice}")
+    found.unknown(root, TOP, "")
+    for name, keys in _PARTS.items():
+        if (part := found.mapping(root, name)) is not None:
+            found.unknown(part, keys, f" in {name!r}")
     _check_format(root, found)
     _check_controls(root, found)
+    _check_agreement(root, found)
 
 
 def _check_format(root: Fields, found: Found) -> None:
@@ -66,6 +76,11 @@ def _check_controls(root: Fields, found: Found) -> None:
             message = f"'controls' are of {cases:.0f} cases, and the file has {len(pairs.value)} pairs"
             found.add(controls.keys["cases"], message)
     kinds = found.mapping(controls, "by_kind")
+    if kinds is not None:
+        found.unknown(kinds, [kind for kind in KINDS if kind != "zero"], " in 'by_kind'")
+    for node in found.tried(controls.items, "errors") or ():
+        if (error := found.tried(fields_of, found.path, node, "each of 'errors'")) is not None:
+            found.unknown(error, _ERROR, " in an error")
     by_kind = {kind: found.mapping(kinds, kind) for kind in kinds.entries} if kinds is not None else {}
     for kind, rate in by_kind.items():
         if rate is not None:
@@ -81,6 +96,7 @@ def _check_controls(root: Fields, found: Found) -> None:
 
 def _check_rate(rate: Fields, name: str, found: Found) -> None:
     """Rate, interval and counts must fit each other; where nothing was decided there is no rate."""
+    found.unknown(rate, _RATE, f" in {name!r}")
     values: dict[str, float] = {}
     for key in ("low", "rate", "high", *_COUNTS):
         if not rate.has(key):
@@ -105,6 +121,26 @@ def _check_rate(rate: Fields, name: str, found: Found) -> None:
         found.add(rate.entries["rate"], message)
     if share > DOUBTFUL and name in RATES:
         found.add(rate.node, f"{name!r} is {share:.0%}: do not trust these labels blindly", "warning")
+
+
+def _check_agreement(root: Fields, found: Found) -> None:
+    """Shares and kappa in their ranges; a bootstrap's interval mostly holds its kappa, and must be one."""
+    agreement = found.mapping(root, "agreement")
+    if agreement is None:
+        return
+    values: dict[str, float] = {}
+    for key, least in (("observed", 0), ("kappa", -1), ("low", -1), ("high", -1), ("most_apart", 0)):
+        if agreement.has(key):
+            value = found.tried(agreement.number, key, 0.0, least=least, most=1)
+            if value is not None:
+                values[key] = value
+    low, high = values.get("low"), values.get("high")
+    if low is None or high is None:
+        return
+    if low > high:
+        found.add(agreement.node, "'agreement': the interval ends before it begins")
+    elif "kappa" in values and not low <= values["kappa"] <= high:
+        found.add(agreement.node, "'agreement': kappa lies outside of its interval", "warning")
 
 
 def _fits(share: float, errors: float, decided: float) -> bool:

@@ -49,6 +49,24 @@ BROKEN = [
     ("version: 2\n", "", "'version' is missing"),
     ("settings:", "setings:", "unknown key 'setings': did you mean 'settings'?"),
     ("settings:", "zebra:", "unknown key 'zebra': known are format, version"),
+    ('  kind: "question"', '  knid: "question"', "unknown key 'knid' in a pair: did you mean 'kind'?"),
+    (
+        '    reason: "not',
+        '    raeson: "not',
+        "unknown key 'raeson' in one of 'negative_ctxs': did you mean 'reas",
+    ),
+    ("      calls: 7", "      cools: 7", "unknown key 'cools' in kernel 'expansion': did you mean 'calls'?"),
+    ("  by_kind:", "  zebra: 1\n  by_kind:", "unknown key 'zebra' in 'controls': known are judge, seed"),
+    ("    unsure: 0", "    unshure: 0", "unknown key 'unshure' in 'false_positive': did you mean 'unsure'?"),
+    ("    stuffed:", "    stuffled:", "unknown key 'stuffled' in 'by_kind': did you mean 'stuffed'?"),
+    ("end:\n", "end:\n  more: 1\n", "unknown key 'more' in 'end': known are pairs, sha256"),
+    ('  fingerprint: "0123"', '  print: "0123"', "unknown key 'print' in 'corpus'"),
+    ("    rate: 0.0\n    low: 0.0", "    rate: 0.0\n    low: 0.01", "the rate must lie within its interval"),
+    (
+        "      rate: 0.0\n      low: 0.0",
+        "      rate: 0.0\n      low: 0.01",
+        "the rate must lie within its int",
+    ),
     ("  cases: 1", "  cases: 3", "'controls' are of 3 cases, and the file has 1 pairs"),
     ("end:\n  pairs: 1", "end:\n  pairs: 2", "the file has 1 pairs, and its end counts 2"),
     ("end:\n  pairs: 1", "end:", "its end does not say how many"),
@@ -61,6 +79,33 @@ BROKEN = [
     ("  negative_ctxs:\n", "  negative_ctxs: 3\n  more:\n", "'negative_ctxs' must be a list"),
     ("class Agent … takes a function", "class Agent … takes a hammer", "stands in no text of kernel"),
 ]
+
+
+AGREED = {"first": "a", "second": "b", "shared": ["b"], "observed": 0.9}
+AGREED |= {"kappa": 0.5, "low": 0.2, "high": 0.7}
+    "first": "a",
+    "second": "b",
+    "shared": ["b"],
+    "observed": 0.9,
+    "kappa": 0.5,
+    "low": 0.2,
+    "high": 0.7,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "message"),
+    [
+        ({"low": 0.8, "high": 0.7}, "error", "ends before it begins"),
+        ({"kappa": 1.5}, "error", "'kappa' must be a number"),
+        ({"kapa": 0.5}, "error", "unknown key 'kapa' in 'agreement'"),
+        ({"kappa": 0.1}, "warning", "outside of its interval"),
+        ({}, "warning", None),
+    ],
+)
+def test_an_agreement_is_checked(tmp_path, changed, level, message):
+    found = problems(tmp_path, dump(mined(agreement=AGREED | changed)), level)
+    assert (message is None and not found) or message in found[0].message
 
 
 @pytest.mark.parametrize(("good", "bad", "message"), BROKEN)
@@ -106,11 +151,11 @@ def test_what_occurs_twice(tmp_path):
 def test_a_file_of_the_bare_schema_is_worth_warnings(tmp_path):
     bare = 'pairs:\n  - id: "1"\n    query: "q"\n    positive_ctx: []\n'
     assert [one.message for one in problems(tmp_path, bare)] == [
-        "'controls' are missing: nobody knows how often the judge is wrong"
+        "'controls' are missing: nobody knows how often the judge is wrong",
+        "unknown key 'positive_ctx' in a pair: did you mean 'positive_ctxs'?",
     ]
     told = [one.message for one in problems(tmp_path, bare, "warning")]
     assert any("'format' is missing" in one for one in told)
-    assert any("did you mean 'positive_ctxs'" in one for one in told)
     assert any("no positive context" in one for one in told)
 
 
