@@ -83,14 +83,6 @@ BROKEN = [
 
 AGREED = {"first": "a", "second": "b", "shared": ["b"], "observed": 0.9}
 AGREED |= {"kappa": 0.5, "low": 0.2, "high": 0.7}
-    "first": "a",
-    "second": "b",
-    "shared": ["b"],
-    "observed": 0.9,
-    "kappa": 0.5,
-    "low": 0.2,
-    "high": 0.7,
-}
 
 
 @pytest.mark.parametrize(
