@@ -3,7 +3,7 @@
 
 A door to ``dartboard mine judge``: same options, same code. For example:
 
-    python tools/validate_retrieval_data.py raw.jsonl --judge gemini --budget 5 --out mined
+    python tools/validate_retrieval_data.py raw.jsonl --judge gemini --prices 2,12 --budget 5 --out mined
 
 Given a retrieval_dataset.yaml instead, it is ``dartboard mine validate``: it checks that file.
 """

@@ -62,10 +62,7 @@ class JudgeOptions:
         """Refuse what cannot work."""
         self.limits()
         self.settings()
-        named = (*self.judges(None), self.agent_chat())
-        for one in named:
-            close_judge(one)
-        asks = self.agent is not None or any(one is not None and version_of(one) for one in named[:2])
+        asks = self.asks()
         if self.budget is not None and self.prices is None and asks:
             raise typer.BadParameter(
                 "--budget is money, which needs --prices IN,OUT for a million tokens (--budget-tokens not)"
@@ -76,6 +73,13 @@ class JudgeOptions:
             raise typer.BadParameter(f"--out must be a folder, and {self.out} is a file")
         if not self.resume and not self.dry_run:
             check_unused(self.journal_path)
+
+    def asks(self) -> bool:
+        """Whether any model is asked."""
+        named = (*self.judges(None), self.agent_chat())
+        for one in named:
+            close_judge(one)
+        return self.agent is not None or any(one is not None and version_of(one) for one in named[:2])
 
     def judges(self, corpus: "Corpus | None") -> "tuple[Judge, Judge | None]":
         """The judge and the second one; no code of others is run unless that was asked for."""

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,10 @@ from dartboard.mining.extracting import PoolSettings, extract
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges.answers import is_decidable
 from dartboard.mining.mine import estimate_run, mine
+from dartboard.mining.prompts import UNFENCED
 from dartboard.mining.registry import load_cases
 from dartboard.mining.validating import validate
+from dartboard.mining.validating_head import DOUBTFUL
 from dartboard.mining.writing import write_dataset
 
 if TYPE_CHECKING:
@@ -58,6 +60,10 @@ def extracted(registry: Path, corpus: str, out: Path, settings: PoolSettings) ->
 def judged(raw: "RawCandidates", corpus: str | None, options: JudgeOptions) -> None:
     """Judge raw candidates and write the data set, or say what that would cost."""
     check_answers(raw, options)
+    if options.prompt == UNFENCED and options.asks():
+        warn(f"the prompt {UNFENCED} does not fence contexts: an order inside one reaches the judge")
+    if options.agent and options.checks and any(case.check for case in raw.cases):
+        warn("checks will run code that the agent wrote: do this where that is safe, such as in a container")
     opened = _same_corpus(raw, corpus) if options.kernels or options.checks else None
     judge, second = options.judges(opened)
     agent = options.agent_chat()
@@ -125,6 +131,8 @@ def _judge(
         print(json.dumps(_facts(mined, file) | {"usage": asdict(spent)}, indent=2))
     else:
         draw_outcome(results(), mined, file, spent)
+    for told in doubts(mined.controls):
+        warn(told)
     if mined.unanswered:
         warn(
             f"{mined.unanswered} verdicts are UNSURE because no readable answer came: mend what the reasons "
@@ -132,6 +140,22 @@ def _judge(
         )
     if any(problem.level == "error" for problem in problems):  # pragma: no cover - it was just written
         raise DatasetError(f"{file} does not stand its own check: see dartboard mine validate {file}")
+
+
+def doubts(controls: "Mapping[str, Any]") -> list[str]:
+    """What the controls say against the judge, or leave open."""
+    told = []
+    for name, kind in (("false_positive", "negative"), ("false_negative", "positive")):
+        rate = controls[name]
+        if not rate["decided"] + rate["unsure"]:
+            needs = "two cases with different targets" if kind == "negative" else "a target"
+            told.append(f"no {kind} control was asked, which needs {needs}: its error rate is unknown")
+        elif rate["decided"] and rate["rate"] > DOUBTFUL:
+            told.append(
+                f"the judge was wrong on {rate['errors']} of {rate['decided']} {kind} controls "
+                f"({rate['rate']:.0%}): do not trust these labels; the data set lists them under 'errors'"
+            )
+    return told
 
 
 def _estimate(raw: "RawCandidates", judge: "Judge", second: "Judge | None", options: JudgeOptions) -> None:

@@ -46,11 +46,12 @@ def cost_bar() -> "Iterator[Listener]":
 
 def told_cost(usage: "Usage") -> str:
     """Calls, tokens and money in a few words."""
-    if not usage.calls:
+    if not usage.calls and not usage.unanswered:
         return "no calls"
     tokens = usage.input_tokens + usage.output_tokens
     money = f", {usage.cost:.4f} spent" if usage.cost else ""
-    return f"{usage.calls:,} calls, {tokens:,} tokens{money}"
+    lost = f", {counted(usage.unanswered, 'request')} lost without an answer" if usage.unanswered else ""
+    return f"{usage.calls:,} calls, {tokens:,} tokens{money}{lost}"
 
 
 def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: float | None) -> None:
@@ -159,7 +160,10 @@ def _agreed(found: Mapping[str, Any]) -> str:
         interval = f"{found['low']:.2f} to {found['high']:.2f}, {cases}"
         kappa = f"Cohen's kappa {found['kappa']:.2f} ({interval})"
     first, second = escape(str(found["first"])), escape(str(found["second"]))
-    return f"{first} and {second} agree on {found['observed']:.1%} of {found['pairs']} contexts; {kappa}."
+    shared = escape(" and ".join(found.get("shared", ())))
+    dependent = f" They are not independent: {shared} is part of both." if shared else ""
+    agreed = f"{first} and {second} agree on {found['observed']:.1%} of {found['pairs']} contexts"
+    return f"{agreed}; {kappa}.{dependent}"
 
 
 def draw_problems(console: Console, path: Path, problems: "Sequence[Problem]") -> None:

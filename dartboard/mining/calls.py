@@ -160,13 +160,17 @@ class _Run:
 
     def _raise(self) -> None:
         if isinstance(self._ended_by, BudgetError):
-            raise BudgetError(f"{self._ended_by} ({self._done} verdicts in this run)")
+            raise BudgetError(f"{self._ended_by} ({self._told_so_far()})")
         if self._ended_by is not None:
             raise self._ended_by
         if self._first_failure is not None:
             raise EndpointError(
                 f"{self._failed} calls failed, the first with: {self._first_failure}. {self._kept()}"
             )
+
+    def _told_so_far(self) -> str:
+        calls = _since(self._start, self._meter.usage).calls
+        return f"{self._done} verdicts of this step are there, for {calls} calls in this run"
 
     def _kept(self) -> str:
         return f"{self._done} verdicts are there; resume to ask for the missing ones"

@@ -73,6 +73,13 @@ def journaled(judge: Judge, journal: Journal) -> Judge:
     return JournaledJudge(judge, journal)
 
 
+def members_in(judge: Judge) -> set[str]:
+    """The names of a judge and of all that it is made of."""
+    made_of = [getattr(judge, part, None) for part in ("checked", "otherwise", "screen")]
+    members = [one for one in (*made_of, *getattr(judge, "judges", ())) if one is not None]
+    return {judge.name}.union(*(members_in(one) for one in members))
+
+
 def close_judge(judge: object) -> None:
     """Close the connections of a judge and of all that it is made of."""
     for part in ("checked", "otherwise", "screen"):

@@ -13,7 +13,7 @@ from dartboard.mining.agreement import Agreement, agree, agreements
 from dartboard.mining.budget import CallLimits
 from dartboard.mining.calls import Estimate, Task, estimate
 from dartboard.mining.cases import Case
-from dartboard.mining.choosing import ChoosingJudge, journaled
+from dartboard.mining.choosing import ChoosingJudge, journaled, members_in
 from dartboard.mining.controls import Controls, Rate, control_tasks, run_controls
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.journal import Journal
@@ -131,7 +131,7 @@ def _mine(
         judge=judge.name,
         prompt_version=version_of(judge),
         controls=plain_controls(controls),
-        agreement=plain_agreement(agreed[0]) if agreed else None,
+        agreement=_plain_agreed(agreed, judge, second) if agreed else None,
         settings=_plain_settings(raw, chosen),
         unsure_reasons=reasons_of([*controls.unsure, *labels.values()]),
         unanswered=sum(not verdict.answered for verdict in [*controls.unsure, *labels.values()]),
@@ -203,6 +203,14 @@ def plain_agreement(agreement: Agreement) -> dict[str, Any]:
         "most_apart": round(agreement.most_apart, 6),
         "table": agreement.table,
     }
+
+
+def _plain_agreed(agreed: list[Agreement], judge: Judge, second: Judge | None) -> dict[str, Any]:
+    """The agreement, with the judges that both are made of: where there are any, they cannot but agree."""
+    shared = sorted(members_in(judge) & members_in(second)) if second is not None else []
+    plain = plain_agreement(agreed[0])
+    names = {name: plain.pop(name) for name in ("first", "second")}
+    return {**names, **({"shared": shared} if shared else {}), **plain}
 
 
 def _plain_rate(rate: Rate) -> dict[str, Any]:

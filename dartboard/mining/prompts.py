@@ -16,6 +16,8 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 
 DEFAULT_PROMPT = "evidence-2"
+UNFENCED = "seed-1"
+"""A version for comparisons alone: contexts stand in it as they are, orders included."""
 
 ANSWER_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -141,5 +143,5 @@ def _fenced(token: str, what: str, text: str) -> str:
     return f"<<{token} {what}>>\n{text}\n<<end {token}>>"
 
 
-_WRITERS: Mapping[str, _Writer] = {"seed-1": _seed_1, "evidence-2": _evidence_2}
+_WRITERS: Mapping[str, _Writer] = {UNFENCED: _seed_1, "evidence-2": _evidence_2}
 VERSIONS = tuple(_WRITERS)

@@ -30,6 +30,22 @@ def test_help_is_that_of_the_command(tool, command, tmp_path):
     assert done.returncode == 0 and f"dartboard mine {command}" in done.stdout
 
 
+def test_the_example_of_the_judge_is_accepted(tmp_path, tmp_path_factory):
+    """The command in its text, with an estimate in the place of the calls."""
+    text = (TOOLS / "validate_retrieval_data.py").read_text()
+    example = next(line.split()[2:] for line in text.splitlines() if "--judge gemini" in line)
+    cache = tmp_path_factory.getbasetemp() / "mining-cache"
+    registry, corpus = write_house(tmp_path)
+    raw = tmp_path / "raw.jsonl"
+    assert (
+        run("extract_retrieval_data.py", registry, "--corpus", corpus, "--out", raw, cache=cache).returncode
+        == 0
+    )
+    given = [str(raw) if part == "raw.jsonl" else part for part in example]
+    done = run("validate_retrieval_data.py", *given, "--dry-run", cache=cache)
+    assert done.returncode == 0, done.stderr
+
+
 def test_extract_judge_and_check(tmp_path_factory, tmp_path):
     cache = tmp_path_factory.getbasetemp() / "mining-cache"
     registry, corpus = write_house(tmp_path)

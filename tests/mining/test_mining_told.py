@@ -1,0 +1,127 @@
+"""What ``dartboard mine`` tells of doubts: about the judge, the prompt, the cost, two judges that are one."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from dartboard.cli.app import main
+from dartboard.cli.mine_view import told_cost
+from dartboard.mining.verdicts import Usage
+from tests.mining.doors import write_house
+from tests.mining.faulty_server import FaultyServer
+
+SMALL = ["--random", "1", "--hard", "1", "--neighbours", "1"]
+
+
+@pytest.fixture(autouse=True)
+def surroundings(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path_factory.getbasetemp() / "mining-cache"))
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def house(tmp_path):
+    registry, corpus = write_house(tmp_path)
+    return [str(registry), "--corpus", corpus]
+
+
+def into(tmp_path):
+    return ["--out", str(tmp_path / "m")]
+
+
+def test_what_the_controls_say_against_a_judge_is_told(house, tmp_path, capsys):
+    answer = {"label": "YES", "evidence": "", "missing": "", "reason": "sure"}
+
+    class YesMan(FaultyServer):
+        """Agrees with everything, and quotes what it was shown."""
+
+        def answer(self, body):
+            lines = body["messages"][-1]["content"].splitlines()
+            quote = next((line for line in lines if line.startswith("The code of door")), "")
+            return json.dumps(answer | {"evidence": quote})
+
+    with YesMan() as server:
+        server.override = lambda body: (200, {}, reply(server.answer(body)))
+        run = ["mine", "run", *house, *SMALL, "--judge", f"openai:yes@{server.url}", "--no-kernels"]
+        assert main([*run, *into(tmp_path)]) == 0
+        told = " ".join(capsys.readouterr().err.split())
+        assert "the judge was wrong on 8 of 8 negative controls (100%): do not trust" in told
+        assert "does not fence" not in told
+        assert main([*run, "--prompt", "seed-1", "--out", str(tmp_path / "seed")]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "the prompt seed-1 does not fence contexts: an order inside one reaches the judge" in told
+
+
+def reply(content):
+    message = {"message": {"content": content}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    return json.dumps({"choices": [message], "usage": usage}).encode()
+
+
+def test_no_negative_control_is_a_note(tmp_path, capsys):
+    registry, corpus = write_house(tmp_path, questions=1)
+    run = ["mine", "run", str(registry), "--corpus", corpus, *SMALL, "--judge", "answers"]
+    assert main([*run, *into(tmp_path)]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "no negative control was asked, which needs two cases with different targets" in told
+
+
+def test_help_warns_of_a_prompt_without_fences(capsys):
+    assert main(["mine", "judge", "--help"]) == 0
+    assert "does NOT fence contexts" in " ".join(re.sub(r"[│\n]", " ", capsys.readouterr().out).split())
+
+
+def test_a_judge_beside_a_part_of_itself_is_told_of(house, tmp_path, capsys):
+    with FaultyServer() as server:
+        other = f"openai:doorman@{server.url}"
+        run = ["mine", "run", *house, *SMALL, "--judge", f"ensemble:answers,{other}", "--no-kernels"]
+        assert main([*run, "--second-judge", "answers", *into(tmp_path)]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "They are not independent: answers is part of both." in page
+    text = (tmp_path / "m" / "retrieval_dataset.yaml").read_text()
+    assert 'shared:\n  - "answers"\n' in text
+    assert main(["mine", "validate", str(tmp_path / "m")]) == 0
+
+
+def test_a_budget_that_is_used_up_tells_what_this_run_did(house, tmp_path, capsys):
+    with FaultyServer() as server:
+        run = ["mine", "run", *house, *SMALL, "--judge", f"openai:doorman@{server.url}", "--prices", "2,12"]
+        run += ["--no-kernels", "--max-output", "200", "--concurrency", "1", *into(tmp_path)]
+        assert main([*run, "--budget", "0.02"]) == 1
+        asked = len(server.bodies)
+        assert asked and f"for {asked} calls in this run" in " ".join(capsys.readouterr().err.split())
+        assert main([*run, "--budget", "0.02", "--resume"]) == 1
+        assert len(server.bodies) == asked
+        assert "for 0 calls in this run" in " ".join(capsys.readouterr().err.split())
+
+
+def test_lost_requests_are_part_of_the_cost():
+    assert told_cost(Usage(calls=3, input_tokens=5, output_tokens=1, unanswered=2)) == (
+        "3 calls, 6 tokens, 2 requests lost without an answer"
+    )
+    assert told_cost(Usage(unanswered=1)) == "0 calls, 0 tokens, 1 request lost without an answer"
+    assert told_cost(Usage()) == "no calls"
+
+
+def test_checks_alone_resolve_names_by_the_corpus(tmp_path, capsys):
+    """``--judge check`` follows ``house.Door`` to where it is defined, as ``--checks`` after a judge does."""
+    package = tmp_path / "house"
+    package.mkdir()
+    (package / "__init__.py").write_text("from house.doors import Door as Entrance\n")
+    doors = 'class Door:\n    """Opens."""\n\n\nclass Lock:\n    """Closes."""\n'
+    (package / "doors.py").write_text(doors)
+    (tmp_path / "s.py").write_text("import house\nhouse.Entrance()\n")
+    (tmp_path / "t.py").write_text("assert 'house.Entrance()' in open('s.py').read()\n")
+    (tmp_path / "registry.yaml").write_text(
+        'cases:\n  - {id: "a", question: "What opens?", target: "house.doors.Door", solution: "s.py",\n'
+        '     check: {command: ["python", "t.py"], files: ["t.py"], candidate: "s.py"}}\n'
+    )
+    run = ["mine", "run", str(tmp_path / "registry.yaml"), "--corpus", f"package:house@{tmp_path}"]
+    run += ["--random", "5"]
+    assert main([*run, "--judge", "check", "--checks", "--json", *into(tmp_path)]) == 0
+    data = yaml.safe_load((tmp_path / "m" / "retrieval_dataset.yaml").read_text())
+    (pair,) = data["pairs"]
+    assert [one["fqn"] for one in pair["positive_ctxs"]] == ["house.doors.Door"]
+    assert "house.doors.Lock" in [one["fqn"] for one in pair["negative_ctxs"]]
