@@ -39,17 +39,29 @@ def test_code_appears_within_thirty_lines():
     assert any(line.startswith("```") for line in head)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "architecture.md",
-        "decisions.md",
-        "retrievers.md",
-        "stores.md",
-        "benchmarks/quality.md",
-        "benchmarks/quality.html",
-        "images/redundancy.svg",
-    ],
-)
-def test_linked_documents_are_there(name):
-    assert (README.parent / "docs" / name).stat().st_size > 500
+def relative_links():
+    """Every address in the README that is not on the web: of links, pictures and HTML."""
+    text = re.sub(r"^```.*?^```", "", README.read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"\]\(([^)\s]+)", text) + re.findall(r"(?:src|href)=\"([^\"]+)\"", text)
+    found += re.findall(r"^\[[^\]]+\]:\s*(\S+)", text, flags=re.MULTILINE)
+    return sorted({link for link in found if not re.match(r"[a-z]+:", link)})
+
+
+def test_there_are_links_to_check():
+    assert len(relative_links()) >= 10
+
+
+@pytest.mark.parametrize("link", relative_links())
+def test_what_is_linked_is_there(link):
+    path, _, anchor = link.partition("#")
+    target = README.parent / path if path else README
+    assert target.exists(), link
+    assert target.is_dir() or target.stat().st_size > 0, link
+    if anchor and target.suffix == ".md":
+        assert anchor in anchors(target.read_text()), link
+
+
+def anchors(text):
+    """The headings' names as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
