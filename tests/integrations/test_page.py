@@ -28,7 +28,7 @@ def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
 
 def test_the_extras_are_those_of_the_package():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    named = re.findall(r'pip install "dartboard\[(.*?)\]"', PAGE)
+    named = re.findall(r'pip install -e "\.\[(.*?)\]"', PAGE)
     assert len(named) == 3 and set(named) <= set(extras)
 
 
