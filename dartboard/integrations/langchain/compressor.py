@@ -29,18 +29,31 @@ class DartboardCompressor(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     embeddings: Any = None
+    """What makes vectors: a LangChain ``Embeddings``, an ``EmbeddingModel`` or its name; by default ours."""
     vectors: Callable[[list[Document]], Any] | None = None
+    """A function of the documents that gives their vectors."""
     vector_field: str | None = None
+    """The metadata field that holds each document's vector."""
     score_field: str | None = None
+    """The metadata field with another ranker's scores."""
     k: int | None = None
+    """How many to pick; 5 where there is no ``token_budget`` either."""
     token_budget: int | None = None
+    """What the picks may cost together, in tokens."""
     method: Any = "dartboard"
+    """How to choose: a name, such as ``mmr``, or a selection method."""
     sigma: float | Literal["auto"] = "auto"
+    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
     max_per_source: int | None = None
+    """The most picks that one source may have."""
     source_field: str = "source"
+    """The metadata field that ``max_per_source`` counts."""
     min_gain_share: float = 0.0
+    """Stop once a pick would add less than this share of what the first one added."""
     min_similarity: float | None = None
+    """Leave out candidates whose cosine to the question is lower."""
     metadata_key: str = KEY
+    """Where in the metadata the note on each pick is put."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -27,19 +27,33 @@ class DartboardRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Engine
+    """The index that is searched."""
     k: int | None = None
+    """How many to pick; 5 where there is no ``token_budget`` either."""
     token_budget: int | None = None
+    """What the picks may cost together, in tokens."""
     method: Any = "dartboard"
+    """How to choose: a name, such as ``mmr``, or a selection method."""
     sigma: float | Literal["auto"] = "auto"
+    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
     where: Any = None
+    """A filter on metadata, as text or made by ``parse_filter``."""
     triage_k: int = TRIAGE
+    """How many candidates are found before some are chosen."""
     reranker: RerankerType = "cosine"
+    """By what the question's side is scored: ``cosine``, ``crossencoder`` or ``hybrid``."""
     must_include: tuple[str, ...] = ()
+    """Ids of chunks that have to be among the picks."""
     exclude: tuple[str, ...] = ()
+    """Ids of chunks that must not be."""
     max_per_source: int | None = None
+    """The most picks that one source may have."""
     min_gain_share: float = 0.0
+    """Stop once a pick would add less than this share of what the first one added."""
     min_similarity: float | None = None
+    """Leave out candidates whose cosine to the question is lower."""
     metadata_key: str = KEY
+    """Where in the metadata the note on each pick is put."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -37,18 +37,31 @@ class DartboardPostprocessor(BaseNodePostprocessor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     embed_model: Any = Field(default=None, exclude=True)
+    """What makes vectors: a LlamaIndex embedding, an ``EmbeddingModel`` or its name; by default ours."""
     vectors: Callable[[list[BaseNode]], Any] | None = Field(default=None, exclude=True)
+    """A function of the nodes that gives their vectors."""
     use_node_embeddings: bool = False
+    """Take the vectors that the nodes carry."""
     use_scores: bool = False
+    """Take the order of the nodes' scores on the query's side."""
     k: int | None = None
+    """How many to pick; 5 where there is no ``token_budget`` either."""
     token_budget: int | None = None
+    """What the picks may cost together, in tokens."""
     method: Any = "dartboard"
+    """How to choose: a name, such as ``mmr``, or a selection method."""
     sigma: float | Literal["auto"] = "auto"
+    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
     max_per_source: int | None = None
+    """The most picks that one source may have."""
     source_field: str = "source"
+    """The metadata field that ``max_per_source`` counts."""
     min_gain_share: float = 0.0
+    """Stop once a pick would add less than this share of what the first one added."""
     min_similarity: float | None = None
+    """Leave out candidates whose cosine to the question is lower."""
     metadata_key: str = KEY
+    """Where in the metadata the note on each pick is put."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
