@@ -4,7 +4,8 @@ openai:MODEL[@BASE_URL]    an OpenAI-compatible endpoint; OPENAI_API_KEY where i
 gemini:MODEL[@BASE_URL]    Google's endpoint; GEMINI_API_KEY
 """
 
-from dartboard.answering.chats import StreamingChat
+from dartboard.answering.chats import LONGEST_ANSWER, StreamingChat
+from dartboard.answering.clock import checked_limit
 from dartboard.answering.gemini import GeminiAnswers
 from dartboard.answering.openai import OpenAIAnswers
 from dartboard.embeddings.remote import Patience, checked_key
@@ -25,9 +26,22 @@ NOT_CONFIGURED = (
 
 
 def answer_model(
-    spec: str, *, max_output_tokens: int = ANSWER_TOKENS, patience: Patience = PATIENCE
+    spec: str,
+    *,
+    max_output_tokens: int = ANSWER_TOKENS,
+    patience: Patience = PATIENCE,
+    timeout: float = LONGEST_ANSWER,
 ) -> StreamingChat:
-    """The model; nothing is sent before it is asked."""
+    """The model; nothing is sent before it is asked.
+
+    ``patience.timeout`` is how long nothing of an answer may come, ``timeout`` how long all of it may take.
+    """
+    made = _made(spec, max_output_tokens, patience)
+    made.longest = checked_limit(timeout)
+    return made
+
+
+def _made(spec: str, max_output_tokens: int, patience: Patience) -> StreamingChat:
     if not spec.strip():
         raise ConfigError(NOT_CONFIGURED)
     kind, _, rest = spec.strip().partition(":")

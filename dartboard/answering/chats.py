@@ -2,11 +2,13 @@
 
 They send what the judges' chat models send (:mod:`dartboard.mining.judges`), and ask for a stream. Until the
 first words have come, a request is repeated as theirs are: after 408, 429, 5xx and broken connections, with
-growing waits or as ``Retry-After`` says. After them nothing is repeated, for nobody can unread.
+growing waits or as ``Retry-After`` says. After them nothing is repeated, for nobody can unread. An endpoint
+may be silent for so long, and take so long in all (:mod:`dartboard.answering.clock`).
 """
 
 import json
 import logging
+import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 import httpx
 
+from dartboard.answering.clock import Clock, TooLongError
 from dartboard.answering.events import event_data
 from dartboard.answering.troubles import AnswerError, Kind
 from dartboard.answering.upstream import Response, StreamingEndpoint
@@ -24,6 +27,8 @@ from dartboard.mining.metering import Meter
 
 logger = logging.getLogger(__name__)
 
+LONGEST_ANSWER = 600.0
+"""Seconds for an answer unless told otherwise."""
 _LONGEST_BODY = 8_000_000
 _LONGEST_REFUSAL = 16_000
 _NO_USE = frozenset({401, 402, 403, 404, 405})
@@ -64,6 +69,8 @@ class StreamingChat(Chat):
 
     endpoint_type: ClassVar[type[ChatEndpoint]] = StreamingEndpoint
     kind: ClassVar[str]
+    longest: float = LONGEST_ANSWER
+    """Seconds for an answer, all attempts together."""
 
     @property
     def name(self) -> str:
@@ -74,16 +81,22 @@ class StreamingChat(Chat):
         """The answer as it is written. An :class:`AnswerError` says why there is none, or only a part."""
         text = text.encode("utf-8", "replace").decode()
         without, tries = self._given_up, 0
+        clock = Clock(self._streaming.silence, self.longest)
         while True:
             said = False
             path, body = self._stream_request(text, system, without)
-            response = self._open(path, body)
+            clock.alive()
+            response = self._streaming.open(path, body, clock)
             try:
-                for piece in self._pieces(response):
+                for piece in self._pieces(response, clock):
                     said = said or bool(piece.text)
+                    gone = time.monotonic()
                     yield piece
+                    clock.skip(time.monotonic() - gone)
                 self._given_up |= without
                 return
+            except TooLongError:
+                raise self._too_long(said=said) from None
             except _Failed as failed:
                 reply, kind = failed.reply, failed.kind
             finally:
@@ -102,6 +115,11 @@ class StreamingChat(Chat):
                 raise self._error(kind, f"{times}: {reply.trouble}", reply)
             self._rest(reply, kind, tries - 1)
 
+    def _too_long(self, *, said: bool) -> AnswerError:
+        told = "is still not done" if said else "has not begun"
+        message = f"took too long: the answer {told} after {self.longest:g} s (answer_timeout)"
+        return self._error("cut" if said else "silent", message, Reply(lost=True))
+
     @abstractmethod
     def _stream_request(self, text: str, system: str, without: frozenset[str]) -> tuple[str, dict[str, Any]]:
         """Path and body of a request for a stream."""
@@ -110,37 +128,46 @@ class StreamingChat(Chat):
     def _piece(self, event: dict[str, Any]) -> Piece:
         """What an event brings, whatever shape it has."""
 
-    def _open(self, path: str, body: dict[str, Any]) -> Response:
+    @abstractmethod
+    def _thinks(self, event: dict[str, Any]) -> bool:
+        """Whether an event without words of an answer brings thoughts."""
+
+    @property
+    def _streaming(self) -> StreamingEndpoint:
         if not isinstance(self.endpoint, StreamingEndpoint):  # pragma: no cover - the class makes its own
             raise TypeError(f"{self!r} has an endpoint that cannot stream")
-        return self.endpoint.open(path, body)
+        return self.endpoint
 
-    def _pieces(self, response: Response) -> Iterator[Piece]:
+    def _pieces(self, response: Response, clock: Clock) -> Iterator[Piece]:
         """Everything up to the end of the answer; ``_Failed`` where it does not come to its end."""
         try:
             head = response.head()
+            clock.alive()
             if not head.is_success:
                 raise self._refusal(head, response.parts())
             yield Piece()
             if "json" in head.headers.get("content-type", ""):
-                yield self._whole(response.parts())
+                yield self._whole(_noted(response.parts(), clock))
             else:
-                yield from self._events(response.parts())
+                yield from self._events(response.parts(), clock)
         except httpx.ReadTimeout as error:
-            wait = self.endpoint.silence if isinstance(self.endpoint, StreamingEndpoint) else 0
-            raise _Failed(Reply(lost=True, trouble=f"nothing came for {wait:g} s"), "silent") from error
+            trouble = f"nothing of the answer came for {clock.silence:g} s"
+            raise _Failed(Reply(lost=True, trouble=trouble), "silent") from error
         except (httpx.TransportError, httpx.DecodingError) as error:
             reply = self.endpoint.failure(error)
             raise _Failed(reply, "broken" if reply.lost else "unreachable") from error
 
-    def _events(self, parts: Iterable[bytes]) -> Iterator[Piece]:
+    def _events(self, parts: Iterable[bytes], clock: Clock) -> Iterator[Piece]:
         ended, some = False, False
         try:
             for data in event_data(parts):
                 some = True
                 if data.strip() == "[DONE]":
                     return
-                piece = self._piece(self._decoded(data))
+                event = self._decoded(data)
+                piece = self._piece(event)
+                if piece != Piece() or self._thinks(event):
+                    clock.alive()
                 ended = ended or bool(piece.finish)
                 yield piece
         except EndpointError as error:  # an event that is too long
@@ -231,6 +258,14 @@ def _kind(status: int) -> Kind:
     if status in _NO_USE:
         return "refused"
     return "failed" if status >= 500 or status == 408 else "rejected"
+
+
+def _noted(parts: Iterable[bytes], clock: Clock) -> Iterator[bytes]:
+    """The parts of a whole answer; blanks are none of it."""
+    for part in parts:
+        if part.strip():
+            clock.alive()
+        yield part
 
 
 def _gathered(parts: Iterable[bytes], most: int, *, whole: bool) -> bytes:

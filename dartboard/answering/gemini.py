@@ -26,6 +26,12 @@ class GeminiAnswers(StreamingChat, GeminiChat):
             output_tokens=read.output_tokens,
         )
 
+    def _thinks(self, event: dict[str, Any]) -> bool:
+        try:
+            return any(part.get("text") for part in event["candidates"][0]["content"]["parts"])
+        except (AttributeError, KeyError, IndexError, TypeError):
+            return False
+
 
 def _finish(event: dict[str, Any]) -> str:
     """Why the answer ends with this event; empty where it goes on."""

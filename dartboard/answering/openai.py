@@ -46,3 +46,10 @@ class OpenAIAnswers(StreamingChat, OpenAIChat):
             input_tokens=given,
             output_tokens=got,
         )
+
+    def _thinks(self, event: dict[str, Any]) -> bool:
+        """Thoughts have several names; all but the role of who speaks is something."""
+        choices = event.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        return isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")

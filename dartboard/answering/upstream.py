@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from dartboard.answering.clock import Clock
 from dartboard.deadline import check
 from dartboard.mining.judges.asking import ChatEndpoint
 
@@ -33,9 +34,10 @@ class _Left(Exception):
 class Response:
     """A POST under way: :meth:`head` waits for status and headers, :meth:`parts` gives the body."""
 
-    def __init__(self, client: httpx.Client, url: str, body: Mapping[str, Any], *, silence: float) -> None:
+    def __init__(self, client: httpx.Client, url: str, body: Mapping[str, Any], *, clock: Clock) -> None:
         self._client, self._url, self._body = client, url, body
-        self._timeout = httpx.Timeout(silence, connect=min(_LONGEST_CONNECT, silence))
+        self._clock = clock
+        self._timeout = httpx.Timeout(clock.silence, connect=min(_LONGEST_CONNECT, clock.silence))
         self._inbox: Queue[httpx.Response | bytes | BaseException | None] = Queue(_WAITING)
         self._left = Event()
         self._socket: socket.socket | None = None
@@ -65,6 +67,7 @@ class Response:
     def _next(self) -> httpx.Response | bytes | None:
         while True:
             check()
+            self._clock.check()
             try:
                 got = self._inbox.get(timeout=_LONGEST_LOOK)
             except Empty:
@@ -118,12 +121,12 @@ class Response:
 class StreamingEndpoint(ChatEndpoint):
     """An endpoint whose answers are read while they are written."""
 
-    def open(self, path: str, body: Mapping[str, Any]) -> Response:
+    def open(self, path: str, body: Mapping[str, Any], clock: Clock) -> Response:
         """Post; the caller has to :meth:`Response.leave`."""
         client = httpx.Client(headers=self._client.headers)
-        return Response(client, f"{self.base_url}{path}", body, silence=self.silence)
+        return Response(client, f"{self.base_url}{path}", body, clock=clock)
 
     @property
     def silence(self) -> float:
-        """Seconds that nothing may come."""
+        """Seconds that nothing of an answer may come."""
         return self._patience.timeout

@@ -5,6 +5,7 @@ one. Of an error, the log gets a word and a status; what the endpoint says may q
 """
 
 import logging
+import math
 from dataclasses import replace
 
 from dartboard.answering import AnswerError, answer_model
@@ -40,6 +41,7 @@ class Answers:
                 settings.answer_model,
                 max_output_tokens=settings.answer_tokens,
                 patience=replace(PATIENCE, timeout=min(PATIENCE.timeout, settings.answer_timeout)),
+                timeout=math.inf,  # the deadline of the request holds
             )
             if settings.answer_model
             else None

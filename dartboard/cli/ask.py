@@ -51,6 +51,10 @@ def ask(
     answer_tokens: Annotated[
         int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
     ] = None,
+    answer_timeout: Annotated[
+        int | None,
+        typer.Option(metavar="SECONDS", help="Longest time for an answer; by default 600.", min=1),
+    ] = None,
     stream: Annotated[
         bool, typer.Option("--stream/--no-stream", help="Whether words are shown as they come.")
     ] = True,
@@ -94,11 +98,17 @@ def ask(
         triage_k=triage,
         answer_model=model,
         answer_tokens=answer_tokens,
+        answer_timeout=answer_timeout,
     )
     from dartboard.answering import AnswerError, answer_model
     from dartboard.answering import ask as asked
 
-    writer = answer_model(found.settings.answer_model, max_output_tokens=found.settings.answer_tokens)
+    settings = found.settings
+    writer = answer_model(
+        settings.answer_model,
+        max_output_tokens=settings.answer_tokens,
+        timeout=settings.answer_timeout,
+    )
     with opened(found) as engine:
         asking = asked(
             engine,

@@ -37,6 +37,7 @@ class Settings:
     chunk_overlap: int = 32
     answer_model: str = ""
     answer_tokens: int = 4096
+    answer_timeout: int = 600
     ray: str = "off"
 
 
@@ -54,6 +55,7 @@ MEANING: Mapping[str, str] = {
     "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
     "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL; keys come from the environment",
     "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
+    "answer_timeout": "seconds that an answer of dartboard ask may take; the service has its own limit",
     "ray": "where index and eval work: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
 }
 """One line on each setting, for people."""

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from dartboard.answering import AnswerError
+from dartboard.answering import AnswerError, answer_model
 from dartboard.answering.gemini import GeminiAnswers
 from dartboard.answering.openai import OpenAIAnswers
 from dartboard.deadline import deadline
-from dartboard.errors import DeadlineError
+from dartboard.errors import ConfigError, DeadlineError
 from tests.answering.chat_server import (
     QUICK,
     SSE,
@@ -27,6 +27,7 @@ from tests.answering.chat_server import (
     streamed,
 )
 
+JSON = {"content-type": "application/json"}
 SECRET = "sk-secret-key"
 REFUSED = (401, b'{"error": "bad key sk-secret-key"}', {})
 
@@ -225,12 +226,98 @@ def test_silence_is_an_error():
     with ChatServer(quiet) as server:
         error = error_of(server, patience=patience)
         quiet.go.set()
-    assert error.kind == "cut" and "nothing came for 0.2 s" in str(error)
+    assert error.kind == "cut" and "nothing of the answer came for 0.2 s" in str(error)
     never = Waiting(head=False)
     with ChatServer(never) as server:
         error = error_of(server, patience=patience)
         never.go.set()
     assert error.kind == "silent"
+
+
+def patient(silence, attempts=1):
+    return QUICK.__class__(timeout=silence, attempts=attempts, first_wait=0.001, longest_wait=0.01)
+
+
+@pytest.mark.parametrize(("pieces", "kind", "asked"), [((), "silent", 2), (("One ",), "cut", 1)])
+def test_comments_are_no_sign_of_life(pieces, kind, asked):
+    waiting = Waiting(*pieces)
+    with ChatServer(waiting) as server:
+        error = error_of(server, patience=patient(0.2, attempts=2))
+        assert (error.kind, len(server.requests)) == (kind, asked)
+        assert waiting.left.wait(10)
+        waiting.go.set()
+    assert "nothing of the answer came for 0.2 s" in str(error)
+
+
+def endless(data, pause=0.02):
+    """The same event for ever."""
+
+    def reply(request):
+        return 200, (time.sleep(pause) or event(data) for _ in range(3000)), SSE
+
+    return reply
+
+
+HM = {"text": "hm", "thought": True}
+EMPTY = {"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
+
+
+def test_events_that_carry_nothing_are_no_sign_of_life():
+    with ChatServer(endless(EMPTY)) as server:
+        assert error_of(server, patience=patient(0.2)).kind == "silent"
+    with ChatServer(endless({"candidates": []})) as server:
+        assert error_of(server, gemini, patience=patient(0.2)).kind == "silent"
+    with ChatServer((200, (time.sleep(0.02) or b" " for _ in range(3000)), JSON)) as server:
+        assert error_of(server, patience=patient(0.2)).kind == "silent"
+
+
+@pytest.mark.parametrize(
+    ("make", "thought", "end"),
+    [
+        (openai, {"choices": [{"delta": {"reasoning_content": "hm"}}]}, openai_events("One.")),
+        (gemini, {"candidates": [{"content": {"parts": [HM]}}]}, gemini_events("One.")),
+    ],
+)
+def test_thoughts_are_a_sign_of_life(make, thought, end):
+    def parts():
+        for _ in range(8):
+            time.sleep(0.1)
+            yield event(thought)
+        yield from end
+
+    with ChatServer((200, parts(), SSE)) as server:
+        assert text_of(make(server, patience=patient(0.5))) == "One."
+
+
+def test_an_answer_has_a_longest_time():
+    with ChatServer(endless({"choices": [{"delta": {"content": "and "}}]})) as server:
+        model = openai(server)
+        model.longest = 0.3
+        with pytest.raises(AnswerError, match=r"took too long: .* still not done after 0\.3 s") as caught:
+            text_of(model)
+        assert (caught.value.kind, len(server.requests)) == ("cut", 1)
+    with ChatServer(endless(EMPTY)) as server:
+        model = openai(server, patience=patient(0.2, attempts=50))
+        model.longest = 0.5
+        with pytest.raises(AnswerError, match=r"has not begun after 0\.5 s") as caught:
+            text_of(model)
+        assert caught.value.kind == "silent" and len(server.requests) <= 3
+    with pytest.raises(ConfigError, match="positive number of seconds"):
+        answer_model("openai:m@http://127.0.0.1:9", timeout=0)
+
+
+def test_time_that_the_reader_takes_does_not_count():
+    waiting = Waiting("One ")
+    with ChatServer(waiting) as server:
+        model = openai(server, patience=patient(0.5))
+        model.longest = 0.7
+        got = []
+        for piece in model.stream("Why?"):
+            got.append(piece.text)
+            if piece.text == "One ":
+                time.sleep(0.8)
+                waiting.go.set()
+    assert "".join(got) == "One the end"
 
 
 @pytest.mark.parametrize("waiting", [Waiting("One "), Waiting("One ", aloud=False), Waiting(head=False)])

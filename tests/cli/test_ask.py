@@ -89,6 +89,16 @@ def test_settings_come_from_everywhere(index, quiet, capsys, monkeypatch, tmp_pa
     assert shown["answer_tokens"]["value"] == 77
 
 
+def test_an_endpoint_that_never_answers_is_left(index, quiet, capsys):
+    waiting = Waiting()
+    with ChatServer(waiting) as server:
+        assert asked(index, server, "--answer-timeout", "1") == 1
+        assert len(server.requests) == 1
+        waiting.go.set()
+    out, errors = capsys.readouterr()
+    assert out == "" and "took too long: the answer has not begun after 1 s" in errors
+
+
 def test_without_a_model_it_says_what_to_set(index, quiet, capsys):
     assert main(["ask", QUESTION, "--store", str(index)]) == 1
     out, errors = capsys.readouterr()
