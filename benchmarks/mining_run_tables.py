@@ -26,14 +26,15 @@ ADK_HEAD = """\
 `examples/adk` has cases about google-adk 1.20.0 written for this project: API questions with an answer \
 string, and programs that fail, with a mended file and a test. The judge is the answer string, and for \
 programs their test after it; the answer string alone is the second judge. These are not two independent \
-judges: the answer string is the screen of the check, so the check can only take a YES away from it, and their \
-agreement says what the tests add to the strings, not how far two readers would say the same.
+judges: the answer string is the screen of the check, so the check can only take a YES away from it, and \
+their agreement says what the tests add to the strings, not how far two readers would say the same.
 """
 
 ADK_TAIL = """\
 The controls flatter this judge: the cases were written so that the answer stands in a target, and \
 strangers' texts seldom hold it. What counts is what it cannot see: another context that says the same in \
-other words is a negative here. κ is that of a judge with its own screen, and low for a good reason: a context that holds the answer string, yet not \
+other words is a negative here. κ is that of a judge with its own screen, \
+and low for a good reason: a context that holds the answer string, yet not \
 all that the program needs, is a YES to the one and a NO to the other. Extraction adds what a solution \
 imports to a program's targets, so the agreement of expansion with imports is not that of two independent \
 sources. Imports list more than is needed (a session service whose absence no test sees), expansion less \
