@@ -6,11 +6,15 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
 from dartboard.cli.app import app, main
+from dartboard.engine import Engine, index_paths
+from tests.stores import postgres_server
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
@@ -24,8 +28,31 @@ RUN = (
     "how-to/vectors.md",
     "how-to/evaluation.md",
     "explanation/mathematics.md",
+    "inspection.md",
 )
-"""Pages whose Python runs as it stands, block after block; others are run by tests of their own rooms."""
+"""Pages whose Python runs as it stands, block after block."""
+
+RUN_HERE = ("how-to/postgresql.md", "how-to/milvus.md")
+"""Pages whose Python runs in a test below, on a server or a file of the test's own."""
+
+RUN_ELSEWHERE = {
+    "answering.md": "answering/test_answering_document.py",
+    "api.md": "api/test_docs.py",
+    "integrations.md": "integrations/test_page.py",
+    "mcp.md": "integrations/test_mcp.py",
+    "mining.md": "mining/test_mining_document.py",
+    "notebooks.md": "test_notebooks.py",
+    "plugins.md": "test_plugins.py",
+    "rerank.md": "api/test_rerank_clients.py",
+    "scaling.md": "cluster/test_index.py",
+}
+"""Pages whose Python runs in tests of their rooms."""
+
+PARSED_ONLY = {
+    "retrievers.md": ("TwoTowers.from_folders(", "ColbertModel("),  # models that have to be fetched
+    "stores.md": ("class TestMyStore(",),  # a store that the reader writes
+}
+"""Pages of which some blocks are parsed and no more, by what stands in these; all others of them run."""
 
 
 def blocks(page):
@@ -58,6 +85,89 @@ def test_python_runs(page, tmp_path, monkeypatch):
     namespace: dict[str, object] = {}
     ran = [exec(compile(text, page, "exec"), namespace) for kind, text in blocks(page) if kind == "python"]
     assert ran
+
+
+def test_of_every_page_with_python_it_is_known_whether_it_runs():
+    known = {*RUN, *RUN_HERE, *RUN_ELSEWHERE, *PARSED_ONLY}
+    assert known == {page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))}
+    for page, test in RUN_ELSEWHERE.items():
+        assert Path(page).name in (Path(__file__).parent / test).read_text(encoding="utf-8")
+
+
+def python_of(page):
+    return [text for kind, text in blocks(page) if kind == "python"]
+
+
+KEYS = "# Keys\n\nRotate the keys every ninety days, by the command of the runbook.\n"
+NOTES = {"nine": [1.0, 0.1, 0.0], "nine again": [1.0, 0.1, 0.001], "rollback": [0.1, 1.0, 0.0]}
+QUESTION = [1.0, 0.9, 0.0]
+TOLD = ({"nine", "rollback"}, {"nine again", "rollback"})
+
+
+@pytest.mark.parametrize(("page", "marks"), PARSED_ONLY.items())
+def test_all_blocks_but_those_named_run(page, marks, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "keys.md").write_text(KEYS)
+    left_out = [text for text in python_of(page) if any(mark in text for mark in marks)]
+    assert len(left_out) == len(marks)
+    namespace: dict[str, Any] = {}
+    for text in python_of(page):
+        if text not in left_out:
+            exec(compile(text, page, "exec"), namespace)
+    assert namespace
+
+
+def test_the_page_on_milvus_runs(tmp_path, monkeypatch):
+    from pymilvus import MilvusClient
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "keys.md").write_text(KEYS)
+    ours, theirs = python_of("how-to/milvus.md")
+    namespace: dict[str, Any] = {}
+    exec(compile(ours, "milvus.md", "exec"), namespace)
+    assert [chunk.metadata["kind"] for chunk in namespace["result"].chunks] == ["markdown"]
+    client = MilvusClient(str(tmp_path / "notes.db"))
+    try:
+        client.create_collection("notes", dimension=3, metric_type="COSINE")
+        rows = [
+            {"id": place, "vector": vector, "text": text}
+            for place, (text, vector) in enumerate(NOTES.items())
+        ]
+        client.insert("notes", rows)
+        exec(compile(theirs, "milvus.md", "exec"), namespace)
+        assert set(namespace["answer"](client, QUESTION, k=2)) in TOLD
+    finally:
+        client.close()
+
+
+def test_the_page_on_postgresql_runs(tmp_path):
+    import psycopg
+    from pgvector.psycopg import register_vector
+
+    (tmp_path / "keys.md").write_text(KEYS)
+    ours, theirs = python_of("how-to/postgresql.md")
+    url, namespace = postgres_server.fresh(), {}
+    with Engine.open(url, collection="handbook") as engine:
+        index_paths(engine, tmp_path)
+    shown = "postgresql://dartboard@localhost/team"
+    assert shown in ours
+    exec(compile(ours.replace(shown, url), "postgresql.md", "exec"), namespace)
+    assert len(namespace["result"].chunks) == 0
+    without_filter = ours.replace(shown, url).replace(', where="year >= 2020"', "")
+    exec(compile(without_filter, "postgresql.md", "exec"), namespace)
+    assert len(namespace["result"].chunks) == 1
+    with psycopg.connect(postgres_server.address()) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        connection.execute("CREATE TEMPORARY TABLE notes (id int, text text, embedding vector(3))")
+        for place, (text, vector) in enumerate(NOTES.items()):
+            connection.execute("INSERT INTO notes VALUES (%s, %s, %s)", (place, text, vector))
+        exec(compile(theirs, "postgresql.md", "exec"), namespace)
+        for prepare in (lambda connection: None, register_vector):
+            prepare(connection)
+            found = namespace["answer"](connection, np.array(QUESTION), k=2)
+            assert {text for _, text in found} in TOLD
 
 
 @pytest.mark.filterwarnings("ignore:Matplotlib")
@@ -104,3 +214,26 @@ def told(shown, printed):
 def test_a_wrong_output_would_be_noticed():
     assert told("a b\n\nc …", "a b\nc d e\n")
     assert not told("a", "b\n") and not told("c …", "a c d")
+
+
+def test_every_benchmark_is_listed():
+    page = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
+    measuring, making = page.split("## What makes pages of it")
+    making, parts = making.split("All other files")
+    folder = DOCS.parent / "benchmarks"
+    sources = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("[a-z]*.py")}
+    run = {name for name, text in sources.items() if "__main__" in text}
+    makers = {name for name in run if name.endswith("tables.py")}
+    first = re.compile(r"^\|.*?`(\w+\.py)` \|", flags=re.MULTILINE)
+    assert set(first.findall(measuring)) == run - makers
+    assert set(first.findall(making)) == makers
+    parts = parts.split("## Repeat them")[0]
+    assert set(re.findall(r"`(\w+\.py)`", parts)) - run == set(sources) - run
+
+
+def test_the_list_says_which_results_there_are():
+    page = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
+    there = {path.name for path in (DOCS.parent / "benchmarks" / "results").glob("*.json")}
+    rows = re.findall(r"^\|[^|]*\| `(\w+)\.py` \| ([^|]*) \|", page, flags=re.MULTILINE)
+    assert {f"{name}.json" for name, result in rows if result == f"`{name}.json`"} == there
+    assert {name for name, result in rows if result == "none recorded yet"} <= {"load", "scaling"}
