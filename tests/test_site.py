@@ -1,5 +1,6 @@
 """The documentation site builds without a warning, is whole, and fetches nothing from elsewhere."""
 
+import ast
 import os
 import re
 import subprocess
@@ -95,6 +96,23 @@ def test_the_first_names_stand_in_the_reference(site):
     for name in dartboard.__all__:
         assert f"<code>{name}</code>" in overview
         assert name == "__version__" or rooms.homes()[name] in everywhere
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("langchain.compressor", "DartboardCompressor"),
+        ("langchain.retriever", "DartboardRetriever"),
+        ("llama_index.postprocessor", "DartboardPostprocessor"),
+    ],
+)
+def test_fields_of_the_integrations_stand_in_the_reference(site, module, name):
+    source = (ROOT / "dartboard" / "integrations" / f"{module.replace('.', '/')}.py").read_text()
+    (made,) = [one for one in ast.parse(source).body if isinstance(one, ast.ClassDef)]
+    fields = [one.target.id for one in made.body if isinstance(one, ast.AnnAssign)]
+    place = f"dartboard.integrations.{module.partition('.')[0]}.{name}"
+    ids = Page(site["reference/python/integrations/index.html"]).ids
+    assert len(fields) > 10 and {f"{place}.{field}" for field in fields} <= ids
 
 
 def test_formulas_are_drawn_by_the_browser(site):
