@@ -112,4 +112,5 @@ def told(pick: Pick, most: int) -> str:
     if not others:
         return "itself" if pick.stands_for else "nothing new"
     more = " …" if len(others) > most else ""
-    return f"{len(others)}: {', '.join(others[:most])}{more}"
+    own = "itself and " if len(others) < len(pick.stands_for) else ""
+    return f"{own}{len(others)}: {', '.join(others[:most])}{more}"

@@ -65,7 +65,7 @@ class Selection:
         return tuple(named[start:end] for start, end in pairwise(edges))
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame, one row a pick, under the candidates' positions."""
+        """A pandas DataFrame, one row a pick, under the candidates' positions; ``stands_for`` has its own."""
         try:
             pandas = import_module("pandas")
         except ImportError as error:

@@ -18,7 +18,7 @@ from tests.display.views import HOSTILE, board, check_alone, drawn, parsed, rows
 def test_the_table_has_the_numbers():
     rows = rows_of(drawn())
     assert rows[0] == ["#", "index", "similarity", "gain", "coverage", "stands for"]
-    assert rows[1] == ["1", "7", "0.600", "50 %", "50 %", "1: 9"]
+    assert rows[1] == ["1", "7", "0.600", "50 %", "50 %", "itself and 1: 9"]
     assert rows[2] == ["2", "3", "0.200", "25 %", "75 %", "itself"]
 
 

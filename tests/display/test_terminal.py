@@ -13,7 +13,7 @@ from tests.display.views import HOSTILE, view
 TABLE = """\
 2 of 3 candidates by dartboard
 #  index  similarity  gain              coverage  stands for
-1      7       0.600  50 %  ██████████      50 %  1: 9
+1      7       0.600  50 %  ██████████      50 %  itself and 1: 9
 2      3       0.200  25 %  █████           75 %  itself
 covers 75 % of what the query may mean
 σ 0.08 from the candidates"""
@@ -91,7 +91,8 @@ def test_sigma_in_words():
 
 
 def test_what_a_pick_stands_for_in_words():
-    assert told(Pick(name="1", stands_for=("1", "2", "3", "4")), 2) == "3: 2, 3 …"
+    assert told(Pick(name="1", stands_for=("1", "2", "3", "4")), 2) == "itself and 3: 2, 3 …"
+    assert told(Pick(name="1", stands_for=("t2", "t3")), 2) == "2: t2, t3"
     assert told(Pick(name="1", stands_for=("1",)), 2) == "itself"
     assert told(Pick(name="1", stands_for=()), 2) == "nothing new"
     assert told(Pick(name="1"), 2) == ""

@@ -23,8 +23,11 @@ class Passage(BaseModel):
     gain: float = Field(description="What it adds to the passages before it, as a share of all there is.")
     coverage: float = Field(description="What the passages up to this one cover together, 0 to 1.")
     similarity: float = Field(description="Cosine similarity to the question.")
-    stands_for: list[str] = Field(description="Ids of candidates left out because this one says the same.")
-    stands_for_count: int = Field(description="How many such candidates there are.")
+    stands_for: list[str] = Field(
+        description="Ids of the candidates that it covers best, its own among them; the others are left out "
+        "because this one says the same."
+    )
+    stands_for_count: int = Field(description="How many candidates that are, itself included.")
     found_by: dict[str, int] = Field(description="Which retrievers found it, and at which rank.")
 
 
@@ -49,7 +52,10 @@ class Pick(BaseModel):
     gain: float
     coverage: float
     similarity: float = Field(description="Cosine similarity to the question.")
-    stands_for: list[int] = Field(description="Positions left out because this one says the same.")
+    stands_for: list[int] = Field(
+        description="Positions of the candidates that it covers best, its own among them; the others are "
+        "left out because this one says the same."
+    )
 
 
 class SelectAnswer(BaseModel):

@@ -16,7 +16,7 @@ DIMENSIONS = 4_096
 
 SHOWN_CHARACTERS = 20_000
 """Longer passages are cut in answers."""
-SHOWN_IDS = 5
+SHOWN_IDS = 6
 """Of the passages that a pick stands for, so many are named."""
 
 SECONDS = 60.0

@@ -111,7 +111,7 @@ def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> Sele
             gain=float(selection.gains[place]),
             coverage=float(selection.coverage[place]),
             similarity=float(selection.similarity[place]),
-            stands_for=[int(one) for one in stands if one != selection.indices[place]],
+            stands_for=[int(one) for one in stands],
         )
         for place, stands in enumerate(selection.stands_for)
     ]
@@ -157,7 +157,7 @@ def _chunk(engine: Engine, id: str) -> Chunk:
 
 def _passage(result: RetrievalResult, place: int) -> Passage:
     chunk, facts = result.chunks[place], result.metadata
-    others = [str(one) for one in facts["stands_for"][place] if one != chunk.id]
+    stands = [str(one) for one in facts["stands_for"][place]]
     described = chunk.metadata
     heading = " ".join(str(described.get("section") or described.get("title") or "").split())
     where = next(
@@ -174,8 +174,8 @@ def _passage(result: RetrievalResult, place: int) -> Passage:
         gain=float(facts["gain"][place]),
         coverage=float(facts["coverage"][place]),
         similarity=float(facts["similarity"][place]),
-        stands_for=others[: limits.SHOWN_IDS],
-        stands_for_count=len(others),
+        stands_for=stands[: limits.SHOWN_IDS],
+        stands_for_count=len(stands),
         found_by={name: int(share["rank"]) for name, share in facts["shares"][place].items()},
     )
 

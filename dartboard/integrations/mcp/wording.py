@@ -40,7 +40,8 @@ def select_text(answer: SelectAnswer) -> str:
         f"together they cover {answer.coverage:.0%}. Positions count from 0."
     ]
     for pick in answer.picks:
-        stands = f", stands for {_few(list(map(str, pick.stands_for)))}" if pick.stands_for else ""
+        others = [str(one) for one in pick.stands_for if one != pick.position]
+        stands = f", stands for itself and {_few(others)}" if others else ""
         lines.append(
             f"{pick.rank}. position {pick.position}: gain {share(pick.gain)}, coverage {pick.coverage:.0%}, "
             f"similarity {pick.similarity:.2f}{stands}"
@@ -73,9 +74,8 @@ def explain_text(answer: ExplainAnswer) -> str:
 def _passage(passage: Passage, word: str) -> str:
     where = one_line(", ".join(part for part in (passage.source, passage.place) if part) or passage.id)
     stands = ""
-    if passage.stands_for_count:
-        count = passage.stands_for_count
-        stands = f"; stands for {count} other candidate{'s' * (count != 1)} that say the same"
+    if (count := passage.stands_for_count - 1) > 0:
+        stands = f"; stands for itself and {count} other candidate{'s' * (count != 1)} that say the same"
     heading = f"[{passage.heading}]\n" if passage.heading else ""
     end = " (cut)" if passage.cut else ""
     return (
