@@ -19,6 +19,10 @@ from tools.sbom import write_sbom
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BELONGS = re.compile(r"dartboard/|dartboard-[\d.]+\.dist-info/")
 RUBBISH = re.compile(r"__pycache__|\.py[co]$|_cache/|\.venv|\.hypothesis|\.git/|\.coverage|~$")
+OFFLINE = re.compile(
+    "error sending request|dns error|[Tt]imed out|Connection refused|offline|No route to host"
+)
+NEED_TORCH = {"torch", "dev"}
 LICENCE = (ROOT / "LICENSE").read_bytes()
 
 
@@ -42,8 +46,7 @@ def installed(folder, *requirements):
     try:
         return environment_with(folder, requirements)
     except RuntimeError as error:
-        offline = r"error sending request|dns error|[Tt]imed out|Connection refused|offline|No route to host"
-        if re.search(offline, str(error)):
+        if OFFLINE.search(str(error)):
             pytest.skip(f"no package registry can be reached: {str(error).splitlines()[-1]}")
         raise
 
@@ -156,6 +159,38 @@ def test_with_extras_their_doors_open(wheel, plain, tmp_path):
     done = run(python, "-c", WITH_EXTRAS, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert '"new": 1' in done.stdout and "['/api/dartboard/retrieve', '/healthz']" in done.stdout
+
+
+INTEGRATIONS = """
+import importlib, importlib.util, os
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+import numpy as np, dartboard
+for name in ("langchain", "llama_index", "haystack", "mcp"):
+    module = importlib.import_module("dartboard.integrations." + name)
+    assert "site-packages" in module.__file__, module.__file__
+    for what in getattr(module, "__all__", ()):
+        getattr(module, what)
+importlib.import_module("dartboard.integrations.mcp.server")
+print(list(dartboard.select(np.eye(3), [1.0, 0.5, 0.2], k=2).to_frame()))
+print([name for name in ("torch", "ray") if importlib.util.find_spec(name)])
+"""
+
+
+def test_with_the_frameworks_their_doors_open_without_torch(wheel, plain, tmp_path):
+    python = installed(tmp_path / "env", f"{wheel}[langchain,llama-index,haystack,mcp,pandas]")
+    done = run(python, "-c", INTEGRATIONS, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["['similarity', 'gain', 'coverage', 'stands_for']", "[]"]
+
+
+def test_all_extras_but_torch_can_be_had_together_and_bring_no_torch(wheel, plain):
+    extras = sorted({*PROJECT["optional-dependencies"]} - NEED_TORCH)
+    done = uv("pip", "install", "--dry-run", "--python", str(plain), f"{wheel}[{','.join(extras)}]")
+    if done.returncode and OFFLINE.search(done.stderr):
+        pytest.skip("no package registry can be reached")
+    assert done.returncode == 0, done.stderr
+    chosen = re.findall(r"^ \+ ([\w.-]+)==", done.stderr, flags=re.MULTILINE)
+    assert {"ray", "fastapi", "pandas", "wordfreq", "mkdocs"} <= set(chosen) and "torch" not in chosen
 
 
 def test_the_list_of_parts_is_valid_and_complete(plain, tmp_path):
