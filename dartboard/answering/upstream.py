@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from dartboard.answering.clock import Clock
+from dartboard.answering.joining import joined
 from dartboard.deadline import check
 from dartboard.mining.judges.asking import ChatEndpoint
 
@@ -130,3 +131,12 @@ class StreamingEndpoint(ChatEndpoint):
     def silence(self) -> float:
         """Seconds that nothing of an answer may come."""
         return self._patience.timeout
+
+    def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
+        """The whole response; one that was streamed all the same is put together."""
+        response = super()._answer(url, body)
+        if response.is_success and "event-stream" in response.headers.get("content-type", ""):
+            answer = joined(response.content)
+            if answer is not None:
+                return httpx.Response(response.status_code, json=answer)
+        return response

@@ -14,7 +14,7 @@ from dartboard.answering import AnswerError, answer_model
 from dartboard.answering.gemini import GeminiAnswers
 from dartboard.answering.openai import OpenAIAnswers
 from dartboard.deadline import deadline
-from dartboard.errors import ConfigError, DeadlineError
+from dartboard.errors import ConfigError, DeadlineError, EndpointError
 from tests.answering.chat_server import (
     QUICK,
     SSE,
@@ -114,6 +114,16 @@ def test_an_endpoint_that_does_not_stream_is_read_all_the_same():
     empty = json.dumps({"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]})
     with ChatServer((200, empty.encode(), {"content-type": "application/json"})) as server:
         assert "content_filter" in list(openai(server).stream("Why?"))[-1].finish
+
+
+def test_an_endpoint_that_always_streams_is_read_where_a_whole_answer_is_wanted():
+    with ChatServer(streamed(openai_events("One ", "two."))) as server:
+        answer = openai(server).complete("Why?")
+    assert (answer.text, answer.trouble) == ("One two.", "")
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (100, 20)
+    for broken in (openai_events("One ", finish=None), [event("{ half")], [event([1])]):
+        with ChatServer(streamed(broken)) as server, pytest.raises(EndpointError, match="answered no JSON"):
+            openai(server, patience=patient(5, attempts=1)).complete("Why?")
 
 
 def test_untidy_streams_are_read():
