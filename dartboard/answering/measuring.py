@@ -6,6 +6,7 @@ used, so a run that is killed goes on without paying twice; calls run in paralle
 judges do. Of a system with several seeds the first is asked about.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from dartboard.answering.prompts import DEFAULT_PROMPT, Prompt, write_prompt
 from dartboard.answering.scoring import cases_of, holds_answer
 from dartboard.answering.thoughts import Thoughts
 from dartboard.engine.showing import heading_of, plain_text
-from dartboard.errors import ConfigError
+from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.adding import add_measure
 from dartboard.evaluation.experiment import Outcome
 from dartboard.evaluation.measures import Measure
@@ -160,7 +161,16 @@ def _written(
     def hear(progress: Progress) -> None:
         listener(f"Asking {name}", progress.done, len(plan.tasks))
 
-    return [verdict.evidence for _, verdict in judge_many(writer, plan.tasks, limits, hear)]
+    try:
+        return [verdict.evidence for _, verdict in judge_many(writer, plan.tasks, limits, hear)]
+    except (BudgetError, EndpointError) as error:
+        raise type(error)(_in_our_words(str(error))) from error
+
+
+def _in_our_words(message: str) -> str:
+    """What judges call verdicts are answers here, and the same command goes on."""
+    words = re.sub(r"\bverdict(s?)\b", r"answer\1", message)
+    return words.replace("resume to ask for the missing ones", "the same command asks for the missing ones")
 
 
 def _scores(plan: Plan, runs: Runs, written: Sequence[str], k: int) -> dict[str, Scores]:
