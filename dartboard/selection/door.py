@@ -92,7 +92,7 @@ def select(
 
 def _refuse_hidden(name: str, values: npt.ArrayLike | None) -> None:
     """Complain of a masked array that hides values: they would be read as if they were there."""
-    if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(values))):
+    if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.sum(values.mask))):
         raise InvalidInputError(
             f"{name} is a masked array that hides {hidden:,} value{'' if hidden == 1 else 's'}, and a mask "
             "is not looked at: give the rows without hidden values (numpy.ma.compress_rows), or leave "
