@@ -14,6 +14,7 @@ from threading import Event
 
 from dartboard.errors import ConfigError, DeadlineError
 
+_GLANCE = 0.05  # seconds between looks at the deadline, which may be cancelled at any time
 _limit: ContextVar[tuple[float, tuple[Event, ...]] | None] = ContextVar("dartboard_deadline", default=None)
 
 
@@ -51,3 +52,14 @@ def remaining() -> float | None:
     """Seconds left, at least 0; None where there is no deadline."""
     limit = _limit.get()
     return None if limit is None else max(0.0, limit[0] - time.monotonic())
+
+
+def wait_for(event: Event) -> None:
+    """Wait until the event is set; DeadlineError once time is up or the work was cancelled."""
+    while not event.wait(_glance()):
+        check()
+
+
+def _glance() -> float:
+    left = remaining()
+    return _GLANCE if left is None else min(_GLANCE, left)

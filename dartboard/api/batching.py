@@ -17,14 +17,12 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from dartboard.deadline import check, remaining
+from dartboard.deadline import check, wait_for
 from dartboard.embeddings.base import EmbeddingModel, Progress, WrappingModel, check_batch_size, check_task
 from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, EndpointError, InvalidInputError, ModelError
-
-_GLANCE = 0.05  # seconds between looks at the deadline, which may be cancelled at any time
 
 
 class Counts(Protocol):
@@ -145,8 +143,7 @@ class BatchingModel(WrappingModel):
         """Put a question to the thread, or join one who asked the same, and wait as long as there is time."""
         question = self._join(key, task, text)
         try:
-            while not question.done.wait(_patience()):
-                check()
+            wait_for(question.done)
         finally:
             with self._changed:
                 question.waiters -= 1
@@ -282,11 +279,6 @@ class _KnownVectors:
 
 def _key(task: TaskType, text: str) -> bytes:
     return hashlib.sha256(f"{task.value}\0{text}".encode()).digest()
-
-
-def _patience() -> float:
-    left = remaining()
-    return _GLANCE if left is None else min(_GLANCE, left)
 
 
 def _by_task(batch: list[_Question]) -> list[list[_Question]]:

@@ -11,9 +11,7 @@ from threading import Event, Lock
 from types import TracebackType
 from typing import Self
 
-from dartboard.deadline import check, remaining
-
-_GLANCE = 0.05  # seconds between looks at the deadline
+from dartboard.deadline import wait_for
 
 
 class Turns:
@@ -41,8 +39,7 @@ class Turns:
             called = Event()
             self._waiting.append(called)
         try:
-            while not called.wait(_patience()):
-                check()
+            wait_for(called)
         except BaseException:
             self._leave(called)
             raise
@@ -61,11 +58,6 @@ class Turns:
                 self._waiting.remove(called)
                 return
         self._end()
-
-
-def _patience() -> float:
-    left = remaining()
-    return _GLANCE if left is None else max(0.0, min(_GLANCE, left))
 
 
 class Turn:
