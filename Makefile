@@ -6,7 +6,7 @@
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
 # make bench-decisions  measure what docs/decisions.md decides
 # make bench-retrieval  stores, retrievers and whole searches beside other engines (some 20 minutes)
-# make bench-service  the service under load, at last for ten minutes on end (some 20 minutes)
+# make bench-service  the service under load, at last for ten minutes on end (some 35 minutes)
 # make lock   let requirements-dev.lock follow pyproject.toml (UPGRADE=--upgrade: the newest versions of all)
 # make install-locked  install those very versions, instead of the newest
 # make audit  look for known vulnerabilities of everything that is locked

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 PATIENCE = 30.0
+SETTLED = 1.0
+"""Seconds after which a rate is no longer a sudden change."""
 
 
 class Connection(asyncio.Protocol):
@@ -75,8 +77,8 @@ class Load:
     ) -> dict[str, Any]:
         """Offer ``rate`` requests a second for a time; see the module."""
         draw, loop = random.Random(seed), asyncio.get_running_loop()
-        taken, tasks, at = _Taken(), [], 0.0
         began = loop.time() + 0.05
+        taken, tasks, at = _Taken(began + SETTLED), [], 0.0
         for question in questions:
             at += draw.expovariate(rate)
             if at >= seconds:
@@ -121,8 +123,7 @@ class Load:
         except (OSError, TimeoutError) as error:
             taken.statuses[type(error).__name__] += 1
             return
-        taken.statuses[str(status)] += 1
-        taken.seconds.setdefault(status, []).append(loop.time() - intended)
+        taken.add(status, intended, loop.time() - intended)
         if connection.open:
             self._idle.append(connection)
 
@@ -138,10 +139,19 @@ class Load:
 class _Taken:
     """What happened to the requests of a phase."""
 
-    def __init__(self) -> None:
+    def __init__(self, settled_at: float = float("-inf")) -> None:
+        self._settled_at = settled_at
         self.statuses: Counter[str] = Counter()
         self.seconds: dict[int, list[float]] = {}
+        self.settled: list[float] = []
         self.late: list[float] = []
+
+    def add(self, status: int, intended: float, seconds: float) -> None:
+        """An answer to a request that was due at ``intended``."""
+        self.statuses[str(status)] += 1
+        self.seconds.setdefault(status, []).append(seconds)
+        if status == 200 and intended >= self._settled_at:
+            self.settled.append(seconds)
 
     def summary(self, planned: float, took: float) -> dict[str, Any]:
         served = self.seconds.get(200, [])
@@ -155,6 +165,7 @@ class _Taken:
             "refused": refused,
             "failed": asked - len(served) - refused,
             "ms": percentiles(served),
+            "settled_ms": percentiles(self.settled),
             "refused_ms": percentiles(self.seconds.get(429, [])),
             "sent_late_ms": percentiles(self.late),
         }

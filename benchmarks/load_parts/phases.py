@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import psutil
 from load_parts.client import Load
 from load_parts.corpus import questions
 from load_parts.servers import Server
@@ -50,7 +51,7 @@ async def whole(server: Server, *, scale: float) -> dict[str, Any]:
         found["capacity"] = await _phase("capacity", server, load.saturating(asked(4), CLIENTS, 20 * scale))
         twice = 2 * found["capacity"]["served_a_second"]
         found["overload"] = await _phase(
-            "overload", server, load.at_rate(asked(5), twice, 60 * scale, seed=5)
+            "overload", server, load.at_rate(asked(5), twice, 120 * scale, seed=5)
         )
         found["long questions"] = await _phase(
             "long questions", server, load.saturating(asked(8, long=True), CLIENTS, 20 * scale)
@@ -94,10 +95,17 @@ async def soak(server: Server, seconds: float, rate: float) -> dict[str, Any]:
 
 async def _phase(name: str, server: Server, work: Any) -> dict[str, Any]:
     await asyncio.sleep(_PAUSE)
-    before = server.cpu_seconds()
+    before, machine = server.cpu_seconds(), psutil.cpu_times()
     found: dict[str, Any] = await work
     used = server.cpu_seconds() - before
     found["cpu_ms_a_request"] = round(1000 * used / max(1, found["served"]), 2)
+    found["stolen"] = _stolen(machine, psutil.cpu_times())
     found["megabytes_held"] = round(server.megabytes(), 1)
     print(f"  {name}: {json.dumps(found)}", file=sys.stderr, flush=True)
     return found
+
+
+def _stolen(before: Any, after: Any) -> float:
+    """The share of processor time that a host gave to others; 0 where the system does not say."""
+    used = sum(after) - sum(before)
+    return round((getattr(after, "steal", 0.0) - getattr(before, "steal", 0.0)) / max(used, 1e-9), 4)

@@ -49,6 +49,15 @@ def dartboard(folder: Path, *options: str) -> Iterator[Server]:
 
 
 @contextmanager
+def playground(home: Path) -> Iterator[Server]:
+    """``dartboard serve`` as a newcomer starts it: on its demo corpus."""
+    port = _free_port()
+    command = [sys.executable, "-m", "dartboard", "serve", "--port", str(port), "--home", str(home)]
+    with _running([*command, "--store", str(home / "none.dartboard")], port, "/", "/readyz") as server:
+        yield server
+
+
+@contextmanager
 def plain(folder: Path) -> Iterator[Server]:
     """The tutorials' service over the same corpus."""
     port = _free_port()
