@@ -25,11 +25,13 @@ CONDITIONS = {"clean": "clean", "copies at .97": "copies .97", "text edits": "ed
 
 SIZES = ((100, 10), (1000, 10))
 
-NOTES = (
+SOURCES = (
     "Recall is from `benchmarks/quality.py`: clean, with copies at cosine .97, with edited copies, and the worst "
     "cell of all. Milliseconds are from `benchmarks/selection.py`: 10 of 100 and 10 of 1,000 candidates. What "
-    "was not measured is left empty.",
-    "",
+    "was not measured is left empty."
+)
+
+NOTES = (
     "- ¹ Recall by our own MMR, which picks what LangChain's function picks (a test compares them); the time is "
     "that of LangChain's function, given arrays, at its default λ = .5.",
     "- ² Our own MMR, not timed.",
@@ -41,9 +43,45 @@ NOTES = (
 )
 """What each cell is."""
 
+_SIGNS = "¹²³⁴⁵"
+
 
 def in_numbers(quality: Found, selection: Mapping[str, Any]) -> str:
-    """Markdown: recall kept under each condition, the worst case, and the time to choose."""
+    """Markdown: recall kept under each condition, the worst case, the time to choose; and what each cell is."""
+    return "\n\n".join([_table(quality, selection), SOURCES, "\n".join(NOTES)])
+
+
+def at_a_glance(quality: Found, selection: Mapping[str, Any]) -> str:
+    """The same without notes, for a README that names the page that has them."""
+    table = _table(quality, selection)
+    return "".join(sign for sign in table if sign not in _SIGNS).replace("  |", " |") + f"\n\n{SOURCES}"
+
+
+def headlines(selection: Mapping[str, Any], retrieval: Mapping[str, Any], load: Mapping[str, Any]) -> str:
+    """Markdown: what the other scripts found, a line each."""
+    single = {(row["n"], row["k"]): row["times_dartboard"] for row in selection["single"]}
+    published = [f"{single[size]['published Dartboard']:.0f}" for size in ((100, 10), (1000, 10), (1000, 50))]
+    systems, engines = retrieval["search"]["systems"], retrieval["engines"]["engines"]
+    ms = {name: f"{row['median_ms']:.1f}" for name, row in systems.items()}
+    ours, chroma = engines["dartboard, one file"], engines["Chroma, embedded, ef 4000"]
+    faster = ours["queries_per_second"] / chroma["queries_per_second"]
+    served, plain = load["dartboard"], load["plain"]
+    return "\n".join(
+        (
+            f"- Choosing is {published[0]}, {published[1]} and {published[2]} times as fast as the published algorithm (10 of 100, 10 and 50 of "
+            "1,000 candidates), with its picks where it is exact (`selection.py`).",
+            f"- A whole search over {retrieval['search']['chunks']:,} chunks takes {ms['dartboard, dense']} ms by vectors and "
+            f"{ms['dartboard, hybrid']} ms by vectors and words, our default; LangChain with FAISS and MMR {ms['LangChain, FAISS and MMR']}, "
+            f"LlamaIndex {ms['LlamaIndex, FAISS and MMR']} (`retrieval.py`).",
+            f"- Vector search at recall {_short(ours['recall@100'])} answers {faster:.0f} times as many questions as Chroma at "
+            f"{_short(chroma['recall@100'])} (`retrieval.py`).",
+            f"- `dartboard serve` answers {served['capacity']['served_a_second']:.0f} questions a second on {load['setting']['cores']} cores by vectors, {load['hybrid']['capacity']['served_a_second']:.0f} by default, model included; "
+            f"FastAPI with sentence-transformers and LangChain's MMR {plain['capacity']['served_a_second']:.0f} (`load.py`).",
+        )
+    )
+
+
+def _table(quality: Found, selection: Mapping[str, Any]) -> str:
     times = {(row["n"], row["k"]): row["ms"] for row in selection["single"]}
     heads = ["", "to be set", *CONDITIONS.values(), "worst", *(f"ms, {n:,}" for n, _ in SIZES)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
@@ -52,7 +90,7 @@ def in_numbers(quality: Found, selection: Mapping[str, Any]) -> str:
         kept.append("" if name is None else f"{worst(quality, name):.3f}")
         spent = [_three(times[size][timed]) if timed else "" for size in SIZES]
         lines.append("| " + " | ".join([title, knob, *kept, *spent]) + " |")
-    return "\n".join(lines) + "\n\n" + "\n".join(NOTES)
+    return "\n".join(lines)
 
 
 def _kept(quality: Found, system: str, condition: str) -> float:
@@ -60,6 +98,10 @@ def _kept(quality: Found, system: str, condition: str) -> float:
     if found is None:
         raise KeyError(f"quality.json has no {condition!r} of {system!r}")
     return found["mean"]
+
+
+def _short(recall: float) -> str:
+    return f"{recall:.3f}".removeprefix("0")
 
 
 def _three(value: float) -> str:

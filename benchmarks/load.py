@@ -13,6 +13,7 @@ The client runs beside the servers on the same cores, so run it when nothing els
 """
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -26,12 +27,13 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its parts
 from load_parts import phases, servers  # noqa: E402
 from load_parts.corpus import HOT, SHARE_REPEATED, prepared  # noqa: E402
 
-RETRIEVERS = {"dartboard": "dense", "hybrid": "hybrid", "plain": None}
+RETRIEVERS = {"dartboard": "dense", "hybrid": "hybrid"}
+SERVERS = (*RETRIEVERS, "plain")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--servers", nargs="+", choices=tuple(RETRIEVERS), default=list(RETRIEVERS))
+    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS))
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--soak-only", action="store_true")
     parser.add_argument("--scale", type=float, default=1.0)
@@ -51,20 +53,26 @@ def main() -> None:
 
 
 def _measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    if name == "plain":
+        return _plain(folder, options.scale)
     flags = [f"--{flag}" if not flag[0].isdigit() else flag for flag in options.serve]
-    retriever = RETRIEVERS[name]
-    if retriever is None:
-        starting = servers.plain(folder)
-    else:
-        starting = servers.dartboard(folder, "--retriever", retriever, *flags)
-    with starting as server:
+    with servers.dartboard(folder, "--retriever", RETRIEVERS[name], *flags) as server:
         found: dict[str, Any] = {}
         if not options.soak_only:
-            found = phases.run(lambda: phases.whole(server, scale=options.scale))
+            found = phases.run(lambda: phases.measured(server, scale=options.scale))
         if options.soak and name == "dartboard":
             rate = _half_capacity(found, options.out)
             found["soak"] = phases.run(lambda: phases.soak(server, options.soak, rate))
     return found
+
+
+def _plain(folder: Path, scale: float) -> dict[str, Any]:
+    """It takes in whatever comes, and is busy long after its clients left: a new process for each phase."""
+    found: dict[str, Any] = {}
+    for names in phases.APART:
+        with servers.plain(folder) as server:
+            found = phases.run(functools.partial(phases.measured, server, names, scale=scale, known=found))
+    return {name: found[name] for name in phases.PHASES}
 
 
 def _half_capacity(found: dict[str, Any], out: Path) -> float:

@@ -10,7 +10,6 @@ machine. Each move sets the slider elsewhere; *answered* is when the page has it
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path

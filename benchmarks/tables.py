@@ -60,15 +60,12 @@ def results(name: str) -> Any:
 
 def fresh_readme() -> str:
     """The README with its tables made anew."""
-    quality = results("quality")
+    quality, selection = results("quality"), results("selection")
     sections = {
-        "selection": selection_table(results("selection")),
         "redundancy": f"{PICTURE}\n\n{quality_tables.caption(quality)}",
-        "quality": quality_tables.share_table(quality),
-        "engines": retrieval_tables.engines(results("retrieval")["engines"]),
-        "search": retrieval_tables.search(results("retrieval")["search"]),
         "losses": "\n".join(f"  {line}" for line in quality_pages.losses(quality)),
-        "compared": comparison_tables.in_numbers(quality, results("selection")),
+        "compared": comparison_tables.at_a_glance(quality, selection),
+        "headlines": comparison_tables.headlines(selection, results("retrieval"), results("load")),
     }
     text = (ROOT / "README.md").read_text()
     for name, content in sections.items():
@@ -114,20 +111,15 @@ def fresh_sections() -> Mapping[Path, str]:
 
 def documents() -> Mapping[Path, str]:
     """The documents that are text, as they should be."""
-    measured = (RESULTS / "load.json").exists()
-    service = (
-        {ROOT / "docs" / "benchmarks" / "service.md": load_tables.page(results("load"))} if measured else {}
-    )
-    return (
-        service
-        | fresh_sections()
-        | {
-            ROOT / "README.md": fresh_readme(),
-            ROOT / "docs" / "decisions.md": fresh_decisions(),
-            ROOT / "docs" / "benchmarks" / "retrieval.md": retrieval_tables.page(results("retrieval")),
-            ROOT / "docs" / "benchmarks" / "quality.md": quality_pages.markdown_page(results("quality")),
-        }
-    )
+    pages = ROOT / "docs" / "benchmarks"
+    return {
+        **fresh_sections(),
+        ROOT / "README.md": fresh_readme(),
+        ROOT / "docs" / "decisions.md": fresh_decisions(),
+        pages / "retrieval.md": retrieval_tables.page(results("retrieval")),
+        pages / "quality.md": quality_pages.markdown_page(results("quality")),
+        pages / "service.md": load_tables.page(results("load")),
+    }
 
 
 def pictures() -> Mapping[Path, str]:

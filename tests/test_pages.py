@@ -25,6 +25,7 @@ RUN = (
     "index.md",
     "tutorial.md",
     "how-to/folder.md",
+    "how-to/models.md",
     "how-to/vectors.md",
     "how-to/evaluation.md",
     "explanation/mathematics.md",

@@ -2,7 +2,8 @@
 
 Open loop: requests leave at times drawn beforehand (Poisson), and latency counts from the time that a request
 should have left, so a server that stalls is not spared the requests that would have come meanwhile
-(coordinated omission). Connections are kept alive; a request that finds none idle opens one more.
+(coordinated omission). Connections are kept alive; a request that finds none idle opens one more, and one
+whose kept connection is closed in that moment is sent again, as HTTP clients do.
 """
 
 import asyncio
@@ -31,6 +32,11 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+
+    @property
+    def answering(self) -> bool:
+        """Whether a part of the answer has come."""
+        return bool(self._data)
 
     def ask(self, request: bytes) -> "asyncio.Future[int]":
         """Send; the future is the status, or -1 if the connection broke."""
@@ -116,10 +122,13 @@ class Load:
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         try:
-            connection = await self._connection()
+            connection, kept = await self._connection()
             taken.late.append(loop.time() - intended)
             async with asyncio.timeout(PATIENCE):
                 status = await connection.ask(head.encode() + body)
+                if kept and status == -1 and not connection.answering:
+                    connection = await self._new()
+                    status = await connection.ask(head.encode() + body)
         except (OSError, TimeoutError) as error:
             taken.statuses[type(error).__name__] += 1
             return
@@ -127,11 +136,15 @@ class Load:
         if connection.open:
             self._idle.append(connection)
 
-    async def _connection(self) -> Connection:
+    async def _connection(self) -> tuple[Connection, bool]:
+        """A connection, and whether it was kept: a server may close one just when it is used again."""
         while self._idle:
             connection = self._idle.pop()
             if connection.open:
-                return connection
+                return connection, True
+        return await self._new(), False
+
+    async def _new(self) -> Connection:
         _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self._port)
         return made
 

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ CALM, TARGET = 5.0, 100.0
 CLIENTS = 8
 _BLOCK = 5000
 _PAUSE = 3.0
+_STOLEN, _TRIES = 0.03, 3
+"""A phase in which a host took more processor time than this share away says little: it is measured again."""
 
 
 def body_of(question: str) -> bytes:
@@ -40,25 +42,45 @@ def run(work: Callable[[], Any]) -> Any:
         return runner.run(work())
 
 
-async def whole(server: Server, *, scale: float) -> dict[str, Any]:
-    """All phases but the soak; ``scale`` shortens them."""
+PHASES = ("calm", "target", "capacity", "overload", "long questions", "calm after")
+APART = (("calm",), ("target",), ("capacity",), ("overload", "calm after"), ("long questions",))
+"""For a service that is long busy with what nobody waits for any more: a new process for each of these."""
+
+
+async def measured(
+    server: Server,
+    names: Sequence[str] = PHASES,
+    *,
+    scale: float = 1.0,
+    known: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """These phases; ``scale`` shortens them, ``known`` are earlier ones: overload is twice their capacity."""
     load = Load(server.port, server.path, body_of)
-    found: dict[str, Any] = {}
+    seeds = itertools.count(2)
+    found = dict(known or {})
+
+    def steady(rate: float, seconds: float) -> Callable[[], Any]:
+        def again() -> Any:
+            seed = next(seeds)
+            return load.at_rate(asked(seed), rate, seconds * scale, seed=seed)
+
+        return again
+
+    def clients(*, long: bool = False) -> Callable[[], Any]:
+        return lambda: load.saturating(asked(next(seeds), long=long), CLIENTS, 20 * scale)
+
+    work: dict[str, Callable[[], Callable[[], Any]]] = {
+        "calm": lambda: steady(CALM, 60),
+        "target": lambda: steady(TARGET, 60),
+        "capacity": clients,
+        "overload": lambda: steady(2 * max(1.0, found["capacity"]["served_a_second"]), 120),
+        "long questions": lambda: clients(long=True),
+        "calm after": lambda: steady(CALM, 20),
+    }
     try:
         await load.saturating(asked(1), 4, 3 * scale)
-        found["calm"] = await _phase("calm", server, load.at_rate(asked(2), CALM, 60 * scale, seed=2))
-        found["target"] = await _phase("target", server, load.at_rate(asked(3), TARGET, 60 * scale, seed=3))
-        found["capacity"] = await _phase("capacity", server, load.saturating(asked(4), CLIENTS, 20 * scale))
-        twice = 2 * found["capacity"]["served_a_second"]
-        found["overload"] = await _phase(
-            "overload", server, load.at_rate(asked(5), twice, 120 * scale, seed=5)
-        )
-        found["long questions"] = await _phase(
-            "long questions", server, load.saturating(asked(8, long=True), CLIENTS, 20 * scale)
-        )
-        found["calm after"] = await _phase(
-            "calm after", server, load.at_rate(asked(6), CALM, 20 * scale, seed=6)
-        )
+        for name in names:
+            found[name] = await _undisturbed(name, server, work[name]())
     finally:
         load.close()
     return found
@@ -76,7 +98,7 @@ async def soak(server: Server, seconds: float, rate: float) -> dict[str, Any]:
 
     watching = asyncio.get_running_loop().create_task(watch())
     try:
-        found = await _phase("soak", server, load.at_rate(asked(7), rate, seconds, seed=7))
+        found = await _phase("soak", server, load.at_rate(asked(99), rate, seconds, seed=99))
     finally:
         watching.cancel()
         load.close()
@@ -91,6 +113,15 @@ async def soak(server: Server, seconds: float, rate: float) -> dict[str, Any]:
         },
         "growth": round(end / begin - 1, 4),
     }
+
+
+async def _undisturbed(name: str, server: Server, work: Callable[[], Any]) -> dict[str, Any]:
+    """A phase, again while the host takes too much away; then the least disturbed, whatever it says."""
+    tried: list[dict[str, Any]] = []
+    while len(tried) < _TRIES and (not tried or tried[-1]["stolen"] > _STOLEN):
+        tried.append(await _phase(name, server, work()))
+    least = min(tried, key=lambda one: float(one["stolen"]))
+    return least | {"tries": len(tried)}
 
 
 async def _phase(name: str, server: Server, work: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """When waiting has become pointless: a burst may wait, a crowd that does not end may not.
 
 A bounded queue lets a burst through. Where far more comes in than goes out it is always full, and then it
-only makes everybody late. So when 40 % had to be refused for .1 s, it is a crowd: no more are worked on at a
+only makes everybody late. So when 40 % had to be refused for .2 s, it is a crowd: no more are worked on at a
 time than there are processors, and those that waited longer than a quarter of what a usual request takes are
 refused too. What is let in is then served about as fast as ever, and there is always somebody fresh to let
 in. (After Nichols and Jacobson's CoDel, 2012: judge a queue by how long it stands.)
@@ -12,7 +12,7 @@ when nobody had to be refused for a second, or in a whole second fewer than a th
 
 import os
 
-_STANDING = 0.1
+_STANDING = 0.2
 _CALM = 1.0
 _MANY, _STILL_MANY = 0.4, 1 / 3
 _SHARE = 0.25

@@ -44,14 +44,7 @@ def _filled(entry: Any) -> Any:
     if entry == PYTHON:
         return python_reference.navigation()
     if isinstance(entry, list):
-        return [_filled(one) for one in entry if not _is_missing(one)]
+        return [_filled(one) for one in entry]
     if isinstance(entry, dict):
         return {title: _filled(value) for title, value in entry.items()}
-    return entry.removesuffix("?") if isinstance(entry, str) else entry
-
-
-def _is_missing(entry: Any) -> bool:
-    """Whether an entry ends in ?, which is to say "if it is there", and is not."""
-    (path,) = entry.values() if isinstance(entry, dict) else [entry]
-    optional = isinstance(path, str) and path.endswith("?")
-    return optional and not (ROOT / "docs" / path[:-1]).is_file()
+    return entry
