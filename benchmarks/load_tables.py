@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - prose
-"""benchmarks/results/load.json as docs/benchmarks/service.md."""
+"""benchmarks/results/load.json and slider.json as docs/benchmarks/service.md."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ PHASES = {
 }
 
 
-def page(found: Found) -> str:
+def page(found: Found, moved: Found) -> str:
     """The whole page."""
     setting, ours = found["setting"], found["dartboard"]
     parts = [
@@ -38,7 +38,7 @@ def page(found: Found) -> str:
     ]
     if "soak" in ours:
         parts += ["## Memory over a long time", soak(ours["soak"])]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "## The σ slider", slider(moved)]) + "\n"
 
 
 def phases(part: Found) -> str:
@@ -117,4 +117,16 @@ def soak(part: Found) -> str:
         f"{part['refused']} refused, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
         f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
         f"{part['growth']:+.1%}; at most {held['most']:.0f} MB."
+    )
+
+
+def slider(moved: Found) -> str:
+    """How soon the playground follows the hand."""
+    trip, drawn, painted = moved["round_trip"], moved["answered"], moved["painted"]
+    return (
+        f"`python benchmarks/slider.py`, {moved['moves']} moves in Chromium {moved['chromium'].partition('.')[0]} without a graphics "
+        "processor, on the demo corpus, browser and service on the same two cores; medians, and in brackets the 95 % "
+        f"quantile. The round trip that selects again takes {trip['p50']:.0f} ms ({trip['p95']:.0f}); the page has drawn what came "
+        f"{drawn['p50']:.0f} ms ({drawn['p95']:.0f}) after the move, and the second frame after that is painted at {painted['p50']:.0f} ms "
+        f"({painted['p95']:.0f}). The slider's own number moves at once."
     )

@@ -1,6 +1,6 @@
-"""How long the playground's σ slider takes from a move to the new picture, in a real Chromium; print JSON.
+"""How long the playground's σ slider takes from a move to the new picture, in a real Chromium; write JSON.
 
-    python benchmarks/slider.py [--moves N]
+    python benchmarks/slider.py [--moves N] [--out FILE]
 
 A ``dartboard serve`` on the demo corpus, a headless browser without a graphics processor, both on this
 machine. Each move sets the slider elsewhere; *answered* is when the page has its answer and has drawn it
@@ -46,10 +46,12 @@ _MOVE = """
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--moves", type=int, default=60)
-    moves = parser.parse_args().moves
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "slider.json")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home, playground(Path(home)) as server:
-        found = _measured(f"http://127.0.0.1:{server.port}/", moves)
-    print(json.dumps(found, indent=1))
+        found = _measured(f"http://127.0.0.1:{server.port}/", options.moves)
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found))
 
 
 def _measured(url: str, moves: int) -> dict[str, object]:

@@ -118,7 +118,7 @@ def documents() -> Mapping[Path, str]:
         ROOT / "docs" / "decisions.md": fresh_decisions(),
         pages / "retrieval.md": retrieval_tables.page(results("retrieval")),
         pages / "quality.md": quality_pages.markdown_page(results("quality")),
-        pages / "service.md": load_tables.page(results("load")),
+        pages / "service.md": load_tables.page(results("load"), results("slider")),
     }
 
 
