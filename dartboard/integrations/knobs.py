@@ -43,11 +43,11 @@ class Knobs:
 
     @classmethod
     def of(cls, owner: Any, **changes: Any) -> Self:
-        """The knobs that an object has as attributes, some of them changed for one call."""
+        """The knobs that an object has as attributes; those in ``changes`` are taken from there."""
         names = [field.name for field in fields(cls)]
         if unknown := sorted(set(changes) - set(names)):
             raise ConfigError(f"unknown knob {unknown[0]!r}: there are {', '.join(names)}")
-        return cls(**{name: getattr(owner, name) for name in names} | changes)
+        return cls(**{name: getattr(owner, name) for name in names if name not in changes}, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,16 +178,7 @@ class DartboardRanker:
         return [embedder for embedder in given if embedder is not None]
 
     def _knobs(self, top_k: int | None) -> ChoosingKnobs:
-        return ChoosingKnobs(
-            k=self.top_k if top_k is None else top_k,
-            token_budget=self.token_budget,
-            method=self.method,
-            sigma=self.sigma,
-            max_per_source=self.max_per_source,
-            source_field=self.source_field,
-            min_gain_share=self.min_gain_share,
-            min_similarity=self.min_similarity,
-        )
+        return ChoosingKnobs.of(self, k=self.top_k if top_k is None else top_k)
 
     def _source(self) -> VectorSource:
         if self.model is not None and self.text_embedder is not None:

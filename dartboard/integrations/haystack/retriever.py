@@ -164,17 +164,12 @@ class DartboardRetriever:
 
     def _knobs(self, filters: dict[str, Any] | None, top_k: int | None) -> SearchingKnobs:
         asked = apply_filter_policy(self.filter_policy, self.filters, filters)
-        return SearchingKnobs(
+        return SearchingKnobs.of(
+            self,
             k=self.top_k if top_k is None else top_k,
-            token_budget=self.token_budget,
-            method=self.method,
-            sigma=self.sigma,
             where=from_haystack(asked) if asked else None,
-            triage_k=self.triage_k,
-            reranker=self.reranker,
-            max_per_source=self.max_per_source,
-            min_gain_share=self.min_gain_share,
-            min_similarity=self.min_similarity,
+            must_include=(),
+            exclude=(),
         )
 
     def _document(self, answer: Answer) -> Document:
