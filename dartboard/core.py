@@ -18,6 +18,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import crossencoder_pool, hybrid_pool
+from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.passages import Passages
 from dartboard.selection import (
     Dartboard,
@@ -276,8 +277,7 @@ class DartboardRetriever:
         return "calibration" if ruled or sigma.source == "given" else sigma.source
 
     def _embed(self, query: str) -> FloatArray:
-        if not isinstance(query, str) or not query.strip():
-            raise InvalidInputError("query is empty: ask something")
+        check_question(query)
         return self.embedding_model.encode_query(query)
 
     def _triage(self, query_embedding: FloatArray, corpus: Sequence[Chunk]) -> list[Chunk]:

@@ -15,12 +15,12 @@ from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
-from dartboard.errors import InvalidInputError
 from dartboard.inspection.gathering import Gathered, exactly
 from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
 from dartboard.inspection.survival import Survival, sigma_range, survival
 from dartboard.inspection.trace import Step, Trace, trace
+from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.base import Share
 from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, Selection, TopK
 from dartboard.selection.bandwidth import from_candidates
@@ -158,8 +158,7 @@ def explore(
 
     ``layout`` asks for the map, which does not depend on σ or k, ``sweep`` for the picks along σ.
     """
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidInputError("query is empty: ask something")
+    check_question(query)
     if k is None and token_budget is None:
         k = DEFAULT_K
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())

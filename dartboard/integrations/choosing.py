@@ -12,6 +12,7 @@ from dartboard.integrations.items import Item
 from dartboard.integrations.knobs import ChoosingKnobs
 from dartboard.integrations.notes import Note, notes_of
 from dartboard.integrations.vectors import Gathered, VectorSource
+from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.passages import Passages
 from dartboard.selection.door import method_of
 from dartboard.types import Chunk
@@ -39,8 +40,7 @@ def choose(
     """
     if not items:
         return []
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidInputError("query is empty: ask something")
+    check_question(query)
     gathered = source.gather(query, items, query_vector)
     if gathered is None:
         return []

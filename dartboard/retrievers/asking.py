@@ -11,12 +11,17 @@ from dartboard.types import FloatArray
 _Made = TypeVar("_Made")
 
 
+def check_question(text: str) -> None:
+    """A query with something in it."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInputError("query is empty: ask something")
+
+
 class Question:
     """The query's text, what encoders made of it so far, and how many seconds they took."""
 
     def __init__(self, text: str) -> None:
-        if not isinstance(text, str) or not text.strip():
-            raise InvalidInputError("query is empty: ask something")
+        check_question(text)
         self.text = text
         self.seconds = 0.0
         self._made: dict[tuple[str, int], tuple[Any, Any]] = {}
