@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -178,7 +177,7 @@ class Engine:
         ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result.
         """
         question = Question(query)
-        condition = _condition(where)
+        condition = condition_of(where)
         for name, given in (("must_include", must_include), ("exclude", exclude)):
             if isinstance(given, str):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
@@ -220,12 +219,12 @@ class Engine:
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
-        condition = _condition(where)
+        condition = condition_of(where)
         return self.retriever.retrieve(self.collection, query, k, where=condition)
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | str | None = None) -> int:
         """Remove chunks by id or by filter; returns how many went."""
-        condition = _condition(where)
+        condition = condition_of(where)
         return self.collection.delete(ids, where=condition)
 
     def snapshot(self, path: str | Path) -> None:
@@ -256,9 +255,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _found(
@@ -347,7 +344,7 @@ def _names(fields: Fields) -> dict[str, list[str]]:
     }
 
 
-def _condition(where: Filter | str | None) -> Filter | None:
+def condition_of(where: Filter | str | None) -> Filter | None:
     """A filter from what callers give."""
     if where is None or isinstance(where, Filter):
         return where

@@ -41,6 +41,7 @@ from dartboard.ingest import (
     read_file,
     walk,
 )
+from dartboard.ingest.walking import absolute
 from dartboard.stores import Collection, Filter
 from dartboard.stores.filters import And, Compare, Equal, Not
 
@@ -154,11 +155,6 @@ def _collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collec
 
 def _spelt(chunking: ChunkingConfig) -> str:
     return ", ".join(f"{name} {value}" for name, value in chunking.to_json().items())
-
-
-def absolute(path: Path) -> Path:
-    """The path from the root, without ``..``; links stay as they are named."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 class Names:

@@ -46,8 +46,8 @@ def walk(
     rules = _Rules(_spec([*ALWAYS_LEFT_OUT, *excludes]), wanted, gitignore, hidden)
     seen: dict[str, Path] = {}
     for name in paths:
-        path = _absolute(name)
-        base = _absolute(root) if root is not None else path if path.is_dir() else path.parent
+        path = absolute(name)
+        base = absolute(root) if root is not None else path if path.is_dir() else path.parent
         for found in _below(path, base, rules):
             if isinstance(found, Found) and seen.setdefault(found.source, found.path) != found.path:
                 other = seen[found.source]
@@ -157,8 +157,8 @@ class _Walk:
         return bool(wanted and not is_dir and not wanted.match_file(path.relative_to(self.root).as_posix()))
 
 
-def _absolute(path: str | Path) -> Path:
-    """Without ``..`` and with links as they are."""
+def absolute(path: str | Path) -> Path:
+    """The path from the root, without ``..``; links stay as they are named."""
     return Path(os.path.normpath(Path(path).absolute()))
 
 
