@@ -20,7 +20,7 @@ from dartboard.deadline import check
 from dartboard.errors import ConfigError
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields, Retriever
-from dartboard.retrievers.normalising import check_normalisation, normalised
+from dartboard.retrievers.normalising import check_normalisation, normalised, weighed
 from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record, ranking_of
 from dartboard.retrievers.shares import MemberShares, OwnShares, Shares
@@ -140,9 +140,7 @@ class HybridRetriever(RankingRetriever):
 
     def combined(self, scores: FloatArray) -> FloatArray:
         """``(n,)`` from ``(members, n)``: normalised per member, then weighed."""
-        rows = np.array([normalised(row, self.normalise) for row in scores]).reshape(scores.shape)
-        total: FloatArray = np.array(self.weights) @ rows
-        return total
+        return weighed(scores, self.weights, self.normalise)
 
     def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
         """None: a fused score has a meaning among the query's candidates only."""

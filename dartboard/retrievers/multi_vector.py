@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields, Share
-from dartboard.retrievers.normalising import check_normalisation, normalised
+from dartboard.retrievers.normalising import check_normalisation, weighed
 from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
@@ -115,7 +115,7 @@ class MultiVectorRetriever(RankingRetriever):
         }
         ids = sorted({hit.id for hits in lists.values() for hit in hits})
         records = collection.get(ids, blobs=(self.name,))
-        total = self._combined(self._cosines(question, records))
+        total = weighed(self._cosines(question, records), self.weights, self.normalise)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, total, strict=True)]
         shares: dict[str, dict[str, Share]] = {}
         for label, near in lists.items():
@@ -133,7 +133,7 @@ class MultiVectorRetriever(RankingRetriever):
         if self.normalise != "none":
             return None
         records = collection.get(passages.ids, blobs=(self.name,))
-        made = self._combined(self._cosines(question, records)).tolist()
+        made = weighed(self._cosines(question, records), self.weights, self.normalise).tolist()
         found = dict(zip([record.id for record in records], made, strict=True))
         return np.array([found.get(id, 0.0) for id in passages.ids], dtype=np.float64)
 
@@ -153,11 +153,6 @@ class MultiVectorRetriever(RankingRetriever):
 
     def _asked(self, label: str, question: Question) -> FloatArray:
         return question.vector(self._encoder(label))
-
-    def _combined(self, by_part: Scores) -> Scores:
-        rows = np.array([normalised(row, self.normalise) for row in by_part]).reshape(by_part.shape)
-        total: Scores = self.weights @ rows
-        return total
 
     def _cosines(self, question: Question, records: Sequence[Record]) -> Scores:
         """``(parts, n)``; 0 where a record lacks a part."""

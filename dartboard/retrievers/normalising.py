@@ -5,6 +5,7 @@
 Where all scores are equal there is nothing to tell apart, and each becomes 0.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -34,3 +35,10 @@ def normalised(scores: FloatArray, how: Normalisation) -> FloatArray:
         return np.zeros_like(values)
     made: FloatArray = (values - (values.min() if how == "minmax" else values.mean())) / spread
     return made
+
+
+def weighed(scores: FloatArray, weights: Sequence[float] | FloatArray, how: Normalisation) -> FloatArray:
+    """``(n,)`` from ``(members, n)``: each member's scores on a common scale, then their weighted sum."""
+    rows = np.array([normalised(row, how) for row in scores]).reshape(scores.shape)
+    total: FloatArray = np.asarray(weights) @ rows
+    return total
