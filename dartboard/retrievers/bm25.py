@@ -3,8 +3,8 @@
     score(q, p) = Σ_t IDF(t) · f(t, p) (k1 + 1) / (f(t, p) + k1 (1 - b + b |p| / avgdl))
 
 k1, b, stemming and stop words belong to the collection, since its index is built with them:
-``manifest.settings["lexical"]``. A store with another lexical score (PostgreSQL's ``ts_rank_cd``) answers
-with that; only the order and the scale differ.
+``manifest.settings["lexical"]``. A server that splits texts in its own way (PostgreSQL, Milvus) answers with
+its own BM25; only the order and the scale differ.
 """
 
 from collections.abc import Mapping
