@@ -10,22 +10,12 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import rescaled
 from dartboard.selection import in_order_of
 from dartboard.selection.kernels import log_kernel
+from tests import tea
 from tests.models import SharedWords, WordBag, chunks_of
+from tests.tea import QUERY
 
-TEXTS = [
-    "tea grows on hills",
-    "tea grows on steep hills",
-    "tea grows on green hills",
-    "tea is dried and rolled",
-    "coffee grows on hills too",
-    "coffee is roasted dark",
-    "black tea is oxidised",
-    "green tea is steamed",
-    "water boils at sea level",
-    "cups are made of clay",
-]
+TEXTS = list(tea.TEXTS.values())
 CORPUS = chunks_of(TEXTS)
-QUERY = "how does tea grow on hills"
 
 
 def retriever(scorer=None, tokens=None, **config):

@@ -12,35 +12,7 @@ from dartboard.selection import TopK
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
 from tests.models import SharedWords, WordBag
-
-TEXTS = {
-    "a": "tea grows on hills",
-    "b": "tea grows on steep hills",
-    "c": "tea grows on green hills",
-    "d": "tea is dried and rolled",
-    "e": "coffee grows on hills too",
-    "f": "coffee is roasted dark",
-    "g": "black tea is oxidised",
-    "h": "green tea is steamed",
-    "i": "water boils at sea level",
-    "j": "cups are made of clay",
-}
-QUERY = "how does tea grow on hills"
-
-
-def filled(**options):
-    engine = Engine(MemoryStore(), **({"model": WordBag(), "retriever": "hybrid"} | options))
-    collection = engine.create()
-    vectors = engine.model.encode_documents(list(TEXTS.values()))
-    collection.upsert(
-        engine.retriever.index(
-            [
-                Record(id, text, vector, {"source": f"{id in 'abc'}.md", "number": number})
-                for number, ((id, text), vector) in enumerate(zip(TEXTS.items(), vectors, strict=True))
-            ]
-        )
-    )
-    return engine
+from tests.tea import QUERY, TEXTS, filled
 
 
 def ids(result):

@@ -5,24 +5,9 @@ import threading
 
 import numpy as np
 
-from dartboard.engine import Engine
-from dartboard.stores import Record
-from dartboard.stores.memory import MemoryStore
+from tests import tea
 from tests.models import WordBag
 
-TEXTS = {
-    "a": "tea grows on hills",
-    "b": "tea grows on steep hills",
-    "c": "tea grows on green hills",
-    "d": "tea is dried and rolled",
-    "e": "coffee grows on hills too",
-    "f": "coffee is roasted dark",
-    "g": "black tea is oxidised",
-    "h": "green tea is steamed",
-    "i": "water boils at sea level",
-    "j": "cups are made of clay",
-}
-QUERY = "how does tea grow on hills"
 NOTED = {
     "rank",
     "similarity",
@@ -40,16 +25,9 @@ NOTED = {
 }
 
 
-def filled(store=None, model=None, **options):
-    """An engine over the texts, in memory unless a store is given."""
-    engine = Engine(store or MemoryStore(), model=model or WordBag(), retriever="dense", **options)
-    vectors = engine.model.encode_documents(list(TEXTS.values()))
-    records = [
-        Record(id, text, vector, {"source": f"{id in 'abc'}.md", "number": number, "tags": ["tea", id]})
-        for number, ((id, text), vector) in enumerate(zip(TEXTS.items(), vectors, strict=True))
-    ]
-    engine.create().upsert(records)
-    return engine
+def filled(store=None, **options):
+    """An engine over the sentences on tea whose scores are cosines."""
+    return tea.filled(store, **{"retriever": "dense"} | options)
 
 
 def check_notes(notes):

@@ -19,7 +19,8 @@ from dartboard.integrations.mcp.arguments import SelectArguments
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.integrations.mcp.tools import Defaults
 from dartboard.integrations.mcp.wording import select_text
-from tests.integrations.samples import QUERY, cloud
+from tests.integrations.samples import cloud
+from tests.tea import QUERY
 
 VECTORS, ASKED = cloud(3, 40)
 K = 4

@@ -22,8 +22,9 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.langchain import DartboardCompressor, DartboardEmbeddings, DartboardRetriever
 from dartboard.selection import MMR
 from dartboard.stores import open_store
-from tests.integrations.samples import QUERY, TEXTS, Patient, check_notes, cloud, filled, while_free
+from tests.integrations.samples import Patient, check_notes, cloud, filled, while_free
 from tests.models import SharedWords, WordBag
+from tests.tea import QUERY, TEXTS
 
 
 class Fixed(Embeddings):

@@ -24,8 +24,9 @@ from dartboard.embeddings import default_model
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.llama_index import DartboardEmbedding, DartboardPostprocessor, DartboardRetriever
 from dartboard.stores import open_store
-from tests.integrations.samples import QUERY, TEXTS, Patient, check_notes, cloud, filled, while_free
+from tests.integrations.samples import Patient, check_notes, cloud, filled, while_free
 from tests.models import WordBag
+from tests.tea import QUERY, TEXTS
 
 
 class Words(BaseEmbedding):
