@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dartboard.cli.groups import spelled_out
 from dartboard.cli.opening import (
     CollectionOption,
     JsonOption,
@@ -14,24 +15,16 @@ from dartboard.cli.opening import (
     configured,
     opened,
 )
-from dartboard.cli.search_options import (
-    FilterOption,
-    KOption,
-    MaxPerSourceOption,
-    MethodOption,
-    SigmaOption,
-    TokensOption,
-    TriageOption,
-    check_sizes,
-    search_knobs,
-)
+from dartboard.cli.search_options import Picking
 
 if TYPE_CHECKING:
     from dartboard.answering import Answer, Asking
 
 
+@spelled_out
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask, in quotes.")],
+    *,
     model: Annotated[
         str | None,
         typer.Option(
@@ -41,13 +34,7 @@ def ask(
             help="Who writes the answer: openai:MODEL@URL or gemini:MODEL; by default answer_model.",
         ),
     ] = None,
-    k: KOption = None,
-    tokens: TokensOption = None,
-    where: FilterOption = None,
-    method: MethodOption = None,
-    sigma: SigmaOption = None,
-    triage: TriageOption = None,
-    max_per_source: MaxPerSourceOption = None,
+    picking: Picking,
     answer_tokens: Annotated[
         int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
     ] = None,
@@ -86,16 +73,12 @@ def ask(
       dartboard ask "What changed in retention?" --k 8 --filter 'kind = "markdown"'
       dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
     """
-    check_sizes(k, tokens, triage)
     found = configured(
         store=store,
         collection=collection,
         model=embedding_model,
         retriever=retriever,
-        method=method,
-        k=k,
-        sigma=sigma,
-        triage_k=triage,
+        **picking.flags,
         answer_model=model,
         answer_tokens=answer_tokens,
         answer_timeout=answer_timeout,
@@ -110,12 +93,7 @@ def ask(
         timeout=settings.answer_timeout,
     )
     with opened(found) as engine:
-        asking = asked(
-            engine,
-            question,
-            writer,
-            **search_knobs(found, tokens=tokens, where=where, max_per_source=max_per_source),
-        )
+        asking = asked(engine, question, writer, **picking.knobs(found))
     aloud = stream and not as_json
     try:
         _write(asking, writer.name, aloud=aloud)

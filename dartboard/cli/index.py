@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.opening import (
-    CollectionOption,
-    JsonOption,
-    ModelOption,
-    RetrieverOption,
-    StoreOption,
-    configured,
-    opened,
-)
+from dartboard.cli.groups import spelled_out
+from dartboard.cli.opening import JsonOption, Place, configured, opened
 from dartboard.cli.scaling import RayOption, encoding_elsewhere
 
 if TYPE_CHECKING:
@@ -29,8 +22,10 @@ if TYPE_CHECKING:
 _SHOWN_PROBLEMS = 10
 
 
+@spelled_out
 def index(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files and folders.")],
+    *,
     exclude: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,10 +71,7 @@ def index(
             metavar="NAME", help="JSONL and CSV: a field to keep as metadata; all others by default."
         ),
     ] = None,
-    store: StoreOption = None,
-    collection: CollectionOption = None,
-    model: ModelOption = None,
-    retriever: RetrieverOption = None,
+    place: Place,
     ray: RayOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -107,10 +99,7 @@ def index(
     from dartboard.ingest import ReadOptions, RowFields
 
     found = configured(
-        store=store,
-        collection=collection,
-        model=model,
-        retriever=retriever,
+        **vars(place),
         chunk_method=chunking,
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
@@ -203,7 +192,7 @@ def _progress() -> "Iterator[Listener]":
 
 
 def _draw(report: "IndexReport", store: str) -> None:
-    from dartboard.cli.terminal import messages, results
+    from dartboard.cli.terminal import counted, messages, results
     from dartboard.display.plain_text import clean
     from dartboard.stores.opening import without_password
 
@@ -222,13 +211,13 @@ def _draw(report: "IndexReport", store: str) -> None:
     read = report.new + report.changed + report.unchanged + report.emptied + report.deleted
     console.print(
         f"{', '.join(counts) or 'no'} {'file' if read == 1 else 'files'}; "
-        f"{_counted(report.chunks, 'chunk')} written, {report.encoded} encoded, "
+        f"{counted(report.chunks, 'chunk')} written, {report.encoded} encoded, "
         f"in {report.seconds:.1f} s, to {without_password(store)}",
         soft_wrap=True,
         markup=False,
     )
     if report.gone:
-        gone = f"{_counted(report.gone, 'file')} of the index {'is' if report.gone == 1 else 'are'} gone"
+        gone = f"{counted(report.gone, 'file')} of the index {'is' if report.gone == 1 else 'are'} gone"
         console.print(f"{gone}: --prune removes {'it' if report.gone == 1 else 'them'}", soft_wrap=True)
     errors = messages()
     for line in report.notes[:_SHOWN_PROBLEMS]:
@@ -239,7 +228,3 @@ def _draw(report: "IndexReport", store: str) -> None:
         errors.print(f"left out: {more} more (--json lists them all)", soft_wrap=True)
     if report.chunks or report.unchanged:
         console.print('Ask it: dartboard search "…"', soft_wrap=True, markup=False)
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"

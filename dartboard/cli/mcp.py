@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.opening import (
-    CollectionOption,
-    ModelOption,
-    RetrieverOption,
-    StoreOption,
-    configured,
-)
+from dartboard.cli.groups import spelled_out
+from dartboard.cli.opening import Place, configured
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,11 +18,10 @@ if TYPE_CHECKING:
     from dartboard.engine import Configured
 
 
+@spelled_out
 def mcp(
-    store: StoreOption = None,
-    collection: CollectionOption = None,
-    model: ModelOption = None,
-    retriever: RetrieverOption = None,
+    *,
+    place: Place,
     k: Annotated[
         int | None,
         typer.Option("--k", "-k", metavar="N", help="Passages of an answer that asks for no number."),
@@ -64,10 +58,7 @@ def mcp(
         raise MissingExtraError("the package mcp", "mcp", "dartboard mcp")
     if http is not None and not 0 <= http <= 65535:
         raise typer.BadParameter(f"--http must be a port, 0 to 65535, got {http}")
-    _serve(
-        configured(store=store, collection=collection, model=model, retriever=retriever, k=k, method=method),
-        http,
-    )
+    _serve(configured(**vars(place), k=k, method=method), http)
 
 
 def _serve(found: "Configured", port: int | None) -> None:
@@ -80,10 +71,6 @@ def _serve(found: "Configured", port: int | None) -> None:
     from dartboard.integrations.mcp.tools import Defaults
 
     settings = found.settings
-
-    def chosen(name: str) -> Any:
-        return getattr(settings, name) if found.sources[name] != "default" else None
-
     if not 1 <= settings.k <= K:
         raise ConfigError(f"k must be in 1 to {K} for dartboard mcp, got {settings.k}")
     defaults = Defaults(
@@ -93,8 +80,8 @@ def _serve(found: "Configured", port: int | None) -> None:
     index = OpenIndex(
         settings.store,
         collection=settings.collection,
-        model=chosen("model"),
-        retriever=chosen("retriever"),
+        model=found.chosen("model"),
+        retriever=found.chosen("retriever"),
     )
     _log_to_stderr()
     try:
@@ -115,7 +102,7 @@ def _serve(found: "Configured", port: int | None) -> None:
 def _serve_http(server: "Server[Any]", port: int) -> None:
     import uvicorn
 
-    from dartboard.cli.serve import _server, listening
+    from dartboard.cli.serve import listening, server_of
     from dartboard.integrations.mcp.serving import http_app
 
     with listening("127.0.0.1", port) as bound:
@@ -128,7 +115,7 @@ def _serve_http(server: "Server[Any]", port: int) -> None:
             timeout_graceful_shutdown=5,
         )
         print(f"dartboard serves MCP at http://127.0.0.1:{bound.getsockname()[1]}/mcp", flush=True)
-        _server(config, lambda: None).run(sockets=[bound])
+        server_of(config, lambda: None).run(sockets=[bound])
 
 
 def _log_to_stderr() -> None:

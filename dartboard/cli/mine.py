@@ -2,47 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dartboard.cli.groups import spelled_out
 from dartboard.cli.mine_check import compare, validate
 from dartboard.cli.mine_options import (
-    AgentOption,
-    BudgetOption,
-    BudgetTokensOption,
-    ChecksOption,
-    ConcurrencyOption,
     CorpusOption,
-    DryRunOption,
-    ExportsOption,
-    GiveUpOption,
-    HardOption,
-    JournalOption,
-    JudgeOption,
-    KernelsOption,
-    MaxOutputOption,
-    MaxWaitOption,
-    NeighboursOption,
+    Drawing,
+    Judges,
+    Judging,
     OutOption,
-    PriceOption,
-    PromptOption,
-    RandomOption,
     RegistryArgument,
-    ResumeOption,
-    RetryOption,
-    RoundsOption,
-    RpmOption,
-    SecondOption,
     SeedOption,
-    TimeoutOption,
-    TpmOption,
-    VotesOption,
+    Written,
 )
 from dartboard.cli.opening import JsonOption
-
-if TYPE_CHECKING:
-    from dartboard.mining.extracting import PoolSettings
 
 mine = typer.Typer(name="mine", rich_markup_mode=None)
 
@@ -97,15 +73,15 @@ def about(context: typer.Context) -> None:
 
 
 @mine.command(short_help="Draw contexts for every question; label nothing.")
+@spelled_out
 def extract(
     registry: RegistryArgument,
     corpus: CorpusOption,
+    *,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the raw candidates.")
     ] = Path("raw.jsonl"),
-    random: RandomOption = 5,
-    hard: HardOption = 5,
-    neighbours: NeighboursOption = 5,
+    drawing: Drawing,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -124,7 +100,7 @@ def extract(
     from dartboard.cli.mine_run import extracted
     from dartboard.cli.terminal import results
 
-    raw = extracted(registry, corpus, out, _pools(random, hard, neighbours, seed))
+    raw = extracted(registry, corpus, out, drawing.settings(seed))
     facts = {
         "file": str(out),
         "corpus": raw.corpus_name,
@@ -143,38 +119,18 @@ def extract(
 
 
 @mine.command(short_help="Label raw candidates and find kernels.")
+@spelled_out
 def judge(
     raw: Annotated[Path, typer.Argument(metavar="RAW", help="What dartboard mine extract wrote.")],
     out: OutOption,
-    judge: JudgeOption = "gemini",
-    checks: ChecksOption = False,
-    second_judge: SecondOption = None,
-    agent: AgentOption = None,
-    journal: JournalOption = None,
-    resume: ResumeOption = False,
-    retry_unsure: RetryOption = False,
-    concurrency: ConcurrencyOption = 8,
-    rpm: RpmOption = None,
-    tpm: TpmOption = None,
-    budget: BudgetOption = None,
-    budget_tokens: BudgetTokensOption = None,
-    prices: PriceOption = None,
-    prompt: PromptOption = None,
-    max_output: MaxOutputOption = None,
-    timeout: TimeoutOption = None,
-    max_wait: MaxWaitOption = None,
-    give_up_after: GiveUpOption = None,
-    kernels: KernelsOption = True,
-    rounds: RoundsOption = None,
-    votes: VotesOption = None,
-    seed: SeedOption = 0,
+    *,
+    judges: Judges,
+    judging: Judging,
     corpus: Annotated[
         str | None,
         typer.Option("--corpus", metavar="SPEC", help="Where the corpus is now, if it has moved."),
     ] = None,
-    exports: ExportsOption = True,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
+    written: Written,
 ) -> None:
     """Show the judge each question with each context, find kernels, and write the data set.
 
@@ -204,71 +160,22 @@ def judge(
     from dartboard.cli.mine_run import judged
     from dartboard.mining.raw import read_raw
 
-    options = JudgeOptions(
-        judge=judge,
-        checks=checks,
-        second=second_judge,
-        agent=agent,
-        out=out,
-        journal=journal,
-        resume=resume,
-        retry=retry_unsure,
-        concurrency=concurrency,
-        rpm=rpm,
-        tpm=tpm,
-        budget=budget,
-        budget_tokens=budget_tokens,
-        prices=prices,
-        prompt=prompt,
-        max_output=max_output,
-        timeout=timeout,
-        max_wait=max_wait,
-        give_up_after=give_up_after,
-        kernels=kernels,
-        rounds=rounds,
-        votes=votes,
-        seed=seed,
-        exports=exports,
-        dry_run=dry_run,
-        as_json=as_json,
-    )
+    options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
     options.check()
     judged(read_raw(raw), corpus, options)
 
 
 @mine.command(short_help="All of it: extract, judge, validate.")
+@spelled_out
 def run(
     registry: RegistryArgument,
     corpus: CorpusOption,
     out: OutOption,
-    judge: JudgeOption = "gemini",
-    checks: ChecksOption = False,
-    second_judge: SecondOption = None,
-    agent: AgentOption = None,
-    random: RandomOption = 5,
-    hard: HardOption = 5,
-    neighbours: NeighboursOption = 5,
-    journal: JournalOption = None,
-    resume: ResumeOption = False,
-    retry_unsure: RetryOption = False,
-    concurrency: ConcurrencyOption = 8,
-    rpm: RpmOption = None,
-    tpm: TpmOption = None,
-    budget: BudgetOption = None,
-    budget_tokens: BudgetTokensOption = None,
-    prices: PriceOption = None,
-    prompt: PromptOption = None,
-    max_output: MaxOutputOption = None,
-    timeout: TimeoutOption = None,
-    max_wait: MaxWaitOption = None,
-    give_up_after: GiveUpOption = None,
-    kernels: KernelsOption = True,
-    rounds: RoundsOption = None,
-    votes: VotesOption = None,
-    seed: SeedOption = 0,
-    exports: ExportsOption = True,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
+    *,
+    judges: Judges,
+    drawing: Drawing,
+    judging: Judging,
+    written: Written,
 ) -> None:
     """Extract, judge and validate in one go; raw.jsonl goes into DIR, too.
 
@@ -281,44 +188,11 @@ def run(
     from dartboard.cli.mine_judging import JudgeOptions
     from dartboard.cli.mine_run import extracted, judged, raw_file
 
-    options = JudgeOptions(
-        judge=judge,
-        checks=checks,
-        second=second_judge,
-        agent=agent,
-        out=out,
-        journal=journal,
-        resume=resume,
-        retry=retry_unsure,
-        concurrency=concurrency,
-        rpm=rpm,
-        tpm=tpm,
-        budget=budget,
-        budget_tokens=budget_tokens,
-        prices=prices,
-        prompt=prompt,
-        max_output=max_output,
-        timeout=timeout,
-        max_wait=max_wait,
-        give_up_after=give_up_after,
-        kernels=kernels,
-        rounds=rounds,
-        votes=votes,
-        seed=seed,
-        exports=exports,
-        dry_run=dry_run,
-        as_json=as_json,
-    )
+    options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
     options.check()
     with raw_file(options) as path:
-        raw = extracted(registry, corpus, path, _pools(random, hard, neighbours, seed))
+        raw = extracted(registry, corpus, path, drawing.settings(judging.seed))
         judged(raw, corpus, options)
-
-
-def _pools(random: int, hard: int, neighbours: int, seed: int) -> "PoolSettings":
-    from dartboard.mining.extracting import PoolSettings
-
-    return PoolSettings(random_negatives=random, hard_negatives=hard, neighbours=neighbours, seed=seed)
 
 
 mine.command(short_help="Check a mined data set, and list all that is wrong with it.")(validate)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dartboard.cli.mine_options import Judges, Judging, Written
 from dartboard.embeddings.remote import Patience
 from dartboard.mining.budget import CallLimits, Prices
 from dartboard.mining.choosing import close_judge, with_checks
@@ -22,36 +23,11 @@ if TYPE_CHECKING:
     from dartboard.mining.verdicts import Judge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeOptions:
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(Judges, Judging, Written):
     """How to judge, as the command line was given."""
 
     out: Path
-    judge: str
-    checks: bool
-    second: str | None
-    agent: str | None
-    journal: Path | None
-    resume: bool
-    retry: bool
-    concurrency: int
-    rpm: float | None
-    tpm: float | None
-    budget: float | None
-    budget_tokens: int | None
-    prices: str | None
-    prompt: str | None
-    max_output: int | None
-    timeout: float | None
-    max_wait: float | None
-    give_up_after: int | None
-    kernels: bool
-    rounds: int | None
-    votes: int | None
-    seed: int
-    exports: bool
-    dry_run: bool
-    as_json: bool
 
     @property
     def journal_path(self) -> Path:
@@ -67,7 +43,7 @@ class JudgeOptions:
             raise typer.BadParameter(
                 "--budget is money, which needs --prices IN,OUT for a million tokens (--budget-tokens not)"
             )
-        if self.retry and not self.resume:
+        if self.retry_unsure and not self.resume:
             raise typer.BadParameter("--retry-unsure asks again what a journal holds: give --resume, too")
         if self.out.exists() and not self.out.is_dir():
             raise typer.BadParameter(f"--out must be a folder, and {self.out} is a file")
@@ -83,14 +59,14 @@ class JudgeOptions:
 
     def judges(self, corpus: "Corpus | None") -> "tuple[Judge, Judge | None]":
         """The judge and the second one; no code of others is run unless that was asked for."""
-        kinds = [one for one in (self.judge, self.second) if one]
+        kinds = [one for one in (self.judge, self.second_judge) if one]
         if not self.checks and any(_runs_code(one) for one in kinds):
             raise typer.BadParameter(
                 "a judge that runs the registry's code needs --checks: use it where you trust that code"
             )
         first = self._named(self.judge, corpus)
         chosen = with_checks(first, corpus) if self.checks and not _runs_code(self.judge) else first
-        return chosen, self._named(self.second, corpus) if self.second else None
+        return chosen, self._named(self.second_judge, corpus) if self.second_judge else None
 
     def agent_chat(self) -> "Chat | None":
         """The model that solves cases with tools."""
@@ -121,7 +97,7 @@ class JudgeOptions:
 
     def names(self, judge: str) -> bool:
         """Whether a judge is asked for its own verdict: as the judge, the second one, or in an ensemble."""
-        return any(judge in _members(one) for one in (self.judge, self.second) if one)
+        return any(judge in _members(one) for one in (self.judge, self.second_judge) if one)
 
     def _named(self, spec: str, corpus: "Corpus | None" = None) -> "Judge":
         patience = Patience(

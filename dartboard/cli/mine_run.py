@@ -106,7 +106,7 @@ def _judge(
 ) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     with Journal.open(options.journal_path, resume=options.resume) as journal, _told_on_stop(journal):
-        if options.retry:
+        if options.retry_unsure:
             again = journal.withdraw_unanswered()
             messages().print(f"{again} calls that got no readable answer are asked again.")
         with cost_bar() as listen:

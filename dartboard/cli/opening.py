@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,16 @@ RetrieverOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Which index, and what reads it."""
+
+    store: StoreOption = None
+    collection: CollectionOption = None
+    model: ModelOption = None
+    retriever: RetrieverOption = None
+
+
 def configured(**flags: Any) -> "Configured":
     """Settings from flags, environment and file, in that order."""
     from dartboard.engine import load_settings
@@ -57,10 +68,6 @@ def opened(found: "Configured", *, read_only: bool = True) -> "Iterator[Engine]"
     from dartboard.errors import StoreError
 
     settings = found.settings
-
-    def chosen(name: str) -> Any:
-        return getattr(settings, name) if found.sources[name] != "default" else None
-
     if read_only and "://" not in settings.store and not Path(settings.store).exists():
         raise StoreError(
             f"there is no index {settings.store!r}: make one with dartboard index PATH, or name it by --store"
@@ -69,7 +76,7 @@ def opened(found: "Configured", *, read_only: bool = True) -> "Iterator[Engine]"
         settings.store,
         read_only=read_only,
         collection=settings.collection,
-        model=chosen("model"),
-        retriever=chosen("retriever"),
+        model=found.chosen("model"),
+        retriever=found.chosen("retriever"),
     ) as engine:
         yield engine

@@ -82,11 +82,7 @@ def _model_name(found: "Configured") -> str:
 
 
 def _say(machines: int, slots: int, one: str, of_what: str) -> None:
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.terminal import counted, messages
 
-    said = f"{_counted(machines, 'machine')} of the cluster, {_counted(slots, one)} {of_what} at a time"
+    said = f"{counted(machines, 'machine')} of the cluster, {counted(slots, one)} {of_what} at a time"
     messages().print(said, soft_wrap=True)
-
-
-def _counted(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"

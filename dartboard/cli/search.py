@@ -5,47 +5,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.opening import (
-    CollectionOption,
-    JsonOption,
-    ModelOption,
-    RetrieverOption,
-    StoreOption,
-    configured,
-    opened,
-)
-from dartboard.cli.search_options import (
-    FilterOption,
-    KOption,
-    MaxPerSourceOption,
-    MethodOption,
-    SigmaOption,
-    TokensOption,
-    TriageOption,
-    check_sizes,
-    search_knobs,
-)
+from dartboard.cli.groups import spelled_out
+from dartboard.cli.opening import JsonOption, Place, configured, opened
+from dartboard.cli.search_options import Picking
 
 if TYPE_CHECKING:
     from dartboard.types import RetrievalResult
 
 
+@spelled_out
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to ask, in quotes.")],
-    k: KOption = None,
-    tokens: TokensOption = None,
-    where: FilterOption = None,
-    method: MethodOption = None,
-    sigma: SigmaOption = None,
-    triage: TriageOption = None,
-    max_per_source: MaxPerSourceOption = None,
+    *,
+    picking: Picking,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Say why: gains, coverage, who found what, time.")
     ] = False,
-    store: StoreOption = None,
-    collection: CollectionOption = None,
-    model: ModelOption = None,
-    retriever: RetrieverOption = None,
+    place: Place,
     as_json: JsonOption = False,
 ) -> None:
     """Ask an index a question.
@@ -64,21 +40,9 @@ def search(
       dartboard search "retention" --tokens 1500 --json | jq -r '.chunks[].text'
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
     """
-    check_sizes(k, tokens, triage)
-    found = configured(
-        store=store,
-        collection=collection,
-        model=model,
-        retriever=retriever,
-        method=method,
-        k=k,
-        sigma=sigma,
-        triage_k=triage,
-    )
+    found = configured(**vars(place), **picking.flags)
     with opened(found) as engine:
-        result = engine.search(
-            query, **search_knobs(found, tokens=tokens, where=where, max_per_source=max_per_source)
-        )
+        result = engine.search(query, **picking.knobs(found))
     if as_json:
         print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))
         return

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.opening import CollectionOption, ModelOption, RetrieverOption, StoreOption
+from dartboard.cli.groups import spelled_out
+from dartboard.cli.opening import Place
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from dartboard.api.settings import ServiceSettings
 
 
+@spelled_out
 def serve(
+    *,
     host: Annotated[
         str | None,
         typer.Option(
@@ -29,10 +32,7 @@ def serve(
         int | None,
         typer.Option("--port", "-p", metavar="N", help="The port; by default 8000, 0 takes a free one."),
     ] = None,
-    store: StoreOption = None,
-    collection: CollectionOption = None,
-    model: ModelOption = None,
-    retriever: RetrieverOption = None,
+    place: Place,
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The file of dartboard keys; without one, no key is asked for."),
@@ -125,10 +125,7 @@ def serve(
         {
             "host": host,
             "port": port,
-            "store": store,
-            "collection": collection,
-            "model": model,
-            "retriever": retriever,
+            **vars(place),
             "keys": keys,
             "home": home,
             "demo": demo,
@@ -187,6 +184,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str]:
     """Where to look, and what is there."""
+    from dartboard.stores.opening import without_password
+
     engines = app.state.service.engines
     shown = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
     address = f"http://{shown}:{port}"
@@ -198,18 +197,12 @@ def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str
     ]
     if name != settings.collection:
         lines.append(
-            f"  There is no collection {settings.collection!r} in {_without_password(settings.store)} yet: "
+            f"  There is no collection {settings.collection!r} in {without_password(settings.store)} yet: "
             "the demo corpus answers. Index something with dartboard index PATH, or upload it on the page."
         )
     if settings.keys is None:
         lines.append("  No key is asked for: only this machine can reach it.")
     return lines
-
-
-def _without_password(url: str) -> str:
-    from dartboard.stores.opening import without_password
-
-    return without_password(url)
 
 
 def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
@@ -234,10 +227,10 @@ def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) ->
         ws="none",
         timeout_graceful_shutdown=max(1, round(settings.grace)),
     )
-    _server(config, app.state.service.told_to_stop).run(sockets=[bound])
+    server_of(config, app.state.service.told_to_stop).run(sockets=[bound])
 
 
-def _server(config: Any, told: "Callable[[], None]") -> Any:
+def server_of(config: Any, told: "Callable[[], None]") -> Any:
     """A server that says when it is told to stop, and ends quietly after a signal: nothing failed."""
     import gc
     import signal

@@ -35,6 +35,11 @@ def can_draw(console: Console) -> bool:
     return console.encoding.lower().startswith("utf")
 
 
+def counted(number: int, what: str) -> str:
+    """1 chunk, 2 chunks."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def warn(message: str) -> None:
     """One line on stderr that stops nothing."""
     print(f"dartboard: warning: {message}", file=sys.stderr)

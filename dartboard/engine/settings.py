@@ -69,6 +69,10 @@ class Configured:
     sources: Mapping[str, str]
     file: Path | None
 
+    def chosen(self, name: str) -> Any:
+        """The value of a setting that somebody chose; None where it is the default."""
+        return getattr(self.settings, name) if self.sources[name] != "default" else None
+
 
 def load_settings(
     flags: Mapping[str, Any] | None = None,
