@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError
+from dartboard.stores.filters import Filter
 from dartboard.stores.records import Manifest, Metric
 from dartboard.types import FloatArray, check_vector
 
@@ -42,6 +43,20 @@ def check_query_vector(manifest: Manifest, query: FloatArray, field: str | None)
     if metric == "cosine":
         asked = asked / np.linalg.norm(asked)
     return asked.astype(np.float32), metric  # type: ignore[return-value]
+
+
+def check_sparse_field(manifest: Manifest, field: str, collection: str) -> None:
+    """A sparse vector that the collection has."""
+    if field not in manifest.sparse:
+        raise InvalidInputError(
+            f"no sparse vector {field!r} in collection {collection!r}: it has {list(manifest.sparse)}"
+        )
+
+
+def check_deletion(ids: Sequence[str] | None, where: Filter | None) -> None:
+    """What to delete, said in one way."""
+    if (ids is None) == (where is None):
+        raise InvalidInputError("delete takes ids or a filter: give one of the two")
 
 
 def exists_already(name: str) -> CollectionError:

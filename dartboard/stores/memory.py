@@ -4,17 +4,23 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import InvalidInputError
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
 from dartboard.stores.base import DEFAULT_COLLECTION, CollectionStats
-from dartboard.stores.checks import check_k, check_name, check_query_vector, exists_already, missing
+from dartboard.stores.checks import (
+    check_deletion,
+    check_k,
+    check_name,
+    check_query_vector,
+    check_sparse_field,
+    exists_already,
+    missing,
+)
 from dartboard.stores.filters import Filter
 from dartboard.stores.lexical_settings import build_bm25
 from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
@@ -51,8 +57,7 @@ class MemoryCollection:
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
-        if (ids is None) == (where is None):
-            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        check_deletion(ids, where)
         with self._lock:
             doomed = {id for id in ids if id in self._records} if ids is not None else set(self._ids(where))
             self._records = {id: record for id, record in self._records.items() if id not in doomed}
@@ -97,10 +102,7 @@ class MemoryCollection:
     ) -> list[Hit]:
         """Best by dot product, through an inverted index."""
         check_k(k)
-        if field not in self.manifest.sparse:
-            raise InvalidInputError(
-                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(self.manifest.sparse)}"
-            )
+        check_sparse_field(self.manifest, field, self.name)
         view = self._current()
         ids, index = view.sparse(field)
         rows, scores = index.top(query.terms, query.weights, k, view.mask(ids, where))
@@ -266,13 +268,7 @@ class MemoryStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dartboard.errors import InvalidInputError
 from dartboard.stores.base import CollectionStats
-from dartboard.stores.checks import check_k
+from dartboard.stores.checks import check_deletion, check_k
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived import Damaged, DerivedFiles
 from dartboard.stores.embedded.indexes import Indexes
@@ -96,8 +95,7 @@ class EmbeddedCollection:
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
-        if (ids is None) == (where is None):
-            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        check_deletion(ids, where)
         with self._connections.writing() as connection:
             revision_of(connection, self.key, self.name)
             if where is not None:

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import InvalidInputError, StoreError
+from dartboard.errors import StoreError
 from dartboard.stores.base import CollectionStats
-from dartboard.stores.checks import check_k, check_query_vector
+from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
 from dartboard.stores.embedded.derived import Damaged
 from dartboard.stores.embedded.indexes import Indexes
 from dartboard.stores.embedded.reading import read_batches, read_records
@@ -115,11 +115,7 @@ class Moment:
     ) -> list[Hit]:
         """Best by dot product, through an inverted index."""
         check_k(k)
-        known = self.revision.manifest.sparse
-        if field not in known:
-            raise InvalidInputError(
-                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(known)}"
-            )
+        check_sparse_field(self.revision.manifest, field, self.name)
         state = self._indexes.sparse(field).current(self.connection, self.revision)
         allowed = None if where is None else self._matching(where)
         found, scores = state.index.top(query.terms, query.weights, k, state.mask(allowed))

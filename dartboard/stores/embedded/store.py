@@ -3,7 +3,6 @@
 import logging
 import sqlite3
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from dartboard.errors import ConfigError, DartboardError
@@ -120,13 +119,7 @@ class EmbeddedStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()
         else:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.errors import InvalidInputError, StoreError
+from dartboard.errors import StoreError
 from dartboard.stores.base import CollectionStats
-from dartboard.stores.checks import check_k, check_query_vector
+from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
 from dartboard.stores.milvus.connection import Connection
 from dartboard.stores.milvus.expressions import Expression, compile_filter, contains
@@ -86,8 +86,7 @@ class MilvusCollection:
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
-        if (ids is None) == (where is None):
-            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        check_deletion(ids, where)
         self._check_writable()
         with self._connection.writing:
             if ids is not None:
@@ -145,10 +144,7 @@ class MilvusCollection:
     ) -> list[Hit]:
         """Best by dot product, through Milvus's inverted index."""
         check_k(k)
-        if field not in self.manifest.sparse:
-            raise InvalidInputError(
-                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(self.manifest.sparse)}"
-            )
+        check_sparse_field(self.manifest, field, self.name)
         expression = self._compiled(where)
         if expression.text is None or not query.terms.size:
             return []

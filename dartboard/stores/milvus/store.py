@@ -1,7 +1,6 @@
 """Collections in Milvus, by URL (see :mod:`.address`)."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from dartboard.errors import StoreError
@@ -99,13 +98,7 @@ class MilvusStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _exists(self, name: str) -> bool:

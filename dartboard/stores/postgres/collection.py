@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dartboard.errors import InvalidInputError
 from dartboard.stores.base import CollectionStats
-from dartboard.stores.checks import check_k, check_query_vector
+from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
 from dartboard.stores.postgres import reading, searching, writing
 from dartboard.stores.postgres.conditions import to_json
@@ -66,8 +65,7 @@ class PostgresCollection:
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
-        if (ids is None) == (where is None):
-            raise InvalidInputError("delete takes ids or a filter: give one of the two")
+        check_deletion(ids, where)
         self._lexical.forget()
         if where is not None:
             return writing.delete_matching(self._connections, self._table, where)
@@ -107,10 +105,7 @@ class PostgresCollection:
     ) -> list[Hit]:
         """Best by dot product; every record is compared."""
         check_k(k)
-        if field not in self.manifest.sparse:
-            raise InvalidInputError(
-                f"no sparse vector {field!r} in collection {self.name!r}: it has {list(self.manifest.sparse)}"
-            )
+        check_sparse_field(self.manifest, field, self.name)
         check_sparse(query, "query")
         if not query.terms.size:
             return []

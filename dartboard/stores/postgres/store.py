@@ -1,7 +1,6 @@
 """A schema of a PostgreSQL database as a store."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from dartboard.stores.base import DEFAULT_COLLECTION
@@ -112,13 +111,7 @@ class PostgresStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _create(self, connection: Any, name: str, manifest: Manifest) -> Table:
