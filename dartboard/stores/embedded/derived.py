@@ -225,7 +225,7 @@ def _age(path: Path) -> float:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Wait until a file's bytes are on disk."""
+    """Wait until a file's bytes, or the names in a folder, are on disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

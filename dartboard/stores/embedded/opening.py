@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded.connections import connect_for_checking, has_log
+from dartboard.stores.embedded.derived import flush_to_disk
 from dartboard.stores.embedded.faults import DAMAGE, code_of, translated
 from dartboard.stores.embedded.schema import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
 
@@ -96,8 +97,4 @@ def _publish(draft: Path, path: Path) -> None:
         raise
     except OSError:
         draft.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush_to_disk(path.parent)
