@@ -54,12 +54,13 @@ def remaining() -> float | None:
     return None if limit is None else max(0.0, limit[0] - time.monotonic())
 
 
+def within(seconds: float) -> float:
+    """So many seconds, or what is left of the deadline where that is less."""
+    left = remaining()
+    return seconds if left is None else min(seconds, left)
+
+
 def wait_for(event: Event) -> None:
     """Wait until the event is set; DeadlineError once time is up or the work was cancelled."""
-    while not event.wait(_glance()):
+    while not event.wait(within(_GLANCE)):
         check()
-
-
-def _glance() -> float:
-    left = remaining()
-    return _GLANCE if left is None else min(_GLANCE, left)

@@ -16,7 +16,7 @@ from typing import Any, Self
 import httpx
 import numpy as np
 
-from dartboard.deadline import check, remaining
+from dartboard.deadline import check, within
 from dartboard.embeddings.base import BatchModel
 from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
 from dartboard.embeddings.vectors import Vectors, unit_rows
@@ -106,14 +106,14 @@ class Endpoint:
                 except EndpointError as error:
                     raise EndpointError(self._hidden(f"{url} {error}")) from None
                 logger.info("%s: %s; asking again in %.1f s", url, self._hidden(trouble), wait)
-                self._sleep(_within(wait))
+                self._sleep(within(wait))
         raise EndpointError(
             self._hidden(f"{url} failed {self._patience.attempts} times, at last with: {trouble}")
         )
 
     def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
         """The whole response within the timeout, however slowly its bytes come in."""
-        patience = max(0.001, _within(self._patience.timeout))
+        patience = max(0.001, within(self._patience.timeout))
         ends = time.monotonic() + patience
         with self._client.stream("POST", url, json=body, timeout=patience) as response:
             content = bytearray()
@@ -221,12 +221,6 @@ class RemoteModel(BatchModel):
         if vectors.ndim != 2 or not vectors.shape[1]:
             raise EndpointError(f"{self!r} answered vectors of shape {vectors.shape} where rows are due")
         return vectors
-
-
-def _within(seconds: float) -> float:
-    """So many seconds, or what is left of the deadline."""
-    left = remaining()
-    return seconds if left is None else min(seconds, left)
 
 
 def checked_key(api_key: str | None, variable: str) -> str | None:

@@ -4,7 +4,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from dartboard.deadline import check, remaining
+from dartboard.deadline import check, within
 from dartboard.errors import MissingExtraError, StoreError
 from dartboard.stores.milvus import lite
 from dartboard.stores.milvus.address import Address
@@ -56,7 +56,7 @@ class Connection:
         if self._client is None:
             raise StoreError("the store is closed: open it again")
         check()
-        given.setdefault("timeout", _within(_SLOW_SECONDS.get(method, _SECONDS)))
+        given.setdefault("timeout", max(0.001, within(_SLOW_SECONDS.get(method, _SECONDS))))
         if method in _STRONG:
             given.setdefault("consistency_level", "Strong")
         if collection:
@@ -79,12 +79,6 @@ class Connection:
         path, self._lite_path = self._lite_path, ""
         if path:
             lite.stop(path)
-
-
-def _within(seconds: float) -> float:
-    """So many seconds, or what is left of the deadline."""
-    left = remaining()
-    return seconds if left is None else min(seconds, max(0.001, left))
 
 
 def _client_class() -> tuple[Any, tuple[type[Exception], ...]]:
