@@ -22,7 +22,7 @@ from dartboard.answering.troubles import AnswerError, Kind
 from dartboard.answering.upstream import Response, StreamingEndpoint
 from dartboard.errors import EndpointError
 from dartboard.mining.judges.asking import ChatEndpoint, Reply
-from dartboard.mining.judges.chat import Chat
+from dartboard.mining.judges.chat import NO_USE, Chat
 from dartboard.mining.metering import Meter
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ LONGEST_ANSWER = 600.0
 """Seconds for an answer unless told otherwise."""
 _LONGEST_BODY = 8_000_000
 _LONGEST_REFUSAL = 16_000
-_NO_USE = frozenset({401, 402, 403, 404, 405})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +254,7 @@ _TOLD: dict[Kind, str] = {
 def _kind(status: int) -> Kind:
     if status == 429:
         return "limited"
-    if status in _NO_USE:
+    if status in NO_USE:
         return "refused"
     return "failed" if status >= 500 or status == 408 else "rejected"
 

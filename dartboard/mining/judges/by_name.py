@@ -10,6 +10,7 @@ NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
 """
 
 from functools import partial
+from typing import Any
 
 from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError
@@ -44,23 +45,14 @@ def judge_by_name(
 
     Without ``need_key`` a missing key is no error: for judges that only estimate what they would cost.
     """
-    chat = partial(
-        _chat_judge,
-        prompt_version=prompt_version,
-        prices=prices,
-        patience=patience,
-        max_output_tokens=max_output_tokens,
-        need_key=need_key,
-    )
-    again = partial(
-        judge_by_name,
-        prompt_version=prompt_version,
-        prices=prices,
-        patience=patience,
-        max_output_tokens=max_output_tokens,
-        corpus=corpus,
-        need_key=need_key,
-    )
+    chat: dict[str, Any] = {
+        "prompt_version": prompt_version,
+        "prices": prices,
+        "patience": patience,
+        "max_output_tokens": max_output_tokens,
+        "need_key": need_key,
+    }
+    again: partial[Judge] = partial(judge_by_name, **chat, corpus=corpus)
     kind, colon, rest = spec.strip().partition(":")
     if kind not in NAMES and (plugin := find("judge", kind)) is not None:
         plugged: Judge = plugin.make(("name", "judge"), rest, **again.keywords)
@@ -70,7 +62,7 @@ def judge_by_name(
     if kind == "check" and bool(colon) == bool(rest):
         return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
     if (kind == "gemini" and bool(colon) == bool(rest)) or (kind == "openai" and rest.partition("@")[0]):
-        return chat(kind, rest)
+        return _chat_judge(kind, rest, **chat)
     members = [member.strip() for member in rest.split(",")]
     if any(member.startswith("ensemble") for member in members):
         raise ConfigError("an ensemble cannot be a member of another one: name its members")
@@ -79,31 +71,9 @@ def judge_by_name(
     raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
 
 
-def _chat_judge(
-    kind: str,
-    rest: str,
-    *,
-    prompt_version: str,
-    prices: Prices | None,
-    patience: Patience,
-    max_output_tokens: int,
-    need_key: bool,
-) -> Judge:
+def _chat_judge(kind: str, rest: str, *, need_key: bool, **knobs: Any) -> Judge:
+    """The knobs are those that both kinds have."""
     if kind == "gemini":
-        return GeminiJudge(
-            rest or DEFAULT_MODEL,
-            prompt_version=prompt_version,
-            prices=prices,
-            patience=patience,
-            max_output_tokens=max_output_tokens,
-            need_key=need_key,
-        )
+        return GeminiJudge(rest or DEFAULT_MODEL, need_key=need_key, **knobs)
     model, _, url = rest.partition("@")
-    return OpenAIJudge(
-        model,
-        url or DEFAULT_URL,
-        prompt_version=prompt_version,
-        prices=prices,
-        patience=patience,
-        max_output_tokens=max_output_tokens,
-    )
+    return OpenAIJudge(model, url or DEFAULT_URL, **knobs)

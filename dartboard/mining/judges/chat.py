@@ -27,7 +27,8 @@ PATIENCE = Patience(timeout=300.0)
 _CHARACTERS_A_TOKEN = 4
 _EXPECTED_OUTPUT = 120
 _OVERHEAD = 64
-_NO_USE = frozenset({401, 402, 403, 404, 405})
+NO_USE = frozenset({401, 402, 403, 404, 405})
+"""Refusals of the key, the bill or the model: asking again helps nobody."""
 _LONG_WAIT = 30.0
 _SHOWN = 200
 
@@ -181,7 +182,7 @@ class Chat(ABC):
 
     def _refused(self, reply: Reply, total: Usage) -> ChatAnswer:
         """A refusal of this request alone is an answer; one of the key or the model ends the run."""
-        if reply.status in _NO_USE or self._is_no_use(reply):
+        if reply.status in NO_USE or self._is_no_use(reply):
             raise RefusedError(f"{self.endpoint.base_url} refused: {reply.trouble}")
         return ChatAnswer(text="", usage=total, trouble=f"the endpoint refused: {reply.trouble}")
 
