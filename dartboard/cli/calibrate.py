@@ -167,7 +167,9 @@ _TOKEN_CACHE = 1024**3
 
 def _check_texts(dataset: "Dataset", option: str) -> None:
     """Made-up words say nothing to a reader."""
-    if dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata:
+    from dartboard.datasets.synthetic import has_made_up_texts
+
+    if has_made_up_texts(dataset):
         raise ConfigError(
             f"{option} reads texts, and those of {dataset.name} are made up: choose another data set"
         )

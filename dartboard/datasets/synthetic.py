@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError
+from dartboard.types import Dataset
 
 Directions = npt.NDArray[np.float64]
 
@@ -108,3 +109,8 @@ class Words:
 
     def _word(self) -> str:
         return "".join(_SYLLABLES[place] for place in self._rng.integers(len(_SYLLABLES), size=3))
+
+
+def has_made_up_texts(dataset: Dataset) -> bool:
+    """Whether the words of a data set mean nothing: its vectors were made, and not by a model."""
+    return dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata

@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dartboard import plugins
+from dartboard.datasets.synthetic import has_made_up_texts
 from dartboard.datasets.trec import read_run
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
@@ -153,7 +154,7 @@ def _number(name: str, text: str) -> float:
 def _why_not(name: str, dataset: Dataset) -> str | None:
     if name.startswith("pyversity-") and find_spec("pyversity") is None:
         return "pyversity is not installed: pip install pyversity"
-    if name in READING and dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata:
+    if name in READING and has_made_up_texts(dataset):
         return "it reads texts, and the texts of this data set are made up"
     return None
 
