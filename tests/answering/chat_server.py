@@ -164,3 +164,10 @@ class ModelServer(ChatServer):
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\S+\s*", text)
+
+
+def finding(prompt: str) -> str:
+    """A careful model, asked for the code of a door: what a passage says, or that none does."""
+    door = re.search(r"What is the code of door (\d+)\?", prompt)[1]
+    found = re.search(rf"The code of door {door} is (\d+)\.", prompt)
+    return f"It is {found[1]} [1]." if found else "The passages do not answer this question."

@@ -1,7 +1,6 @@
 """The end-to-end measure: what is asked, what it costs, what is kept, what the report says."""
 
 import json
-import re
 from contextlib import closing
 
 import pytest
@@ -13,7 +12,7 @@ from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.report import write_report
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.mining.budget import CallLimits
-from tests.answering.chat_server import QUICK, ModelServer
+from tests.answering.chat_server import QUICK, ModelServer, finding
 from tests.evaluation.data import clustered
 from tests.mining.faulty_server import FaultyServer
 
@@ -45,12 +44,6 @@ def config(folder):
         copies=[0],
         sigma_sweep=False,
     )
-
-
-def finding(prompt):
-    door = re.search(r"What is the code of door (\d+)\?", prompt)[1]
-    found = re.search(rf"The code of door {door} is (\d+)\.", prompt)
-    return f"It is {found[1]} [1]." if found else "The passages do not answer this question."
 
 
 @pytest.fixture(scope="module")

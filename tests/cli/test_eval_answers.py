@@ -7,14 +7,11 @@ import threading
 import pytest
 
 from dartboard.cli import main
-from tests.answering.chat_server import ModelServer
+from tests.answering.chat_server import ModelServer, finding
 from tests.cli.running import run, start
+from tests.mining.doors import code
 
 DOORS = range(1, 7)
-
-
-def code(door):
-    return f"{door * 7919 % 9973:04d}"
 
 
 @pytest.fixture
@@ -32,12 +29,6 @@ def data(tmp_path):
     file = tmp_path / "en.json"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return file
-
-
-def finding(prompt):
-    door = re.search(r"What is the code of door (\d+)\?", prompt)[1]
-    found = re.search(rf"The code of door {door} is (\d+)\.", prompt)
-    return f"It is {found[1]} [1]." if found else "The passages do not answer this question."
 
 
 def asked(data, out, server, *more):

@@ -9,6 +9,7 @@ from dartboard.mining.extracting import PoolSettings, extract
 from tests.models import WordBag
 
 SMALL = PoolSettings(random_negatives=1, hard_negatives=1, neighbours=1)
+FEW = ["--random", "1", "--hard", "1", "--neighbours", "1"]
 
 
 def code(door):
@@ -60,3 +61,8 @@ def write_house(folder, doors=6, questions=4):
     registry = Path(folder) / "registry.yaml"
     registry.write_text("\n".join(lines) + "\n")
     return registry, f"folder:{notes}"
+
+
+def into(folder):
+    """Where a command writes its data set."""
+    return ["--out", str(folder / "m")]

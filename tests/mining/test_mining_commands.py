@@ -14,11 +14,9 @@ from dartboard.cli.app import main
 from dartboard.mining import mine as room
 from dartboard.mining.pairs import FoundKernel
 from dartboard.mining.writing import write_dataset
-from tests.mining.doors import write_house
+from tests.mining.doors import FEW, into, write_house
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.mined import mined, pair
-
-SMALL = ["--random", "1", "--hard", "1", "--neighbours", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -29,15 +27,9 @@ def surroundings(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
 
 
-@pytest.fixture
-def house(tmp_path):
-    registry, corpus = write_house(tmp_path)
-    return [str(registry), "--corpus", corpus]
-
-
 def extracted(house, tmp_path):
     raw = tmp_path / "raw.jsonl"
-    assert main(["mine", "extract", *house, "--out", str(raw), *SMALL]) == 0
+    assert main(["mine", "extract", *house, "--out", str(raw), *FEW]) == 0
     return str(raw)
 
 
@@ -91,7 +83,7 @@ def test_all_at_once_gives_the_same_bytes_and_json(house, tmp_path, capsys):
     raw = extracted(house, tmp_path)
     assert main(["mine", "judge", raw, "--judge", "answers", "--out", str(tmp_path / "a")]) == 0
     capsys.readouterr()
-    run = ["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(tmp_path / "b"), "--json"]
+    run = ["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(tmp_path / "b"), "--json"]
     assert main(run) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["pairs"] == 4 and told["kernels"] == {"minimal": 4} and told["usage"]["calls"] == 0
@@ -126,13 +118,13 @@ def test_a_question_that_needs_no_context_is_told(house, tmp_path, capsys):
     registry.write_text(
         registry.read_text().replace("What is the code of door 1?", "Is 7919 the code of door 1?")
     )
-    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
+    assert main(["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
     assert "Answered without any context, and marked: door:1." in capsys.readouterr().out
 
 
 def test_problems_are_listed_and_fail(house, tmp_path, capsys):
     out = tmp_path / "mined"
-    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(out), "--no-exports"]) == 0
+    assert main(["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(out), "--no-exports"]) == 0
     file = out / "retrieval_dataset.yaml"
     file.write_text(file.read_text().replace("The code of door 1 is", "The code of door one was", 1))
     capsys.readouterr()
@@ -261,7 +253,7 @@ def test_the_bar_hears_every_step(house, tmp_path, monkeypatch):
         return whole(bench, *args, **more)
 
     monkeypatch.setattr(room, "find_kernels", listening)
-    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
+    assert main(["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(tmp_path / "m")]) == 0
     assert len(heard) == 1 and heard[0].calls == 0
 
 
@@ -309,7 +301,7 @@ def test_a_dry_run_needs_no_key(house, tmp_path, capsys, monkeypatch, judge):
     dry = ["--judge", judge, "--second-judge", "gemini", "--agent", "gemini", "--dry-run", "--prices", "2,12"]
     assert main(["mine", "judge", raw, "--out", str(tmp_path / "m"), *dry]) == 0
     assert "Nobody was asked" in capsys.readouterr().out
-    assert main(["mine", "run", *house, *SMALL, "--out", str(tmp_path / "m"), *dry]) == 0
+    assert main(["mine", "run", *house, *FEW, "--out", str(tmp_path / "m"), *dry]) == 0
     assert not (tmp_path / "m").exists()
 
 
@@ -332,7 +324,7 @@ REFUSED = [
 @pytest.mark.parametrize(("options", "message"), REFUSED)
 @pytest.mark.parametrize("verb", ["judge", "run"])
 def test_options_are_checked_before_any_file_is_touched(house, tmp_path, capsys, verb, options, message):
-    start = ["mine", "run", *house, *SMALL]
+    start = ["mine", "run", *house, *FEW]
     if verb == "judge":
         start = ["mine", "judge", extracted(house, tmp_path)]
     out = tmp_path / "m"
@@ -344,7 +336,7 @@ def test_options_are_checked_before_any_file_is_touched(house, tmp_path, capsys,
 
 def test_a_run_that_is_no_resumption_changes_nothing(house, tmp_path, capsys):
     out = tmp_path / "m"
-    run = ["mine", "run", *house, *SMALL, "--judge", "answers", "--out", str(out)]
+    run = ["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(out)]
     assert main(run) == 0
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
     registry = tmp_path / "registry.yaml"
@@ -358,7 +350,7 @@ def test_a_relative_corpus_is_found_from_everywhere(tmp_path, monkeypatch, capsy
     write_house(tmp_path)
     monkeypatch.chdir(tmp_path)
     extract = ["mine", "extract", "registry.yaml", "--corpus", "folder:notes", "--out", "deep/raw.jsonl"]
-    assert main([*extract, *SMALL]) == 0
+    assert main([*extract, *FEW]) == 0
     head = json.loads((tmp_path / "deep" / "raw.jsonl").read_text().splitlines()[0])
     assert head["settings"]["corpus"] == "folder:../notes" and str(tmp_path) not in json.dumps(head)
     (tmp_path / "elsewhere").mkdir()
@@ -380,7 +372,7 @@ def unanswered_registry(tmp_path, lacking):
     for at in answers[:lacking]:
         lines[at] = "    answer: 'yes'" if at == answers[0] else "    # no answer"
     registry.write_text("\n".join(lines) + "\n")
-    return [str(registry), "--corpus", corpus, *SMALL]
+    return [str(registry), "--corpus", corpus, *FEW]
 
 
 def test_cases_without_answers_are_told_of(tmp_path, capsys):
@@ -400,7 +392,7 @@ def test_a_judge_of_answers_without_any_answer_is_refused(tmp_path, capsys):
 
 def test_what_was_not_asked_has_no_rate(tmp_path, capsys):
     registry, corpus = write_house(tmp_path, questions=1)
-    run = ["mine", "run", str(registry), "--corpus", corpus, *SMALL, "--judge", "answers"]
+    run = ["mine", "run", str(registry), "--corpus", corpus, *FEW, "--judge", "answers"]
     assert main([*run, *into(tmp_path)]) == 0
     page = capsys.readouterr().out
     line = next(line for line in page.splitlines() if line.startswith("false positive"))
@@ -408,13 +400,9 @@ def test_what_was_not_asked_has_no_rate(tmp_path, capsys):
     assert "(1 case)" in next(line for line in page.splitlines() if line.startswith("false negative"))
 
 
-def into(tmp_path):
-    return ["--out", str(tmp_path / "m")]
-
-
 def test_judges_who_agree_everywhere_are_not_called_certain(house, tmp_path, capsys):
     with FaultyServer() as server:
-        judge = ["mine", "run", *house, *SMALL, "--judge", "answers", *into(tmp_path)]
+        judge = ["mine", "run", *house, *FEW, "--judge", "answers", *into(tmp_path)]
         assert main([*judge, "--second-judge", f"openai:doorman@{server.url}"]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "Cohen's kappa 1.00, without an interval: they never differ" in page
@@ -423,7 +411,7 @@ def test_judges_who_agree_everywhere_are_not_called_certain(house, tmp_path, cap
 
 @pytest.mark.parametrize("name", ["doors.yaml", "my set.yml"])
 def test_a_mined_file_may_have_any_name(house, tmp_path, capsys, name):
-    assert main(["mine", "run", *house, *SMALL, "--judge", "answers", *into(tmp_path)]) == 0
+    assert main(["mine", "run", *house, *FEW, "--judge", "answers", *into(tmp_path)]) == 0
     file = tmp_path / name
     (tmp_path / "m" / "retrieval_dataset.yaml").rename(file)
     assert main(["mine", "validate", str(file)]) == 0
@@ -437,7 +425,7 @@ def test_the_bar_tells_what_the_run_has_cost(house, tmp_path, capsys, monkeypatc
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
     with FaultyServer() as server:
-        judge = ["mine", "run", *house, *SMALL, "--judge", f"openai:doorman@{server.url}", *into(tmp_path)]
+        judge = ["mine", "run", *house, *FEW, "--judge", f"openai:doorman@{server.url}", *into(tmp_path)]
         assert main([*judge, "--prices", "2,12"]) == 0
     bar = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
     for step in ("controls", "contexts", "kernels"):

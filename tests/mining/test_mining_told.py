@@ -9,26 +9,14 @@ import yaml
 from dartboard.cli.app import main
 from dartboard.cli.mine_view import told_cost
 from dartboard.mining.verdicts import Usage
-from tests.mining.doors import write_house
+from tests.mining.doors import FEW, into, write_house
 from tests.mining.faulty_server import FaultyServer
-
-SMALL = ["--random", "1", "--hard", "1", "--neighbours", "1"]
 
 
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path_factory.getbasetemp() / "mining-cache"))
     monkeypatch.setenv("COLUMNS", "160")
-
-
-@pytest.fixture
-def house(tmp_path):
-    registry, corpus = write_house(tmp_path)
-    return [str(registry), "--corpus", corpus]
-
-
-def into(tmp_path):
-    return ["--out", str(tmp_path / "m")]
 
 
 def test_what_the_controls_say_against_a_judge_is_told(house, tmp_path, capsys):
@@ -44,7 +32,7 @@ def test_what_the_controls_say_against_a_judge_is_told(house, tmp_path, capsys):
 
     with YesMan() as server:
         server.override = lambda body: (200, {}, reply(server.answer(body)))
-        run = ["mine", "run", *house, *SMALL, "--judge", f"openai:yes@{server.url}", "--no-kernels"]
+        run = ["mine", "run", *house, *FEW, "--judge", f"openai:yes@{server.url}", "--no-kernels"]
         assert main([*run, *into(tmp_path)]) == 0
         told = " ".join(capsys.readouterr().err.split())
         assert "the judge was wrong on 8 of 8 negative controls (100%): do not trust" in told
@@ -62,7 +50,7 @@ def reply(content):
 
 def test_no_negative_control_is_a_note(tmp_path, capsys):
     registry, corpus = write_house(tmp_path, questions=1)
-    run = ["mine", "run", str(registry), "--corpus", corpus, *SMALL, "--judge", "answers"]
+    run = ["mine", "run", str(registry), "--corpus", corpus, *FEW, "--judge", "answers"]
     assert main([*run, *into(tmp_path)]) == 0
     told = " ".join(capsys.readouterr().err.split())
     assert "no negative control was asked, which needs two cases with different targets" in told
@@ -76,7 +64,7 @@ def test_help_warns_of_a_prompt_without_fences(capsys):
 def test_a_judge_beside_a_part_of_itself_is_told_of(house, tmp_path, capsys):
     with FaultyServer() as server:
         other = f"openai:doorman@{server.url}"
-        run = ["mine", "run", *house, *SMALL, "--judge", f"ensemble:answers,{other}", "--no-kernels"]
+        run = ["mine", "run", *house, *FEW, "--judge", f"ensemble:answers,{other}", "--no-kernels"]
         assert main([*run, "--second-judge", "answers", *into(tmp_path)]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "They are not independent: answers is part of both." in page
@@ -87,7 +75,7 @@ def test_a_judge_beside_a_part_of_itself_is_told_of(house, tmp_path, capsys):
 
 def test_a_budget_that_is_used_up_tells_what_this_run_did(house, tmp_path, capsys):
     with FaultyServer() as server:
-        run = ["mine", "run", *house, *SMALL, "--judge", f"openai:doorman@{server.url}", "--prices", "2,12"]
+        run = ["mine", "run", *house, *FEW, "--judge", f"openai:doorman@{server.url}", "--prices", "2,12"]
         run += ["--no-kernels", "--max-output", "200", "--concurrency", "1", *into(tmp_path)]
         assert main([*run, "--budget", "0.02"]) == 1
         asked = len(server.bodies)

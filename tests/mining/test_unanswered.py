@@ -18,11 +18,9 @@ from dartboard.mining.journal import Journal, JournaledJudge
 from dartboard.mining.reasons import reasons_of
 from dartboard.mining.streaks import NoAnswersError, Streaks
 from dartboard.mining.verdicts import Usage, Verdict
-from tests.mining.doors import write_house
+from tests.mining.doors import FEW, write_house
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks
-
-SMALL = ["--random", "1", "--hard", "1", "--neighbours", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +34,7 @@ def surroundings(tmp_path_factory, monkeypatch):
 def raw(tmp_path):
     registry, corpus = write_house(tmp_path)
     path = tmp_path / "raw.jsonl"
-    assert main(["mine", "extract", str(registry), "--corpus", corpus, "--out", str(path), *SMALL]) == 0
+    assert main(["mine", "extract", str(registry), "--corpus", corpus, "--out", str(path), *FEW]) == 0
     return path
 
 
@@ -97,7 +95,7 @@ def test_a_run_without_answers_stops_and_keeps_no_verdict(raw, tmp_path, capsys,
 def test_a_single_question_that_gets_no_answer_is_an_error(tmp_path, capsys):
     registry, corpus = write_house(tmp_path, questions=1)
     path = tmp_path / "one.jsonl"
-    assert main(["mine", "extract", str(registry), "--corpus", corpus, "--out", str(path), *SMALL]) == 0
+    assert main(["mine", "extract", str(registry), "--corpus", corpus, "--out", str(path), *FEW]) == 0
     with FaultyServer() as server:
         server.override = lambda body: refused()
         assert main(command(path, server, tmp_path / "m")) == 1
