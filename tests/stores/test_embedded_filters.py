@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dartboard.stores import parse_filter
 from dartboard.stores.embedded.filter_sql import filter_sql, install_functions
-from dartboard.stores.filters import And, Compare, Equal, Exists, In, Not, Or
+from dartboard.stores.filters import Compare, Equal, In, Or
+from tests.stores.filter_strategies import filters_of, leaves_of
 
 NAMES = st.sampled_from(
     ["a", "b.c", "d e", 'q"u', "ba\\ck", "l\nine", "日本", "$", "[0]", "#", "a'b", "\u2028"]
@@ -31,21 +32,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["a", "x"]), SCALARS, max_size=2)
 METADATA = st.dictionaries(NAMES, st.one_of(SCALARS, st.none(), LISTS, OBJECTS), max_size=6)
 BOUNDS = st.one_of(NUMBERS, st.sampled_from([1e30, -1e30, 2.0**70, 2.0**63]))
 VALUES = st.one_of(st.booleans(), TEXTS, BOUNDS)
-LEAVES = st.one_of(
-    st.builds(Equal, NAMES, VALUES),
-    st.builds(In, NAMES, st.lists(VALUES, max_size=4).map(tuple)),
-    st.builds(Compare, NAMES, st.sampled_from(["<", "<=", ">", ">="]), st.one_of(TEXTS, BOUNDS)),
-    st.builds(Exists, NAMES),
-)
-FILTERS = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        st.builds(Not, inner),
-        st.lists(inner, max_size=4).map(lambda parts: And(tuple(parts))),
-        st.lists(inner, max_size=4).map(lambda parts: Or(tuple(parts))),
-    ),
-    max_leaves=6,
-)
+FILTERS = filters_of(leaves_of(NAMES, VALUES, st.one_of(TEXTS, BOUNDS)))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from dartboard.errors import InvalidInputError
 from dartboard.stores.filter_text import parse_filter
 from dartboard.stores.filters import (
     And,
-    Compare,
     Equal,
     Exists,
     In,
@@ -17,6 +16,7 @@ from dartboard.stores.filters import (
     filter_from_json,
     filter_to_json,
 )
+from tests.stores.filter_strategies import filters_of, leaves_of
 
 RECORD = {"year": 2021, "lang": "en", "tags": ["a", 2, True], "draft": False, "none": None, "score": 0.5}
 
@@ -130,21 +130,7 @@ scalars = st.one_of(
     st.text(max_size=4).filter(lambda text: "\x00" not in text),
 )
 ordered = st.one_of(st.integers(-5, 5), st.text(max_size=3).filter(lambda text: "\x00" not in text))
-leaves = st.one_of(
-    st.builds(Equal, names, scalars),
-    st.builds(In, names, st.lists(scalars, max_size=3).map(tuple)),
-    st.builds(Compare, names, st.sampled_from(["<", "<=", ">", ">="]), ordered),
-    st.builds(Exists, names),
-)
-filters = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Not, inner),
-    ),
-    max_leaves=6,
-)
+filters = filters_of(leaves_of(names, scalars, ordered))
 
 
 @given(filters)

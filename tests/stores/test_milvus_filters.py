@@ -16,6 +16,7 @@ from dartboard.stores.milvus import store as store_module
 from dartboard.stores.milvus.collection import MilvusCollection
 from dartboard.stores.milvus.expressions import EVERYTHING, NOTHING, Expression, compile_filter, quoted
 from dartboard.stores.milvus.facets import equal_term, ranges_of, terms_of
+from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.milvus_server import MilvusServer, milvus_server
 
 __all__ = ["milvus_server"]
@@ -56,21 +57,7 @@ values = st.sampled_from((*VALUES, 2**53 + 1, -(2**53) - 1, 10**300, 3, "zz"))
 ranged = st.sampled_from(
     [value for value in (*VALUES, 2**53 + 1, -(2**53) - 1, 2**60 + 1) if not isinstance(value, bool)]
 )
-leaves = st.one_of(
-    st.builds(Equal, fields, values),
-    st.builds(In, fields, st.lists(values, max_size=4).map(tuple)),
-    st.builds(Compare, fields, st.sampled_from(["<", "<=", ">", ">="]), ranged),
-    st.builds(Exists, fields),
-)
-filters = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(Not, inner),
-        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
-    ),
-    max_leaves=8,
-)
+filters = filters_of(leaves_of(fields, values, ranged), max_leaves=8)
 
 
 @pytest.fixture(scope="module", params=["text", "array"])

@@ -14,6 +14,7 @@ from dartboard.stores.filters import And, Compare, Equal, Exists, In, Not, Or
 from dartboard.stores.postgres import PostgresStore
 from dartboard.stores.postgres.conditions import condition, to_json
 from dartboard.stores.records import LARGEST_INTEGER, Manifest, Record
+from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.postgres_server import address, fresh
 
 
@@ -56,22 +57,8 @@ values = st.one_of(
     st.dictionaries(text.filter(bool), scalars, max_size=2),
 )
 ranges = st.one_of(numbers, text)
-leaves = st.one_of(
-    st.builds(Equal, names, scalars),
-    st.builds(In, names, st.lists(scalars, max_size=3).map(tuple)),
-    st.builds(In, names, st.lists(scalars, min_size=17, max_size=20).map(tuple)),
-    st.builds(Compare, names, st.sampled_from(["<", "<=", ">", ">="]), ranges),
-    st.builds(Exists, names),
-)
-filters = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
-        st.builds(Not, inner),
-    ),
-    max_leaves=5,
-)
+long_lists = st.builds(In, names, st.lists(scalars, min_size=17, max_size=20).map(tuple))
+filters = filters_of(st.one_of(leaves_of(names, scalars, ranges), long_lists), max_leaves=5)
 records = st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_size=12)
 
 
