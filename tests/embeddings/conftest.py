@@ -12,6 +12,7 @@ from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
 
 from .local_server import Answer, LocalServer
 from .onnx_bytes import lookup_graph
+from .tiny_models import save_tiny
 
 VARIED_TEXTS = [
     "Hello, world! It's a café; naïve déjà-vu.",
@@ -48,27 +49,11 @@ def float_folder() -> Path:
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory) -> Callable[[str, int], Path]:
     """``tiny_bert(kind, seed)``: a folder with a one-layer random BERT and the real tokenizer."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
 
     def make(kind: str, seed: int = 0, labels: int = 1) -> Path:
-        folder = tmp_path_factory.mktemp(kind)
-        torch.manual_seed(seed)
-        config = transformers.BertConfig(
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            num_labels=labels,
-        )
-        getattr(transformers, kind)(config).eval().save_pretrained(folder)
-        special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-        tokenizer = transformers.PreTrainedTokenizerFast(
-            tokenizer_object=bert_uncased_tokenizer(), mask_token="[MASK]", model_max_length=64, **special
-        )
-        tokenizer.save_pretrained(folder)
-        return folder
+        return save_tiny(tmp_path_factory.mktemp(kind), kind, seed=seed, num_labels=labels)
 
     return make
 

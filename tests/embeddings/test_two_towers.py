@@ -7,9 +7,9 @@ import pytest
 
 from dartboard.embeddings import CachedModel, TaskType
 from dartboard.embeddings.two_towers import DprEncoder, TwoTowers
-from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
 from dartboard.retrievers import DenseRetriever
+from tests.embeddings.tiny_models import save_tiny
 from tests.models import WordBag
 from tests.retrievers.corpus import TEXTS, collection_for
 
@@ -17,26 +17,12 @@ from tests.retrievers.corpus import TEXTS, collection_for
 @pytest.fixture(scope="module")
 def towers(tmp_path_factory):
     """``towers(kind, seed, projection)``: a folder with a tiny DPR encoder."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
 
     def make(kind, seed=0, projection=0):
         folder = tmp_path_factory.mktemp(kind)
-        torch.manual_seed(seed)
-        config = transformers.DPRConfig(
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            projection_dim=projection,
-        )
-        getattr(transformers, kind)(config).eval().save_pretrained(folder)
-        special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-        transformers.PreTrainedTokenizerFast(
-            tokenizer_object=bert_uncased_tokenizer(), model_max_length=64, **special
-        ).save_pretrained(folder)
-        return folder
+        return save_tiny(folder, kind, seed=seed, config="DPRConfig", projection_dim=projection)
 
     return make
 

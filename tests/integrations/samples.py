@@ -24,6 +24,15 @@ NOTED = {
     "query_model",
 }
 
+UNUSABLE = [
+    ([1.0], "'d2'.* has 1 dimensions where that of document 'd0' has 6"),
+    ([float("nan")] * 6, "'d2'.* NaN"),
+    ([float("inf")] * 6, "'d2'.* infinity"),
+    ([0.0] * 6, "'d2'.* zeros"),
+    ([], "'d2'.* at least one number"),
+]
+"""Vectors that the document d2 cannot have beside those of :func:`cloud`, and what is said of them."""
+
 
 def filled(store=None, **options):
     """An engine over the sentences on tea whose scores are cosines."""

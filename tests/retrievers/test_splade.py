@@ -7,6 +7,7 @@ from dartboard.embeddings.sparse import TermWeights
 from dartboard.errors import StoreFormatError
 from dartboard.retrievers import DenseRetriever, HybridRetriever, SpladeRetriever
 from dartboard.stores import parse_filter
+from tests.embeddings.tiny_models import save_tiny
 from tests.models import WordBag
 
 from .corpus import TEXTS, collection_for
@@ -79,25 +80,11 @@ def test_needs_and_settings(retriever):
 
 
 def test_a_real_encoder(tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
     from dartboard.embeddings.sparse import SpladeModel
-    from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
 
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-    transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
-    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bert_uncased_tokenizer(), model_max_length=64, **special
-    ).save_pretrained(tmp_path)
-    encoder = SpladeModel(tmp_path, max_terms=64)
+    encoder = SpladeModel(save_tiny(tmp_path, "BertForMaskedLM"), max_terms=64)
     retriever = SpladeRetriever(encoder)
     collection = collection_for(retriever)
     asked = encoder.encode_query(QUERY)
