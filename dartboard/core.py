@@ -30,6 +30,7 @@ from dartboard.selection import (
     in_order_of,
 )
 from dartboard.selection.bandwidth import DIVISOR, Sigma
+from dartboard.selection.blas import threads_for
 from dartboard.selection.building import Auto
 from dartboard.selection.door import method_of
 from dartboard.selection.kernels import direct, distances, unit_rows
@@ -219,9 +220,10 @@ class DartboardRetriever:
             min_similarity=min_similarity,
         )
         chosen = method_of(method)
-        pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
-        check()
-        selection = chosen.select(pool, limits)
+        with threads_for(len(passages)):
+            pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
+            check()
+            selection = chosen.select(pool, limits)
         on_tokens = pool.targets_are == "vocabulary"
         selected = time.perf_counter()
         chunks = passages.chunks(selection.indices.tolist())

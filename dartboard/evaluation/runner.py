@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Generator, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from contextvars import copy_context
-from importlib.util import find_spec
 from typing import Protocol
 
 from dartboard.deadline import check
@@ -124,9 +123,6 @@ def _parts_here(
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Matrices of a hundred rows go ten times slower through two BLAS threads than through one."""
-    if find_spec("threadpoolctl") is None:
-        yield
-        return
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):

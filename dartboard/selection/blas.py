@@ -1,39 +1,49 @@
-"""One thread for each matrix product while many small ones are made.
+"""One thread for each matrix product while small ones are made.
 
-A product of a hundred rows takes several times longer through two BLAS threads than through one, and
-callers that make many have threads of their own. How many threads BLAS takes is a setting of the whole
-process, so one caller at a time sets it, and sets it back when done.
+A product of a hundred rows takes longer through two BLAS threads than through one, and many times as long on
+a busy machine, where one of them waits for a processor while the other waits for it. How many threads BLAS
+takes is a setting of the whole process, so one caller at a time sets it, and sets it back when done.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from importlib.util import find_spec
 from threading import Lock
 from typing import Any
+
+SMALL = 300
+"""Of so many candidates at most, products are small."""
 
 _setting = Lock()
 
 
+def threads_for(candidates: int) -> AbstractContextManager[None]:
+    """One thread for the products of a small pool, whatever BLAS takes for others."""
+    return one_thread_each() if candidates <= SMALL else nullcontext()
+
+
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Products made inside take one thread, provided that threadpoolctl is installed."""
-    controller = _controller()
-    if controller is None or not _setting.acquire(blocking=False):
+    """Products made inside take one thread."""
+    if not _setting.acquire(blocking=False):
         yield
         return
     try:
-        with controller.limit(limits=1):
+        before = [(library, library.get_num_threads()) for library in libraries()]
+        try:
+            for library, _ in before:
+                library.set_num_threads(1)
             yield
+        finally:
+            for library, count in before:
+                library.set_num_threads(count)
     finally:
         _setting.release()
 
 
 @cache
-def _controller() -> Any:
-    """Who looks after the BLAS libraries that are loaded; looking for them takes milliseconds."""
-    if find_spec("threadpoolctl") is None:
-        return None
+def libraries() -> list[Any]:
+    """The BLAS libraries that are loaded; looking for them takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.errors import MissingExtraError
+from dartboard.selection.blas import libraries
 from dartboard.types import FloatArray
 
 _machine: ModuleType | None = None
@@ -36,6 +37,7 @@ def accelerate() -> None:
         from scipy.linalg.blas import ssyrk as _syrk
     except ImportError:
         _syrk = None
+    libraries.cache_clear()  # SciPy brings one of its own
     warm_up(machine)
     _machine = machine
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
+from dartboard.selection.blas import threads_for
 from dartboard.selection.building import Auto, from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.limits import Limits
@@ -82,12 +83,21 @@ def select(
     if k is None and limits.get("token_budget") is None:
         k = 5
     chosen, bounds = method_of(method), Limits(k=k, **limits)
-    pool = from_embeddings(query, embeddings, sigma=sigma, distance=distance, targets=targets)
-    if scores is not None:
-        if isinstance(chosen, MMR):
-            raise ConfigError("mmr weighs similarities against each other and takes no scores")
-        pool = pool.reweighted(log_softmax(scores, temperature))
-    return chosen.select(pool, bounds)
+    if scores is not None and isinstance(chosen, MMR):
+        raise ConfigError("mmr weighs similarities against each other and takes no scores")
+    with threads_for(_count(embeddings)):
+        pool = from_embeddings(query, embeddings, sigma=sigma, distance=distance, targets=targets)
+        if scores is not None:
+            pool = pool.reweighted(log_softmax(scores, temperature))
+        return chosen.select(pool, bounds)
+
+
+def _count(embeddings: npt.ArrayLike) -> int:
+    """How many rows there are; 0 for what has no rows, of which others complain."""
+    try:
+        return len(embeddings)  # type: ignore[arg-type]
+    except TypeError:
+        return 0
 
 
 def _refuse_hidden(name: str, values: npt.ArrayLike | None) -> None:

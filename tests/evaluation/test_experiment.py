@@ -13,7 +13,7 @@ from dartboard.evaluation.measures import at_depths
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import answer, identity
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.evaluation.systems import Chance, Recorded
+from dartboard.evaluation.systems import Recorded
 from tests.evaluation.data import clustered
 
 SOME = ["cosine", "mmr-0.5", "random", "dartboard", "oracle"]
@@ -203,12 +203,6 @@ def test_another_data_set_has_another_identity():
     unknown = clustered()
     del unknown.metadata["query_embeddings"]
     assert identity(unknown, depth=5, triage_k=10) != one
-
-
-def test_without_threadpoolctl_it_runs_all_the_same(monkeypatch):
-    monkeypatch.setattr("dartboard.evaluation.runner.find_spec", lambda name: None)
-    runs, _ = answer(Triage(clustered()), ["q00"], [Chance(seeds=(1,))], depth=3)
-    assert len(runs["random"][0]["q00"]) == 3
 
 
 def test_a_failing_system_says_so():

@@ -5,18 +5,19 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+import threadpoolctl
 
-from dartboard.selection import blas
-
-threadpoolctl = pytest.importorskip("threadpoolctl")
+from dartboard import select
+from dartboard.errors import InvalidInputError
+from dartboard.selection import TopK, blas
 
 
 @pytest.fixture(autouse=True)
 def found_anew():
     """Who looks after BLAS knows the libraries of its first use; tests before may have loaded more."""
-    blas._controller.cache_clear()
+    blas.libraries.cache_clear()
     yield
-    blas._controller.cache_clear()
+    blas.libraries.cache_clear()
 
 
 def threads():
@@ -62,9 +63,30 @@ def test_callers_at_the_same_time_leave_it_as_it_was():
         assert threads() == before and 2 in before
 
 
-def test_without_threadpoolctl_nothing_is_set(monkeypatch):
-    monkeypatch.setattr(blas, "find_spec", lambda name: None)
+@pytest.mark.parametrize(("count", "wanted"), [(blas.SMALL, 1), (blas.SMALL + 1, 2)])
+def test_small_pools_take_one_thread(count, wanted):
+    seen = []
+
+    class Watching:
+        name = "watching"
+
+        def select(self, pool, limits):
+            seen.append(max(threads()))
+            return TopK().select(pool, limits)
+
+    rows = np.random.default_rng(0).standard_normal((count, 4))
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        before = threads()
+        select(rows, rows[0], k=2, method=Watching())
+        assert 2 in threads()
+    assert seen == [wanted]
+
+
+def test_an_error_inside_leaves_it_as_it_was():
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        with pytest.raises(InvalidInputError):
+            select(np.array(5.0), [1.0])
+        with pytest.raises(InvalidInputError):
+            select([[1.0, np.nan]], [1.0, 2.0])
+        assert 2 in threads()
         with blas.one_thread_each():
-            assert threads() == before
+            assert threads() == {1}
