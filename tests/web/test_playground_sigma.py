@@ -16,6 +16,13 @@ def place(sigma, value):
     return math.log(value / sigma["low"]) / math.log(sigma["high"] / sigma["low"])
 
 
+def hold_first(page):
+    """The first request from now on waits in the list that is returned; later ones go through."""
+    held = []
+    page.route("**/explore", lambda route: route.continue_() if held else held.append(route))
+    return held
+
+
 @pytest.fixture
 def answer(served):
     return served.explore(FIRST)
@@ -56,15 +63,7 @@ def test_auto_is_marked_and_one_click_away(page, answer):
 
 
 def test_late_answers_are_dropped(page, served):
-    held = []
-
-    def slow_first(route):
-        if held:
-            route.continue_()
-        else:
-            held.append(route)
-
-    page.route("**/explore", slow_first)
+    held = hold_first(page)
     page.locator("#sigma-range").fill("50")
     page.wait_for_function("() => document.querySelector('#results').ariaBusy === 'true'")
     while not held:
@@ -122,15 +121,7 @@ def test_a_click_on_the_strip_sets_sigma(page):
 
 
 def test_a_new_question_is_not_lost_to_a_new_sigma(page, served):
-    held = []
-
-    def slow_first(route):
-        if held:
-            route.continue_()
-        else:
-            held.append(route)
-
-    page.route("**/explore", slow_first)
+    held = hold_first(page)
     page.locator("#questions button").nth(2).click()
     page.locator("#sigma-range").fill("400")
     expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
