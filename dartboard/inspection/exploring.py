@@ -15,6 +15,8 @@ from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
+from dartboard.engine.engine import DEFAULT_K as DEFAULT_K
+from dartboard.engine.engine import TRIAGE as TRIAGE
 from dartboard.inspection.gathering import Gathered, exactly
 from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
@@ -28,9 +30,6 @@ from dartboard.selection.building import Auto, log_softmax
 from dartboard.selection.explain import explain_picks
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
-
-DEFAULT_K = 5
-TRIAGE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
