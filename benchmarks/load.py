@@ -16,6 +16,7 @@ import argparse
 import functools
 import json
 import os
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "load.json")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are stopped on the way out
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     folder = prepared(options.chunks)
     found["setting"] = _setting(options)

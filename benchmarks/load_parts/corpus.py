@@ -110,7 +110,7 @@ def _passage(base: int) -> str:
 
 
 def questions(count: int, *, seed: int, long: bool = False) -> list[str]:
-    """One in ten is a repeat from a hundred hot questions; all others are new.
+    """One in ten is a repeat from a hundred hot questions; of the others, none comes twice in one list.
 
     Most are as long as what people type: 11 word pieces at the median, where MS MARCO's queries have 9. Long
     ones are whole sentences: 19, as HotpotQA's questions (20).

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ def body_of(question: str) -> bytes:
 
 
 def asked(seed: int, *, long: bool = False) -> Iterator[str]:
-    """Questions without end, mostly new ones."""
+    """Questions without end, mostly new ones; lists of them follow each other and share some."""
     for block in itertools.count():
         yield from questions(_BLOCK, seed=seed * 1000 + block, long=long)
 
@@ -89,11 +90,11 @@ async def measured(
 async def soak(server: Server, seconds: float, rate: float) -> dict[str, Any]:
     """Half of what it can do, for long: memory must stay where it is once the caches are full."""
     load = Load(server.port, server.path, body_of)
-    memory: list[float] = []
+    held: list[tuple[float, float]] = []
 
     async def watch() -> None:
         while True:
-            memory.append(server.megabytes())
+            held.append((server.megabytes(), server.own_megabytes()))
             await asyncio.sleep(1)
 
     watching = asyncio.get_running_loop().create_task(watch())
@@ -102,16 +103,19 @@ async def soak(server: Server, seconds: float, rate: float) -> dict[str, Any]:
     finally:
         watching.cancel()
         load.close()
-    fifth = max(1, len(memory) // 5)
-    begin, end = float(np.median(memory[fifth : 2 * fifth] or memory)), float(np.median(memory[-fifth:]))
+    memory = np.array(held)
+    fifths = [np.median(part, axis=0) for part in np.array_split(memory, 5)]
+    (begin, own_begin), (end, own_end) = fifths[1].tolist(), fifths[-1].tolist()
     return found | {
         "megabytes": {
-            "start": round(memory[0], 1),
+            "start": round(memory[0, 0], 1),
             "second fifth": round(begin, 1),
             "last fifth": round(end, 1),
-            "most": round(max(memory), 1),
+            "most": round(memory[:, 0].max(), 1),
+            "own, by fifths": [round(float(part[1]), 1) for part in fifths],
         },
         "growth": round(end / begin - 1, 4),
+        "own_growth": round(own_end / own_begin - 1, 4),
     }
 
 
@@ -126,14 +130,21 @@ async def _undisturbed(name: str, server: Server, work: Callable[[], Any]) -> di
 
 async def _phase(name: str, server: Server, work: Any) -> dict[str, Any]:
     await asyncio.sleep(_PAUSE)
-    before, machine = server.cpu_seconds(), psutil.cpu_times()
+    before, machine, here = server.cpu_seconds(), psutil.cpu_times(), time.process_time()
     found: dict[str, Any] = await work
-    used = server.cpu_seconds() - before
+    used, after = server.cpu_seconds() - before, psutil.cpu_times()
     found["cpu_ms_a_request"] = round(1000 * used / max(1, found["served"]), 2)
-    found["stolen"] = _stolen(machine, psutil.cpu_times())
+    found["stolen"] = _stolen(machine, after)
+    found["others"] = _others(machine, after, used + time.process_time() - here)
     found["megabytes_held"] = round(server.megabytes(), 1)
     print(f"  {name}: {json.dumps(found)}", file=sys.stderr, flush=True)
     return found
+
+
+def _others(before: Any, after: Any, ours: float) -> float:
+    """The share of processor time that other processes of this machine took."""
+    busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system"))
+    return round(max(0.0, busy - ours) / max(sum(after) - sum(before), 1e-9), 4)
 
 
 def _stolen(before: Any, after: Any) -> float:

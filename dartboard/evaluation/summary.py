@@ -183,7 +183,9 @@ def _about_copies(record: Mapping[str, Any]) -> list[str]:
     if not levels or "systems" not in levels:
         return []
     values = levels["systems"]
-    told = dict.fromkeys(name for name in (record["reference"], "cosine") if name in values)
+    rivals = [name for name in values if family(name) not in (*BOUNDS, "dartboard", "cosine")]
+    best = max(rivals, key=lambda name: values[name][-1], default=None)
+    told = dict.fromkeys(name for name in (record["reference"], "cosine", best) if name in values)
     parts = [f"{name} {short(values[name][-1])} ({short(values[name][0])} without)" for name in told]
     if not parts:
         return []

@@ -1,5 +1,6 @@
 """One line for people with arrays."""
 
+from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,9 @@ class Method(Protocol):
 METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Dartboard, MMR, TopK, NearDuplicateFilter, Random, Exhaustive)
 }
+
+
+_LIMITS = frozenset(field.name for field in fields(Limits)) - {"k"}
 
 
 def method_of(method: str | Method) -> Method:
@@ -80,6 +84,11 @@ def select(
         ("targets", targets),
     ):
         _refuse_hidden(name, values)
+    if unknown := sorted(set(limits) - _LIMITS):
+        raise TypeError(
+            f"select() takes no {unknown[0]!r}; its limits are {', '.join(sorted(_LIMITS))}, and what a "
+            "method needs goes with the method: method=MMR(relevance_weight=0.7)"
+        )
     if k is None and limits.get("token_budget") is None:
         k = 5
     chosen, bounds = method_of(method), Limits(k=k, **limits)

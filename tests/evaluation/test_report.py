@@ -129,6 +129,8 @@ def test_words(written):
     assert said[0].startswith("dartboard reaches Set recall@5 ")
     assert any("better than" in one or "difference from" in one for one in said)
     assert not any("random" in one or "oracle" in one for one in said)
+    about_copies = next(one for one in said if "near-copies of every chunk" in one)
+    assert any(f", {rival}" in about_copies for rival in ("mmr", "dedup", "pyversity")), "the best rival"
     assert any("diverse than cosine's" in one for one in said)
     assert any("with 2 near-copies of every chunk: dartboard" in one for one in said)
 

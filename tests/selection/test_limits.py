@@ -270,3 +270,8 @@ def test_an_early_stop_is_a_prefix_of_the_whole(n):
             small = np.flatnonzero(whole.gains < share * whole.gains[0])
             wanted = small[0] if len(small) else 12
             assert stopped.indices.tolist() == whole.indices[:wanted].tolist()
+
+
+def test_an_unknown_option_is_named_with_those_there_are():
+    with pytest.raises(TypeError, match=r"takes no 'lam'; its limits are costs, exclude, .*relevance_weight"):
+        select(np.eye(3), [1.0, 0.0, 0.0], k=2, lam=0.5)
