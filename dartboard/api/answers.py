@@ -54,9 +54,9 @@ class Answers:
         """The model's name, without its address; None where there is none."""
         return None if self.model is None else self.model.name
 
-    async def stop(self) -> None:
-        """Let answers come to their end within the grace."""
-        await self.workers.stop()
+    async def stop(self, grace: float | None = None) -> None:
+        """Let answers come to their end within the grace, or what is left of it."""
+        await self.workers.stop(grace)
         if self.model is not None:
             self.model.close()
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from dartboard.api.auth import reader, writer
 from dartboard.api.collections import Name
-from dartboard.api.errors import Busy, NotFound, TooLarge, UnsupportedType
+from dartboard.api.errors import Busy, NotFound, Stopping, TooLarge, UnsupportedType
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.lines import Line, lines_of
 from dartboard.api.narrowing import of_corpus, read_filter
@@ -80,24 +80,17 @@ async def upsert(name: Name, request: Request, service: Annotated[Service, Depen
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in _TYPES:
         raise UnsupportedType(f"send one JSON object a line: Content-Type: {NDJSON}")
     run = await _patiently(service, Upsert, service, name)
-    gathered: list[Line] = []
-    size = count = 0
     try:
-        async for line in lines_of(request.stream(), service.settings.line_bytes):
-            count += 1
-            if count > service.settings.documents:
-                break
-            gathered.append(line)
-            size += len(line.data or b"")
-            if len(gathered) == BATCH or size >= _GATHERED:
-                await _take(service, run, gathered)
-                gathered, size = [], 0
+        count = await _take_all(service, run, request)
+        await _finish(service, run)
     except ClientDisconnect:
         raise ClientGone from None
-    await _take(service, run, gathered)
-    while run.waiting:
-        await _patiently(service, run.keep)
-    await _finish(service, run)
+    except Stopping:
+        raise _cut_off(run) from None
+    except asyncio.CancelledError:
+        if not service.stopping:
+            raise
+        raise _cut_off(run) from None
     if count > service.settings.documents:
         raise TooLarge(
             f"a request takes {service.settings.documents} lines: those were taken "
@@ -141,6 +134,25 @@ async def delete_many(
     return await service.run(_delete_many, service, name, body)
 
 
+async def _take_all(service: Service, run: Upsert, request: Request) -> int:
+    """Keep the documents of a body as they come in; how many lines there were, one too many included."""
+    gathered: list[Line] = []
+    size = count = 0
+    async for line in lines_of(request.stream(), service.settings.line_bytes):
+        count += 1
+        if count > service.settings.documents:
+            break
+        gathered.append(line)
+        size += len(line.data or b"")
+        if len(gathered) == BATCH or size >= _GATHERED:
+            await _take(service, run, gathered)
+            gathered, size = [], 0
+    await _take(service, run, gathered)
+    while run.waiting:
+        await _patiently(service, run.keep)
+    return count
+
+
 async def _take(service: Service, run: Upsert, lines: list[Line]) -> None:
     if lines:
         await _patiently(service, run.add, lines)
@@ -156,6 +168,14 @@ async def _finish(service: Service, run: Upsert) -> None:
         await _patiently(service, run.finish)
     except (Busy, DeadlineError, StoreLockedError):
         return
+
+
+def _cut_off(run: Upsert) -> Stopping:
+    """What an upload is told that the service has no more time for; a batch may be on its way yet."""
+    return Stopping(
+        "the service is shutting down in the middle of the upload: at least "
+        f"{run.outcome.accepted} documents of it are kept; send all of it again later, which replaces them"
+    )
 
 
 async def _patiently(service: Service, function: Callable[..., T], *arguments: Any) -> T:

@@ -145,9 +145,15 @@ class Stopping(ApiError):
     """The service is shutting down, or not up yet."""
 
     def __init__(
-        self, message: str = "the service is shutting down: try again later", *, retry_after: float = 5.0
+        self,
+        message: str = "the service is shutting down: try again later",
+        *,
+        retry_after: float = 5.0,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(503, "stopping", message, headers={"Retry-After": _seconds(retry_after)})
+        super().__init__(
+            503, "stopping", message, headers={"Retry-After": _seconds(retry_after), **(headers or {})}
+        )
 
 
 class TimedOut(ApiError):

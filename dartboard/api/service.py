@@ -47,6 +47,11 @@ class Service:
         """Load the model and open the store, so that the first request finds both."""
         await asyncio.to_thread(self.engines.start)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the service was told to stop."""
+        return self._told is not None
+
     def told_to_stop(self) -> None:
         """From now on the grace runs out; told twice, jobs get no more of it. Safe in a signal's handler."""
         if self._told is None:
@@ -57,10 +62,11 @@ class Service:
     async def stop(self) -> None:
         """Let requests and the running job finish within the grace, then close the store."""
         began = time.monotonic() if self._told is None else self._told
+        end = began + self.settings.grace
         self.jobs.close()
-        await asyncio.gather(self.workers.stop(), self.answers.stop())
-        left = began + self.settings.grace - time.monotonic()
-        await asyncio.to_thread(self.jobs.stop, max(0.0, left))
+        left = max(0.0, end - time.monotonic())
+        await asyncio.gather(self.workers.stop(left), self.answers.stop(left))
+        await asyncio.to_thread(self.jobs.stop, max(0.0, end - time.monotonic()))
         self.engines.close()
 
 

@@ -87,15 +87,15 @@ class Workers:
         crowded = self._crowding.lasting(now) and len(self._queue) >= self._room(now)
         return self._refusal(now) if crowded else None
 
-    async def stop(self) -> None:
-        """Take nothing more, let what runs finish within the grace, then ask it to stop."""
+    async def stop(self, grace: float | None = None) -> None:
+        """Take nothing more, let what runs finish within the grace (or what is left of it), then end it."""
         self._stopping = True
         while self._queue:
             place = self._queue.popleft()
             if not place.done():
                 place.set_exception(Stopping())
         self._report()
-        if not await self._idle_within(self._settings.grace):
+        if not await self._idle_within(self._settings.grace if grace is None else grace):
             for cancelled in self._cancels:
                 cancelled.set()
             await self._idle_within(_LAST_CALL)

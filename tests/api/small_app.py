@@ -38,6 +38,7 @@ def small_app(**options) -> FastAPI:
         limits=RateLimits(),
         workers=Workers(settings, metrics),
         seen=[],
+        stopping=False,
     )
     app = FastAPI()
     app.state.service = service
@@ -102,13 +103,18 @@ def loop(seen: list, seconds: float) -> str:
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[int]:
-    """Run the application on a free port of this machine."""
+def serving(app: FastAPI, *, grace: int | None = None) -> Iterator[int]:
+    """Run the application on a free port of this machine; at the end, let requests have the grace."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, http=http_protocol()
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            http=http_protocol(),
+            timeout_graceful_shutdown=grace,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

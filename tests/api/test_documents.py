@@ -1,11 +1,14 @@
 """Documents over HTTP: a stream in, one out, some away; a bad line spoils nothing."""
 
+import asyncio
 import json
 import threading
+from concurrent.futures import CancelledError
 
 import pytest
 
-from dartboard.api.errors import Busy
+from dartboard.api.app import create_app
+from dartboard.api.errors import Busy, Stopping
 from dartboard.api.lines import Line, lines_of
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, REMOTE, ids, refused, retrieve, running, upsert
 from tests.api.small_app import serving, talk, until
@@ -186,8 +189,6 @@ def test_lines_arrive_in_any_pieces():
 def test_a_client_that_leaves_keeps_what_was_taken(tmp_path):
     with running(tmp_path, collection="notes") as client:
         app = client.app
-    from dartboard.api.app import create_app
-
     app = create_app(app.state.service.settings)
     with serving(app) as port:
         head = (
@@ -243,3 +244,51 @@ def test_an_upload_gives_up_when_it_stays_busy(client, monkeypatch):
     monkeypatch.setattr(client.app.state.service, "run", always_busy)
     problem = refused(upsert(client, "notes", {"text": LEAVE}), 429)
     assert problem["code"] == "busy"
+
+
+def test_an_upload_that_shutdown_cuts_off_is_told_what_is_kept(tmp_path, caplog):
+    with running(tmp_path, collection="notes") as client:
+        settings = client.app.state.service.settings
+    app = create_app(settings)
+    service = app.state.service
+    lines = b"".join(json.dumps({"id": f"d{i}", "text": f"text {i}"}).encode() + b"\n" for i in range(130))
+    head = (
+        f"POST {BASE}/collections/notes/documents HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ).encode()
+    answers = []
+    with serving(app, grace=1) as port:
+        body = b"%x\r\n%s\r\n" % (len(lines), lines)
+        sender = threading.Thread(target=lambda: answers.append(talk(port, head, body)))
+        sender.start()
+        collection = service.engines.get("notes").collection
+        until(lambda: collection.count() >= 128 and service.workers.running == 0)
+        service.told_to_stop()
+    sender.join(30)
+    first, _, body = answers[0].partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 503 ") and b"retry-after" in first.lower()
+    problem = json.loads(body)
+    assert problem["code"] == "stopping" and "at least 128 documents of it are kept" in problem["detail"]
+    assert not any(record.exc_info for record in caplog.records)
+    with running(tmp_path) as client:
+        kept = client.get(f"{BASE}/collections/notes").json()["passages"]
+    assert kept >= 128
+
+
+def test_an_upload_that_is_cancelled_otherwise_is_not_answered(tmp_path, monkeypatch):
+    async def cancelled(*_):
+        raise asyncio.CancelledError
+
+    with running(tmp_path, collection="notes") as client:
+        monkeypatch.setattr("dartboard.api.documents._take_all", cancelled)
+        with pytest.raises((asyncio.CancelledError, CancelledError)):
+            upsert(client, "notes", {"text": LEAVE})
+
+
+def test_an_upload_that_finds_the_workers_stopping_is_told_what_is_kept(tmp_path, monkeypatch):
+    async def stopping(*_):
+        raise Stopping
+
+    with running(tmp_path, collection="notes") as client:
+        monkeypatch.setattr("dartboard.api.documents._take_all", stopping)
+        refused(upsert(client, "notes", {"text": LEAVE}), 503, "at least 0 documents", "send all of it again")

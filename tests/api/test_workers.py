@@ -10,6 +10,7 @@ import pytest
 
 from dartboard.api.errors import Busy, Stopping, TimedOut
 from dartboard.api.metrics import Metrics
+from dartboard.api.service import Service
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.workers import Workers
 from dartboard.deadline import check, remaining
@@ -159,6 +160,40 @@ def test_time_in_the_queue_counts():
         await workers.stop()
 
     asyncio.run(main())
+
+
+def test_stopping_takes_no_longer_than_what_is_left_of_the_grace():
+    async def main():
+        workers, seen = workers_of(workers=1, grace=600), []
+        task = asyncio.create_task(workers.run(loop, seen, 60))
+        await settled(lambda: seen == ["began"])
+        await asyncio.wait_for(workers.stop(0.0), 30)
+        with pytest.raises(TimedOut):
+            await task
+        assert seen == ["began", "DeadlineError"]
+
+    asyncio.run(main())
+
+
+def test_a_service_that_was_told_to_stop_counts_its_grace_from_then(monkeypatch):
+    graces = []
+
+    async def main():
+        service = Service(ServiceSettings(grace=50.0))
+
+        async def stop(grace):
+            graces.append(grace)
+
+        monkeypatch.setattr(service.workers, "stop", stop)
+        monkeypatch.setattr(service.answers, "stop", stop)
+        assert not service.stopping
+        service.told_to_stop()
+        assert service.stopping
+        service._told -= 20.0
+        await service.stop()
+
+    asyncio.run(main())
+    assert len(graces) == 2 and all(0 < grace <= 30.0 for grace in graces)
 
 
 @pytest.mark.parametrize("queued", [False, True])
