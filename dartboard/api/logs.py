@@ -6,9 +6,12 @@ secrets. ``log_queries`` adds the questions of searches and reranks, read from t
 one's own machine. Addresses stay out even then: the tickets of reports travel in them.
 
 An exception that nobody expected is answered with 500 here, and logged by its type and the lines of code that
-it passed through; its message is left out, since messages quote data.
+it passed through; its message is left out, since messages quote data. A client that leaves is no error: it
+is logged as 499, or as 400 where it was let go for a body that could not be read. A request that the service
+cuts off because it stops is answered with 503.
 """
 
+import asyncio
 import json
 import logging
 import re
@@ -20,11 +23,13 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TextIO
 
 import orjson
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dartboard.api.errors import ApiError, problem
+from dartboard.api.errors import ApiError, Stopping, problem
 from dartboard.api.headers import HEADERS
 from dartboard.api.metrics import METHODS, UNMATCHED, Metrics
+from dartboard.api.protocol import BROKEN_BODY
 from dartboard.api.settings import ServiceSettings
 
 HEADER = "x-request-id"
@@ -59,6 +64,8 @@ class _Service(Protocol):
     def settings(self) -> ServiceSettings: ...
     @property
     def metrics(self) -> Metrics: ...
+    @property
+    def stopping(self) -> bool: ...
 
 
 class RequestLog:
@@ -98,6 +105,14 @@ class RequestLog:
         broken: BaseException | None = None
         try:
             await self.app(scope, overheard if asking else receive, answer)
+        except ClientDisconnect:
+            status = status or GONE
+        except asyncio.CancelledError as error:
+            if not self.service.stopping:
+                broken, status = error, status or GONE
+                raise
+            if not status:
+                await problem(Stopping(headers=HEADERS), name)(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets 500 and the log its type
             broken = error
             if not status:
@@ -111,7 +126,9 @@ class RequestLog:
         finally:
             seconds = time.perf_counter() - began
             asked = _questions(bytes(body)) if asking and status not in _STRANGERS else {}
-            self._write(scope, status or GONE, seconds, sent, broken, asked)
+            if status in (0, GONE):
+                status = 400 if state.get(BROKEN_BODY) else GONE
+            self._write(scope, status, seconds, sent, broken, asked)
 
     def _write(
         self,

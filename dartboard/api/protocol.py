@@ -1,21 +1,27 @@
-"""How large the head of a request may be: its first line and its header lines.
+"""How large the head of a request may be, its first line and its header lines; what is said to broken HTTP.
 
 A parser keeps a head in memory until it is complete, and no key has been looked at by then. So bytes are
 counted as they come, and lines as they are read; a head beyond the limits is answered with 431 and its
 connection closed. Counting stops where a body moves on, and begins again after it: lines that follow a body
 (trailers) are held to the same limits.
+
+What is no HTTP, or stops being it in the middle of a body (a chunk without a size), is answered with 400
+here; the request that waits for the rest of its body is told why by ``BROKEN_BODY`` in its state.
 """
 
 import secrets
+from http import HTTPStatus
 from typing import Any
 
-from dartboard.api.errors import ApiError, problem
+from dartboard.api.errors import ApiError, BadRequest, problem
 from dartboard.api.headers import HEADERS
 
 HEAD_BYTES = 64 * 1024
 """Bytes of a request's first line and headers together."""
 HEAD_LINES = 100
 """Header lines of a request."""
+BROKEN_BODY = "broken_body"
+"""In the state of a request whose client was sent away for it."""
 
 
 class HeadTooLarge(Exception):
@@ -69,9 +75,15 @@ def http_protocol() -> Any:
             super().on_message_complete()
 
         def send_400_response(self, msg: str) -> None:
-            """What the base class says when the parser was stopped; by us, for a reason of our own."""
-            if not self._refused:
-                super().send_400_response(msg)
+            """Called when the parser was stopped; perhaps by us, for a reason of our own."""
+            if self._refused:
+                return
+            cycle = self.cycle
+            if cycle is not None and cycle.more_body:
+                cycle.scope["state"][BROKEN_BODY] = True
+            if cycle is None or cycle.response_complete or not cycle.response_started:
+                self.transport.write(_answer(BadRequest("the request is not HTTP that can be read")))
+            self.transport.close()
 
         def _count(self, size: int, lines: int) -> None:
             self._size += size
@@ -86,21 +98,25 @@ def http_protocol() -> Any:
             if self.transport.is_closing():
                 return
             if self.cycle is None or self.cycle.response_complete:
-                self.transport.write(_answer())
+                self.transport.write(_answer(_too_large()))
             self.transport.close()
 
     return LimitedHead
 
 
-def _answer() -> bytes:
-    error = ApiError(
+def _too_large() -> ApiError:
+    return ApiError(
         431,
         "headers_too_large",
         f"the headers are too large: at most {HEAD_BYTES} bytes in {HEAD_LINES} lines are taken",
-        headers=HEADERS,
     )
+
+
+def _answer(error: ApiError) -> bytes:
+    error.headers.update(HEADERS)
     name = secrets.token_hex(8)
     response = problem(error, name)
-    lines = [b"HTTP/1.1 431 Request Header Fields Too Large", b"connection: close"]
+    first = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}"
+    lines = [first.encode(), b"connection: close"]
     lines += [key + b": " + value for key, value in response.raw_headers]
     return b"\r\n".join([*lines, b"x-request-id: " + name.encode(), b"", b""]) + bytes(response.body)

@@ -7,6 +7,7 @@ import logging
 import re
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -18,7 +19,7 @@ from dartboard.api.keys import Keys
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
 from tests.api import core_app as core
-from tests.api.small_app import BASE, serving, small_app, talk
+from tests.api.small_app import BASE, serving, small_app, talk, until
 
 MARK = "zebra9marker"
 
@@ -196,12 +197,64 @@ def test_a_request_whose_task_is_cancelled_is_logged_as_gone(lines):
     async def cancelled(scope, receive, send):
         raise asyncio.CancelledError
 
-    service = SimpleNamespace(settings=ServiceSettings(), metrics=Metrics())
+    service = SimpleNamespace(settings=ServiceSettings(), metrics=Metrics(), stopping=False)
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(logs.RequestLog(cancelled, service)(scope, None, None))
     [line] = lines()
     assert (line["status"], line["route"]) == (499, "unmatched")
+
+
+HEAD = "POST {} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {}\r\n"
+LEFT = b"Content-Length: 50\r\n\r\n--b"
+BROKEN = b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n--b\r\n"
+
+
+@pytest.mark.parametrize(("rest", "status"), [(LEFT, 499), (BROKEN, 400)], ids=["left", "broken"])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/retrieve", "application/json"),
+        ("/collections/notes/documents", "application/x-ndjson"),
+        ("/collections/notes/files", "multipart/form-data; boundary=b"),
+    ],
+)
+def test_clients_that_leave_or_break_off_are_no_error_of_the_service(
+    lines, tmp_path, path, kind, rest, status
+):
+    with core.running(tmp_path, collection="notes") as client:
+        settings = client.app.state.service.settings
+    head = HEAD.format(core.BASE + path, kind).encode()
+    with serving(create_app(settings)) as port:
+        before = len(lines())
+        answer = talk(port, head + rest, pause=0.2, read=status == 400)
+        until(lambda: any("route" in line for line in lines()[before:]))
+        counted = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    if status == 400:
+        assert answer.startswith(b"HTTP/1.1 400 ") and b"application/problem+json" in answer
+    [line] = [line for line in lines()[before:] if line.get("method") == "POST"]
+    assert (line["status"], line["level"]) == (status, "info")
+    assert "error" not in line and "trace" not in line
+    assert f'status="{status}"' in counted and 'status="500"' not in counted
+    assert not any(line["level"] == "error" for line in lines()[before:])
+
+
+def test_what_a_stopping_service_cuts_off_is_told_so(lines):
+    app, sent = small_app(), []
+    app.state.service.stopping = True
+
+    async def cancelled(scope, receive, send):
+        raise asyncio.CancelledError
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(logs.RequestLog(cancelled, app.state.service)(scope, None, send))
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["code"] == "stopping"
+    [line] = lines()
+    assert line["status"] == 503 and "trace" not in line
 
 
 def test_what_is_no_request_passes():
