@@ -1,6 +1,7 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test, in two processes (WORKERS=2)
 # make test-deep  ask every operation of the service a thousand odd questions (some 20 minutes)
+# make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
 # make bench-quality  measure it on the data sets in DARTBOARD_DATA; goes on where it stopped
@@ -12,6 +13,7 @@
 # make audit  look for known vulnerabilities of everything that is locked
 # make dist   build sdist and wheel
 # make sbom   list the packages of a plain installation, as CycloneDX JSON
+# make clean  remove what was made, the environment included
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin

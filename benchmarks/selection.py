@@ -14,6 +14,7 @@ a quiet machine, for many queries in threads more, as threads add up.
 
 import argparse
 import json
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -205,6 +206,7 @@ def say(report: dict[str, Any]) -> None:
         f"{batch['queries']} queries × {batch['n']} candidates, k={batch['k']} (times their sgemm): {shares}"
     )
     print(f"same picks: {batch['same_picks_as_select']}")
+    print("machine: " + ", ".join(f"{name} {value}" for name, value in report["machine"].items()))
 
 
 def main() -> None:
@@ -223,8 +225,13 @@ def main() -> None:
     compiled._machine = None
     report = json.loads(options.out.read_text()) if set(options.parts) < set(PARTS) else {}
     report |= {"dartboard": dartboard.__version__, "sigma": SIGMA}
-    report["machine"] = {"python": platform.python_version(), "numpy": np.__version__}
-    report["machine"]["blas_threads"] = options.blas_threads
+    report["machine"] = {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas_threads": options.blas_threads,
+    }
     with threadpool_limits(options.blas_threads):
         for part in options.parts:
             report[part] = PARTS[part](options.rounds, CLOCKS[options.clock])
@@ -232,6 +239,14 @@ def main() -> None:
     say(report)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def _processor() -> str:
+    """What the processor calls itself, as far as the system says."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
