@@ -7,12 +7,14 @@ from fastapi import APIRouter, Depends, Path
 from starlette.responses import Response
 
 from dartboard.api.auth import reader, writer
-from dartboard.api.errors import Conflict
+from dartboard.api.errors import Conflict, Invalid
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.schemas.documents import CollectionInfo, CollectionList, CreateRequest, Deleted
 from dartboard.api.service import Service, service_of
+from dartboard.api.wording import plain
 from dartboard.api.writing import demo_is_read_only, our_turn, when_free, writable
 from dartboard.engine import Engine
+from dartboard.errors import ConfigError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
 
@@ -82,7 +84,10 @@ def _get(service: Service, name: str) -> Response:
 
 
 def _create(service: Service, name: str, body: CreateRequest | None) -> Response:
-    check_name(name)
+    try:
+        check_name(name)
+    except ConfigError as error:
+        raise Invalid(plain(str(error)), field="name") from None
     if service.engines.is_demo(name):
         raise demo_is_read_only()
     wanted = ChunkingConfig(**(body or CreateRequest()).chunking.model_dump())

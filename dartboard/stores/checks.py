@@ -13,10 +13,12 @@ _LONGEST_NAME = 200
 
 
 def check_name(name: str) -> str:
-    """A collection's name: something a person can type."""
-    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+    """A collection's name: something a person can type, and an address can hold (``.`` and ``..`` vanish)."""
+    typed = isinstance(name, str) and name.strip() and name not in (".", "..")
+    if not typed or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ConfigError(
-            f"a collection's name is 1 to {_LONGEST_NAME} printable characters, got {name!r:.60}"
+            f"a collection's name is 1 to {_LONGEST_NAME} printable characters and neither . nor .., "
+            f"got {name!r:.60}"
         )
     return name
 

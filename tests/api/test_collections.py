@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from dartboard.engine import Engine
-from dartboard.stores import Record, open_store
+from dartboard.errors import ConfigError
+from dartboard.stores import Manifest, Record, open_store
 from dartboard.stores.embedded.locking import WriterLock
+from dartboard.stores.memory import MemoryStore
 from tests.api.core_app import BASE, LEAVE, PAY, REMOTE, ids, refused, retrieve, running, upsert
 
 
@@ -60,6 +62,18 @@ def test_what_is_refused(client):
     )
     refused(client.put(f"{BASE}/collections/a", json={"chunking": {"size": 10**9}}), 422, "size")
     assert client.get(f"{BASE}/collections").json()["collections"][0]["name"] == "demo"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_names_that_no_address_can_hold_are_refused(client, name):
+    """Over HTTP and by the store itself: what is made can be looked at and dropped."""
+    hidden = name.replace(".", "%2E")
+    problem = refused(client.put(f"{BASE}/collections/{hidden}"), 422, "neither . nor ..")
+    assert [error["field"] for error in problem["errors"]] == ["name"]
+    refused(retrieve(client, collection=name), 422, "neither . nor ..")
+    with pytest.raises(ConfigError, match=r"neither \. nor"):
+        MemoryStore().create(name, Manifest(model="m", dimension=2))
+    assert client.put(f"{BASE}/collections/...").status_code == 201
 
 
 def test_no_demo_where_it_is_switched_off(tmp_path):

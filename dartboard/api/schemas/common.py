@@ -53,19 +53,20 @@ def _without_nul(text: str) -> str:
     return text
 
 
-def _not_blank(text: str) -> str:
+def not_blank(text: str) -> str:
+    """Text that says something, or what is wrong with it as a ``ValueError``."""
     if not text.strip():
         raise ValueError("is empty, or nothing but space")
     return _without_nul(text)
 
 
 def _printable(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise ValueError("a name is 1 to 200 printable characters")
+    if not text.strip() or text in (".", "..") or not text.isprintable():
+        raise ValueError("a name is 1 to 200 printable characters and neither . nor ..")
     return text
 
 
-Words = Annotated[str, AfterValidator(_not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
+Words = Annotated[str, AfterValidator(not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
 """Text that says something."""
 
 Id = Annotated[
