@@ -7,6 +7,7 @@ request's id. Texts of library errors may quote what was asked or where files li
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -34,6 +35,8 @@ from dartboard.errors import (
 logger = logging.getLogger(__name__)
 
 PROBLEM = "application/problem+json"
+_LISTS = re.compile(r"\b(?:must_include|exclude)\b")
+"""Fields whose faults only the library finds, and names."""
 FieldErrors = Sequence[Mapping[str, str]]
 
 
@@ -221,7 +224,9 @@ def in_our_terms(error: DartboardError) -> ApiError:
     if isinstance(error, DatasetError):
         logger.error("data set: %s", error)
         return Invalid("the data set cannot be read: the service's log says why")
-    return Invalid(plain(str(error)))
+    said = plain(str(error))
+    named = _LISTS.search(said)
+    return Invalid(said, field=named.group() if named else None)
 
 
 def request_id_of(scope: Mapping[str, Any]) -> str:

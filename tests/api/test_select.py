@@ -126,3 +126,19 @@ def test_limits_of_a_selection(client):
 )
 def test_says_what_is_wrong(client, body, said):
     refused(ask(client, **body), 422, said)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"must_include": [30]}, "must_include"),
+        ({"exclude": [30]}, "exclude"),
+        ({"must_include": [1, 1]}, "must_include"),
+        ({"must_include": [1], "exclude": [1]}, "must_include"),
+        ({"must_include": [0, 1], "k": 1}, "must_include"),
+    ],
+)
+def test_lists_that_cannot_be_used_are_named(client, options, field):
+    problem = refused(ask(client, **vectors(**options)), 422)
+    assert [error["field"] for error in problem["errors"]] == [field]
+    assert problem["errors"][0]["message"]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from dartboard.api.schemas.common import Answer, CollectionName, Metadata, Model, Sigma, Words
 from dartboard.api.schemas.retrieve import Count, RerankerName, Share
@@ -56,11 +56,22 @@ class ExploreRequest(Model):
     )
     sweep: bool = Field(True, description="Whether to select along σ as well.", examples=[True])
 
-    @model_validator(mode="after")
-    def _room_for_k(self) -> "ExploreRequest":
-        if self.k is not None and (self.triage_k or MOST_CANDIDATES) < self.k:
-            raise ValueError("triage_k must be at least k: there have to be enough candidates to pick from")
-        return self
+    @field_validator("k")
+    @classmethod
+    def _within_reach(cls, k: int | None) -> int | None:
+        if k is not None and k > MOST_CANDIDATES:
+            raise ValueError(
+                f"should be at most {MOST_CANDIDATES}: there are no more candidates to pick from"
+            )
+        return k
+
+    @field_validator("triage_k")
+    @classmethod
+    def _room_for_k(cls, triage_k: int | None, before: ValidationInfo) -> int | None:
+        k = before.data.get("k")
+        if triage_k is not None and k is not None and triage_k < k:
+            raise ValueError("must be at least k: there have to be enough candidates to pick from")
+        return triage_k
 
 
 class SigmaRange(Answer):
