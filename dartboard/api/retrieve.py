@@ -9,10 +9,11 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from dartboard.api.auth import reader
-from dartboard.api.errors import ApiError, in_our_terms
+from dartboard.api.errors import ApiError, Invalid, in_our_terms
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import check_query, check_sizes
 from dartboard.api.narrowing import condition_of
+from dartboard.api.schemas.common import not_blank
 from dartboard.api.schemas.retrieve import (
     BatchRequest,
     BatchResponse,
@@ -62,11 +63,25 @@ def _retrieve_batch(service: Service, body: BatchRequest) -> Response:
     started = time.perf_counter()
     check_sizes(service.settings, batch=body.queries)
     engine = engine_of(service, body)
-    for at, query in enumerate(body.queries):
-        check_query(engine.model, query, service.settings, f"queries.{at}")
-    engine.model.encode_queries(body.queries)  # in one go; each search finds its vector remembered
-    results = [_one_of_many(service, engine, query, body) for query in body.queries]
+    unfit = [_unfit(service, engine, query) for query in body.queries]
+    if fit := [query for query, why in zip(body.queries, unfit, strict=True) if why is None]:
+        engine.model.encode_queries(fit)  # in one go; each search finds its vector remembered
+    results = [
+        {"error": why} if why is not None else _one_of_many(service, engine, query, body)
+        for query, why in zip(body.queries, unfit, strict=True)
+    ]
     return answer({"results": results, "execution_time_ms": _milliseconds(started)})
+
+
+def _unfit(service: Service, engine: Engine, query: str) -> str | None:
+    """Why a question of a batch cannot be asked; the others still are."""
+    try:
+        check_query(engine.model, not_blank(query), service.settings)
+    except Invalid as error:
+        return error.message
+    except ValueError as error:
+        return f"query: {error}"
+    return None
 
 
 def _one_of_many(service: Service, engine: Engine, query: str, body: BatchRequest) -> dict[str, Any]:

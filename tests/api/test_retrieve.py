@@ -141,8 +141,32 @@ def test_limits_are_named(client, options, field, limit):
 
 def test_limits_of_batches(client):
     refused(client.post(f"{BASE}/retrieve/batch", json={"queries": ["a"] * 4}), 422, "queries", "3")
-    long = client.post(f"{BASE}/retrieve/batch", json={"queries": ["a", "word " * 600]})
-    assert refused(long, 422, "512")["errors"][0]["field"] == "queries.1"
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("", "is empty"),
+        (" \n", "is empty"),
+        (f"{SECRET}\x00", "U+0000"),
+        ("word " * 600, "512 tokens"),
+        ("x" * 9000, "512 tokens"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_an_error_in_its_place(client, bad, said):
+    body = {"queries": [QUESTION, bad, "How do I replay messages?"], "top_k": 2}
+    response = client.post(f"{BASE}/retrieve/batch", json=body)
+    assert response.status_code == 200 and SECRET not in response.text
+    first, second, third = response.json()["results"]
+    assert set(second) == {"error"} and said in second["error"]
+    for found, query in ((first, body["queries"][0]), (third, body["queries"][2])):
+        assert [one["chunk_id"] for one in found["results"]] == ids(retrieve(client, query, top_k=2))
+
+
+def test_a_batch_of_nothing_but_bad_questions_is_answered(client):
+    found = client.post(f"{BASE}/retrieve/batch", json={"queries": ["", " "]}).json()
+    assert [set(one) for one in found["results"]] == [{"error"}, {"error"}]
+    refused(client.post(f"{BASE}/retrieve/batch", json={"queries": ["a", 5]}), 422, "queries.1")
 
 
 @pytest.mark.parametrize(
@@ -173,10 +197,11 @@ def test_limits_of_batches(client):
         ({"min_gain_share": 1.1}, "min_gain_share"),
         ({"max_per_source": 0}, "max_per_source"),
         ({"collection": "\n"}, "collection"),
+        ({"collection": ".."}, "collection"),
         ({"explain": "yes"}, "explain"),
         ({"unknown": SECRET}, "unknown"),
-        ({"top_k": 5, "triage_k": 4}, "body"),
-        ({"must_include": [SECRET], "exclude": [SECRET]}, "body"),
+        ({"top_k": 5, "triage_k": 4}, "triage_k"),
+        ({"must_include": [SECRET], "exclude": [SECRET]}, "exclude"),
     ],
 )
 def test_refuses_what_cannot_be_used_without_repeating_it(client, changes, field):
@@ -188,7 +213,9 @@ def test_refuses_what_cannot_be_used_without_repeating_it(client, changes, field
 
 
 def test_refuses_unknown_chunks_and_collections(client):
-    assert SECRET not in refused(retrieve(client, must_include=[SECRET]), 422, "must_include")["detail"]
+    problem = refused(retrieve(client, must_include=[SECRET]), 422, "must_include")
+    assert SECRET not in problem["detail"]
+    assert [error["field"] for error in problem["errors"]] == ["must_include"]
     assert SECRET not in refused(retrieve(client, collection=SECRET), 404, "no such collection")["detail"]
 
 

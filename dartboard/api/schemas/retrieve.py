@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from dartboard.api.schemas.common import Answer, CollectionName, Id, Metadata, Model, Sigma, Words
 
@@ -87,15 +87,20 @@ class Searching(Model):
         None, description="The collection to ask; the service's own where none is named.", examples=["demo"]
     )
 
-    @model_validator(mode="after")
-    def _room_for_k(self) -> "Searching":
-        if self.triage_k is not None and self.top_k is not None and self.triage_k < self.top_k:
-            raise ValueError(
-                "triage_k must be at least top_k: there have to be enough candidates to pick from"
-            )
-        if set(self.must_include) & set(self.exclude):
-            raise ValueError("must_include and exclude name the same chunk")
-        return self
+    @field_validator("triage_k")
+    @classmethod
+    def _room_for_k(cls, triage_k: int | None, before: ValidationInfo) -> int | None:
+        top_k = before.data.get("top_k")
+        if triage_k is not None and top_k is not None and triage_k < top_k:
+            raise ValueError("must be at least top_k: there have to be enough candidates to pick from")
+        return triage_k
+
+    @field_validator("exclude")
+    @classmethod
+    def _not_required(cls, exclude: list[str], before: ValidationInfo) -> list[str]:
+        if set(exclude) & set(before.data.get("must_include", ())):
+            raise ValueError("names a chunk that must_include names too")
+        return exclude
 
 
 class SearchOptions(Searching):
@@ -119,9 +124,9 @@ class RetrieveRequest(SearchOptions):
 class BatchRequest(SearchOptions):
     """Many questions with the same options."""
 
-    queries: list[Words] = Field(
+    queries: list[str] = Field(
         min_length=1,
-        description="The questions.",
+        description="The questions; one that is empty or too long is an error in its place.",
         examples=[["Why are our consumers falling behind?", "How do I replay messages?"]],
     )
 
