@@ -3,10 +3,12 @@
 ::
 
     HOME/cases/NAME/corpus.jsonl      {"_id", "title", "text"}: every passage that some case looked at
-                    queries.jsonl     {"_id", "text", "metadata": {"collection", "candidates"}}
+                    queries.jsonl     {"_id", "text", "metadata": {"collection", "candidates", "note"}}
                     qrels/test.tsv    query-id, corpus-id, score: the passages marked
 
-A passage's title is empty, since its text is what was embedded. Files are replaced one by one, whole, in an
+A passage's title is empty, since its text is what was embedded. Evaluation ranks the passages of the set by
+their vectors alone, whatever retriever found them; each case says so in its ``note``, since it may then pick
+others than the screen did that it was saved from. Files are replaced one by one, whole, in an
 order that leaves a data set that can be read after each step: what judgements speak of is there before they
 are, and goes after them. Whoever writes holds a lock on the folder above.
 """
@@ -32,6 +34,11 @@ from dartboard.datasets.text import Qrels
 from dartboard.datasets.trec import read_qrels
 
 MOST_PASSAGES = 100_000
+NOTE = (
+    "Evaluation ranks all passages of this set by vectors alone; where the collection's retriever also reads "
+    "words, its picks for this question may be others than those on screen when the case was saved."
+)
+"""What a case says of itself to whoever opens the file."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?!\.|zip\Z|\Z)){0,63}")
 
 
@@ -174,7 +181,11 @@ def _queries(found: Cases) -> str:
         {
             "_id": identity,
             "text": case.query,
-            "metadata": {"collection": found.collection, "candidates": list(case.candidates)},
+            "metadata": {
+                "collection": found.collection,
+                "candidates": list(case.candidates),
+                "note": NOTE,
+            },
         }
         for identity, case in found.cases.items()
     )

@@ -30,7 +30,8 @@ async def save(body: CaseRequest, service: Annotated[Service, Depends(service_of
     """Keep a question with its marked passages as an evaluation case.
 
     The set is a BEIR folder that `dartboard eval --dataset NAME --data HOME/cases` reads. The same question
-    again replaces its judgements.
+    again replaces its judgements. Evaluation ranks all passages of the set by vectors alone, so where the
+    collection is searched by words too, it may pick others than were on screen.
     """
     return await service.run(_save, service, body)
 

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,21 @@ def test_a_case_is_a_data_set(client, tmp_path):
     assert {one.id: one.text for one in read.passages} == {id: TEXTS[id] for id in IDS[:15]}
     assert list(read.queries.values()) == ["Why is my consumer slow?", "What is a rebalance?"]
     assert read.qrels == {saved["query_id"]: {IDS[0]: 1}, more["query_id"]: {IDS[12]: 1, IDS[5]: 1}}
+
+
+def test_case_page_and_documents_say_that_evaluation_ranks_by_vectors_alone(client, tmp_path):
+    save(client)
+    save(client, query="What is a rebalance?")
+    lines = (tmp_path / "home" / "cases" / "support" / "queries.jsonl").read_text().splitlines()
+    assert [json.loads(line)["metadata"]["note"] for line in lines] == [case_sets.NOTE] * 2
+    root = Path(__file__).parents[2]
+    told = [
+        case_sets.NOTE,
+        client.get("/openapi.json").json()["paths"][f"{BASE}/cases"]["post"]["description"],
+        *((root / page).read_text() for page in ("docs/api.md", "docs/how-to/evaluation.md")),
+        (root / "dartboard/web/static/evaluation.html").read_text(),
+    ]
+    assert all("by vectors alone" in " ".join(text.split()) for text in told)
 
 
 def test_the_same_question_again_replaces_its_judgements(client):
