@@ -65,6 +65,34 @@ def test_back_returns_to_the_question_before(page):
     expect(page.locator(".column.dartboard .card-name")).to_have_text(before)
 
 
+def test_the_box_follows_back_and_forward_while_it_has_the_focus(page):
+    before = page.locator(".column.dartboard .card-name").all_inner_texts()
+    page.locator("#query").fill("Does garbage collection pause consumers?")
+    page.locator("#query").press("Enter")
+    expect(page.locator(".column.dartboard .card-name")).not_to_have_text(before)
+    expect(page.locator("#query")).to_be_focused()
+    page.go_back()
+    expect(page.locator("#query")).to_have_value(FIRST)
+    expect(page.locator(".column.dartboard .card-name")).to_have_text(before)
+    page.go_forward()
+    expect(page.locator("#query")).to_have_value("Does garbage collection pause consumers?")
+
+
+def test_back_returns_to_what_belonged_to_the_question(page):
+    page.locator(".column.top_k .marker").nth(1).click()
+    page.locator("#query").fill("Does garbage collection pause consumers?")
+    page.locator("#more summary").click()
+    page.locator("#filter").fill('theme = "partition skew"')
+    page.locator("#filter").press("Enter")
+    expect(page.locator("#foot")).not_to_contain_text("100 candidates")
+    expect(page.locator("#case")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#query")).to_have_value(FIRST)
+    expect(page.locator("#filter")).to_have_value("")
+    expect(page.locator("#foot")).to_contain_text("100 candidates")
+    expect(page.locator(".column.top_k .marker").nth(1)).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_nonsense_address_is_no_harm(open_page, served):
     page = open_page()
     page.goto(f"{served.url}/#k=banana&sigma=-3&step=99&why=nobody&pool=1e999&mmr=x")

@@ -1,5 +1,6 @@
 """A first visit, questions, collections, how much to select."""
 
+import pytest
 from playwright.sync_api import expect
 
 from dartboard.datasets import demo
@@ -97,6 +98,82 @@ def test_the_filter_in_the_placeholder_finds_something(page):
     expect(page.locator("#results")).to_have_attribute("aria-busy", "false")
     expect(page.locator("#foot")).not_to_contain_text("100 candidates")
     expect(page.locator(".column.dartboard .card").first).to_be_visible()
+
+
+OWN = "Does garbage collection pause consumers?"
+
+
+def tick_the_budget(page):
+    page.locator("#by-tokens").check()
+
+
+def change_the_number(page):
+    page.locator("#k").fill("3")
+    page.locator("#k").press("Tab")
+
+
+def fill_the_filter(page):
+    page.locator("#more summary").click()
+    page.locator("#filter").fill("theme = 'partition skew'")
+    page.locator("#filter").press("Tab")
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (tick_the_budget, {"token_budget": 500}),
+        (change_the_number, {"k": 3}),
+        (fill_the_filter, {"filter": "theme = 'partition skew'"}),
+    ],
+)
+def test_a_typed_question_is_asked_with_another_control(page, served, change, options):
+    page.locator("#query").fill(OWN)
+    change(page)
+    expect(page.locator(".column.dartboard .card-name")).to_have_text(
+        expected(served.explore(OWN, **options), "dartboard")
+    )
+    expect(page.locator("#query")).to_have_value(OWN)
+
+
+def test_an_emptied_box_is_left_alone(page, served):
+    page.locator("#query").fill("")
+    change_the_number(page)
+    expect(page.locator(".column.top_k .card-name")).to_have_text(
+        expected(served.explore(FIRST, k=3), "top_k")
+    )
+    expect(page.locator("#query")).to_have_value("")
+    page.locator("#questions button").first.click()
+    expect(page.locator("#query")).to_have_value(FIRST)
+
+
+def test_the_slider_leaves_a_typed_question_alone(page):
+    verdict = page.locator("#verdict").inner_text()
+    page.locator("#query").fill(OWN)
+    page.locator("#sigma-range").fill("150")
+    expect(page.locator("#verdict")).not_to_have_text(verdict)
+    expect(page.locator("#query")).to_have_value(OWN)
+
+
+def test_what_is_typed_while_the_page_starts_stays(open_page, served):
+    page = open_page()
+    held = []
+    page.route("**/api/dartboard/questions", lambda route: held.append(route))
+    page.goto(served.url)
+    page.locator("#query").fill(OWN)
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    expect(page.locator("#empty")).to_contain_text("Ask the collection something")
+    expect(page.locator("#query")).to_have_value(OWN)
+    page.locator("#query").press("Enter")
+    expect(page.locator(".column.top_k .card-name")).to_have_text(expected(served.explore(OWN), "top_k"))
+
+
+def test_a_number_beyond_the_limits_is_put_right_each_time(page):
+    for _ in range(2):
+        page.locator("#k").fill("999")
+        page.locator("#k").press("Tab")
+        expect(page.locator("#k")).to_have_value("50")
 
 
 def test_another_collection(page, served):

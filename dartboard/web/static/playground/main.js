@@ -57,7 +57,8 @@ async function start() {
   store.update(fromHash(location.hash));
   try {
     const [demo, questions] = await Promise.all([form.collections(), form.questions(), answer.find()]);
-    if (!store.get().query && demo && questions.length) store.update({ query: questions[0] });
+    const typed = byId("query").value.trim();
+    if (!store.get().query && !typed && demo && questions.length) store.update({ query: questions[0] });
     if (store.get().query) explorer.everything();
     else invite();
   } catch (problem) {
@@ -67,7 +68,7 @@ async function start() {
 
 /** Nothing was asked yet. */
 function invite() {
-  store.update({ busy: false });
+  store.update({ busy: false, problem: null });
   byId("loading").hidden = true;
   byId("empty").hidden = false;
   byId("empty").textContent = "Ask the collection something. The demo collection has questions ready.";

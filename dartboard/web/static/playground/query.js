@@ -17,56 +17,54 @@ export function mountQuery(store, explorer) {
   const byK = byId("by-k");
   const byTokens = byId("by-tokens");
 
-  function fresh() {
-    store.update({ step: null, why: null });
-    explorer.everything();
-  }
-  function number(id) {
-    const value = held(id, Number(field[id].value));
-    return Number.isFinite(value) && field[id].value !== "" ? value : store.get()[id];
-  }
-
   byId("ask").addEventListener("submit", (event) => {
     event.preventDefault();
-    take();
-    if (field.query.value.trim() !== store.get().query) store.update({ marks: new Set() });
-    store.update({ query: field.query.value.trim() });
-    fresh();
+    if (field.query.value.trim()) ask();
   });
-  field.collection.addEventListener("change", () => {
-    store.update({ collection: field.collection.value, marks: new Set() });
-    fresh();
-  });
-  for (const radio of [byK, byTokens]) radio.addEventListener("change", resize);
-  for (const id of ["k", "tokens"]) field[id].addEventListener("change", resize);
-  for (const id of ["pool", "filter", "mmr"]) {
-    field[id].addEventListener("change", () => {
-      take();
-      fresh();
-    });
-  }
+  field.collection.addEventListener("change", () =>
+    ask({ collection: field.collection.value, marks: new Set() }),
+  );
+  for (const id of ["pool", "filter", "mmr"]) field[id].addEventListener("change", () => ask());
+  for (const one of [byK, byTokens, field.k, field.tokens]) one.addEventListener("change", resize);
 
-  function take() {
-    store.update({
-      pool: number("pool"),
-      mmr: number("mmr"),
-      filter: field.filter.value.trim(),
-    });
-  }
-  function resize() {
-    store.update({
+  /** The form as it stands, with a question that was typed and not asked yet; its marks begin anew. */
+  function taken() {
+    const before = store.get();
+    const query = field.query.value.trim() || before.query;
+    return {
+      query,
+      marks: query === before.query ? before.marks : new Set(),
       size: byTokens.checked ? "tokens" : "k",
       k: number("k"),
       tokens: number("tokens"),
+      pool: number("pool"),
+      mmr: number("mmr"),
+      filter: field.filter.value.trim(),
       step: null,
-    });
-    explorer.size();
+    };
+  }
+  function number(id) {
+    const value = held(id, Number(field[id].value));
+    const now = Number.isFinite(value) && field[id].value !== "" ? value : store.get()[id];
+    field[id].value = String(now);
+    return now;
+  }
+  /** One update for all: the entry of the history that is left keeps what belonged to it. */
+  function ask(change = {}) {
+    store.update({ ...taken(), why: null, ...change });
+    explorer.everything();
+  }
+  function resize() {
+    if (taken().query !== store.get().query) return ask();
+    store.update(taken());
+    return explorer.size();
   }
 
-  store.on(["query", "collection", "size", "k", "tokens", "pool", "mmr", "filter"], (state) => {
+  store.on(["query", "collection", "size", "k", "tokens", "pool", "mmr", "filter"], (state, before) => {
     for (const id of Object.keys(field)) {
-      if (document.activeElement !== field[id] || field[id].type === "number")
-        field[id].value = String(state[id]);
+      // What is being written stays, until the state says something else.
+      const free = id !== "query" && document.activeElement !== field[id];
+      if (free || state[id] !== before[id]) show(field[id], String(state[id]));
     }
     byK.checked = state.size === "k";
     byTokens.checked = state.size === "tokens";
@@ -101,11 +99,16 @@ export function mountQuery(store, explorer) {
   };
 
   function chip(one) {
-    const ask = button({ class: "chip", title: one.wants }, quoted(one.text, 140));
-    ask.addEventListener("click", () => {
-      store.update({ query: one.text, marks: new Set(), filter: "" });
-      fresh();
+    const chosen = button({ class: "chip", title: one.wants }, quoted(one.text, 140));
+    chosen.addEventListener("click", () => {
+      show(field.query, one.text);
+      ask({ marks: new Set(), filter: "" });
     });
-    return h("li", {}, ask);
+    return h("li", {}, chosen);
   }
+}
+
+/** A value that is there already is not set again: the caret would move. */
+function show(input, value) {
+  if (input.value !== value) input.value = value;
 }
