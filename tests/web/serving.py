@@ -39,6 +39,16 @@ class Served:
         return self.post("explore", json={"query": query, "triage_k": 100, **options})
 
 
+def pick_names(answer: Any, method: str) -> list[str]:
+    """What a method's picks from the demo are called: by source, with the id where a source comes twice."""
+    sources = [one["source"] for one in answer["candidates"]]
+    names = [
+        one["source"] if sources.count(one["source"]) == 1 else f"{one['source']} {one['id']}"
+        for one in answer["candidates"]
+    ]
+    return [names[index] for index in answer["methods"][method]["picks"]]
+
+
 @contextmanager
 def serving(folder: Path, **options: Any) -> Iterator[Served]:
     """Start a service over a store of its own; stop it at the end."""

@@ -3,8 +3,9 @@
  */
 
 import { button, h, quoted } from "../dom.js";
+import { named } from "./names.js";
 import { fixed, percent } from "./numbers.js";
-import { nameOf, tint } from "./reading.js";
+import { tint } from "./reading.js";
 
 const SHORT = 420;
 const LONG = 20000;
@@ -41,7 +42,7 @@ export function card(state, method, index, rank, store) {
           onfocus: () => store.update({ hover: index }),
           onblur: () => store.update({ hover: null }),
         },
-        quoted(nameOf(one), 100),
+        named(one, 100),
       ),
       markButton(store, one),
       badge(owner),

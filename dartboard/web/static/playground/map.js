@@ -7,8 +7,9 @@
 
 import { button, h, quoted, s, set, shown } from "../dom.js";
 import { panel, table } from "../table.js";
+import { nameOf, named } from "./names.js";
 import { fixed, percent } from "./numbers.js";
-import { nameOf, stepOf, tint } from "./reading.js";
+import { stepOf, tint } from "./reading.js";
 import { rings, scaleOf } from "./rings.js";
 import { createTooltip } from "./tooltip.js";
 
@@ -229,7 +230,7 @@ function mapTable(store) {
     `Candidates in the retriever's order, after ${step} picks`,
     ["Candidate", "Rank", "Cosine", "Distance", "P(t|q)", "State", "Text"],
     reading.candidates.map((one, index) => [
-      button({ class: "link", onclick: () => store.update({ why: one.id }) }, quoted(nameOf(one), 60)),
+      button({ class: "link", onclick: () => store.update({ why: one.id }) }, named(one, 60)),
       String(one.retriever_rank),
       fixed(one.similarity, 3),
       fixed(one.distance, 3),

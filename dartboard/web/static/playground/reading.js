@@ -2,10 +2,12 @@
  * What the service's answer says, in the terms that all views share.
  */
 
+import { withNames } from "./names.js";
+
 /**
  * @typedef {object} Reading
  * @property {any} data the answer itself
- * @property {any[]} candidates
+ * @property {any[]} candidates with names that tell them apart
  * @property {number[]} picks Dartboard's, in order
  * @property {Map<number, number>} place order (from 0) of each of Dartboard's picks
  * @property {(number|null)[]} owner for each candidate the order of the pick that stands for it
@@ -33,7 +35,7 @@ export function read(data, before = null) {
     if (place.has(index)) return place.get(index);
     return lent.cover[index] >= HALF ? (place.get(lent.covered_by[index]) ?? null) : null;
   });
-  return { data: lent, candidates: lent.candidates, picks, place, owner };
+  return { data: lent, candidates: withNames(lent.candidates), picks, place, owner };
 }
 
 function withMap(data, before) {
@@ -58,11 +60,6 @@ export function different(reading, method) {
     seen.add(reading.owner[index] === null ? `alone ${index}` : reading.owner[index]);
   }
   return seen.size;
-}
-
-/** The name of a candidate: title, heading, source, else its id. */
-export function nameOf(candidate) {
-  return String(candidate.title || candidate.metadata?.title || candidate.source || candidate.id);
 }
 
 /** Picks shown at the state's step. @returns {number} */

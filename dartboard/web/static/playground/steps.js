@@ -3,10 +3,11 @@
  */
 
 import { announce } from "../chrome.js";
-import { button, h, quoted, s, set } from "../dom.js";
+import { button, h, s, set } from "../dom.js";
 import { panel, table } from "../table.js";
+import { named } from "./names.js";
 import { percent } from "./numbers.js";
-import { nameOf, stepOf, tint } from "./reading.js";
+import { stepOf, tint } from "./reading.js";
 
 const PACE = 1100;
 
@@ -130,7 +131,7 @@ function gainRow(state, one, order, step, go) {
     h("span", { class: `badge ${tint(order)}` }, order + 1),
     button(
       { class: "gain-name", onclick: () => go(order + 1), "aria-label": `Go to step ${order + 1}` },
-      quoted(nameOf(candidates[one.pick]), 80),
+      named(candidates[one.pick], 80),
     ),
     h("span", { class: "gain-value num" }, percent(one.gain)),
     bar,
@@ -145,8 +146,8 @@ function rivalNote(one, candidates) {
     "p",
     { class: "hint rival-note" },
     "Runner-up: ",
-    quoted(nameOf(candidates[index]), 70),
-    ` (#${candidates[index].retriever_rank}), ${percent(gain)}; ${behindText(one)}.`,
+    named(candidates[index], 70),
+    ` (rank ${candidates[index].retriever_rank}), ${percent(gain)}; ${behindText(one)}.`,
   );
 }
 
@@ -167,12 +168,12 @@ function stepsTable(state) {
     "Picks of Dartboard in order",
     ["Pick", "Gain", "Covered", "Uncovered", "Stands for", "Runner-up", "Its gain"],
     data.steps.map((one, order) => [
-      h("span", {}, `${order + 1}. `, quoted(nameOf(candidates[one.pick]), 60)),
+      h("span", {}, `${order + 1}. `, named(candidates[one.pick], 60)),
       percent(one.gain),
       percent(one.coverage),
       percent(one.uncovered),
       String(one.stands_for.length),
-      one.runner_up ? quoted(nameOf(candidates[one.runner_up.index]), 60) : "none",
+      one.runner_up ? named(candidates[one.runner_up.index], 60) : "none",
       one.runner_up ? percent(one.runner_up.gain) : "",
     ]),
   );

@@ -2,10 +2,11 @@
  * Which passages are picked across σ: one row a passage, one cell a value. A click on a column sets σ.
  */
 
-import { button, h, quoted, s, set } from "../dom.js";
+import { button, h, s, set } from "../dom.js";
 import { panel, table } from "../table.js";
+import { named } from "./names.js";
 import { count, sigmaText } from "./numbers.js";
-import { nameOf, tint } from "./reading.js";
+import { tint } from "./reading.js";
 import { logScale } from "./sigma.js";
 
 const MOST_ROWS = 16;
@@ -117,7 +118,7 @@ function row(reading, index, times, places, line, store) {
       onclick: () => store.update({ why: reading.candidates[index].id }),
     },
     h("span", { class: "num" }, order === undefined ? "" : order + 1),
-    quoted(nameOf(reading.candidates[index]), 60),
+    named(reading.candidates[index], 60),
   );
   name.style.gridRow = cells.style.gridRow = String(line);
   return [name, cells];
@@ -148,7 +149,7 @@ function stripTable(state) {
     "Which passages are picked across σ",
     ["Passage", "Picked now", "Values of σ", "Lowest σ", "Highest σ"],
     survivors(reading).map(([index, times]) => [
-      quoted(nameOf(reading.candidates[index]), 60),
+      named(reading.candidates[index], 60),
       reading.place.has(index) ? `pick ${reading.place.get(index) + 1}` : "no",
       `${times.length} of ${sweep.sigmas.length}`,
       times.length ? at(times[0]) : "",

@@ -3,8 +3,8 @@
  */
 
 import { h, quoted, set } from "../dom.js";
+import { named } from "./names.js";
 import { fixed, percent } from "./numbers.js";
-import { nameOf } from "./reading.js";
 
 /** @param {HTMLElement} frame positioned ancestor that the tooltip stays within */
 export function createTooltip(frame) {
@@ -16,7 +16,7 @@ export function createTooltip(frame) {
     show(candidate, role, at) {
       set(
         box,
-        h("strong", {}, quoted(nameOf(candidate), 90)),
+        h("strong", {}, named(candidate, 90)),
         h("span", { class: "tooltip-role" }, role),
         h("p", {}, quoted(candidate.text, 320)),
         h(

@@ -6,8 +6,9 @@ import { button, byId, h, quoted, s, set, shown } from "../dom.js";
 import { table, twin } from "../table.js";
 import { badge, markButton, refreshMarkers } from "./card.js";
 import { diffWords } from "./diff.js";
+import { named } from "./names.js";
 import { count, fixed, percent } from "./numbers.js";
-import { METHODS, largestDrop, nameOf, tint } from "./reading.js";
+import { METHODS, largestDrop, tint } from "./reading.js";
 
 /** @param {HTMLElement} root @param {any} store */
 export function mountWhy(root, store) {
@@ -50,7 +51,7 @@ function content(state, index, store, close) {
       ),
       button({ class: "quiet small", "aria-label": "Close", onclick: close }, "✕"),
     ),
-    h("p", { class: "why-name" }, badge(reading.owner[index]), h("strong", {}, quoted(nameOf(one), 120))),
+    h("p", { class: "why-name" }, badge(reading.owner[index]), h("strong", {}, named(one, 120))),
     h("p", { class: "why-verdict", id: "why-verdict" }, verdict(reading, index, blame)),
     gains(reading, index),
     comparison(reading, index, blame ?? nearestPick(reading, index)),
