@@ -77,11 +77,21 @@ def _picked(query: str, gathered: Gathered, scores: list[float] | None, knobs: C
         query_model=gathered.model.name,
         name=lambda id: gathered.items[int(id)].id,
     )
-    picked = [gathered.items[int(chunk.id)] for chunk in result.chunks]
+    places = [int(chunk.id) for chunk in result.chunks]
     return [
-        Pick(item, note | ({"score_before": float(item.score)} if _is_score(item.score) else {}))
-        for item, note in zip(picked, notes, strict=True)
+        Pick(gathered.items[place], note | _own_facts(gathered, place))
+        for place, note in zip(places, notes, strict=True)
     ]
+
+
+def _own_facts(gathered: Gathered, place: int) -> Note:
+    """What a note says of a document alone: the score that it came with, and how far it was read."""
+    facts: Note = {}
+    if gathered.lengths is not None:
+        length = gathered.lengths[place]
+        facts |= {"tokens": length.tokens, "tokens_read": length.read}
+    score = gathered.items[place].score
+    return facts | ({"score_before": float(score)} if _is_score(score) else {})
 
 
 def _passages(gathered: Gathered) -> Passages:

@@ -17,7 +17,8 @@
     query_model        who embedded the query
 
 Documents from an index say, too, which ``retriever`` found them and its ``retriever_score``; documents that
-had a score or a note before keep them as ``score_before`` and ``before``.
+had a score or a note before keep them as ``score_before`` and ``before``. Where a model that counts tokens
+embedded the documents, ``tokens`` is the length of one and ``tokens_read`` what its vector was made of.
 """
 
 import math

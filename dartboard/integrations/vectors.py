@@ -16,18 +16,23 @@ from dartboard.embeddings.checks import check_texts
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.items import Item
 from dartboard.integrations.models import UnknownModel, as_model, check_model
+from dartboard.integrations.reading import Length, embed_documents
 from dartboard.types import FloatArray, check_vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gathered:
-    """Vectors of a query, ``(d,)``, and of ``items``, ``(n, d)``, where these came from, and by whom."""
+    """Vectors of a query, ``(d,)``, and of ``items``, ``(n, d)``, where these came from, and by whom.
+
+    ``lengths`` says how far the items were read, where that is known.
+    """
 
     query: FloatArray
     items: Sequence[Item]
     vectors: FloatArray
     source: str
     model: EmbeddingModel
+    lengths: Sequence[Length] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,7 +86,7 @@ class VectorSource:
         unknown = not self.embeds and self.model is None
         model = UnknownModel() if unknown else as_model(self.model)
         source = self._source(model)
-        vectors = _embedded(model, items) if self.embeds else self._ready(items)
+        vectors, lengths = _embedded(model, items) if self.embeds else (self._ready(items), None)
         asked = model.encode_query(query) if query_vector is None else query_vector
         asked = check_vector(asked, name="the query's vector")
         if vectors.shape[1] != asked.size:
@@ -90,7 +95,9 @@ class VectorSource:
                 f"the query's vector ({maker}) has {asked.size} dimensions where those of the documents "
                 f"({source}) have {vectors.shape[1]}: embed the query with the model that made theirs"
             )
-        return Gathered(query=asked, items=items, vectors=vectors, source=source, model=model)
+        return Gathered(
+            query=asked, items=items, vectors=vectors, source=source, model=model, lengths=lengths
+        )
 
     def _source(self, model: EmbeddingModel) -> str:
         if self.carried is not None:
@@ -128,8 +135,8 @@ def _has_words(item: Item) -> bool:
     return bool(item.text.strip())
 
 
-def _embedded(model: EmbeddingModel, items: Sequence[Item]) -> FloatArray:
-    """One row a document; equal texts are encoded once."""
+def _embedded(model: EmbeddingModel, items: Sequence[Item]) -> tuple[FloatArray, list[Length] | None]:
+    """One row a document, and how far it was read; equal texts are encoded once."""
     for item in items:
         try:
             check_texts([item.text or ""])
@@ -137,8 +144,9 @@ def _embedded(model: EmbeddingModel, items: Sequence[Item]) -> FloatArray:
             raise InvalidInputError(f"{item.label} cannot be embedded: {error}") from None
     texts = [item.text or "" for item in items]
     rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    vectors = model.encode_documents(list(rows))
-    return np.asarray(vectors[[rows[text] for text in texts]])
+    vectors, lengths = embed_documents(model, list(rows))
+    places = [rows[text] for text in texts]
+    return vectors[places], None if lengths is None else [lengths[place] for place in places]
 
 
 def _checked(rows: Sequence[Any], items: Sequence[Item], where: str) -> FloatArray:
