@@ -8,6 +8,12 @@ from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import Note, notes_of, with_note
 from dartboard.types import Chunk
 
+NO_PICKLE = (
+    "a DartboardRetriever cannot be pickled: it holds an open index. Hand the index's path or URL to the "
+    "other process, and call DartboardRetriever.open there"
+)
+"""What a retriever says to whoever wants to send it to another process."""
+
 
 class Answer(NamedTuple):
     """A chunk that was picked, and why."""

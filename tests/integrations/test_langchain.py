@@ -1,6 +1,7 @@
 """LangChain: the retriever and the compressor in LangChain's own pipelines."""
 
 import asyncio
+import pickle
 from copy import deepcopy
 
 import numpy as np
@@ -175,6 +176,9 @@ def test_an_index_opens_by_its_path(tmp_path):
     assert len(found) == 2 and notes(found)[0]["retriever"] == "hybrid"
     at_once = asyncio.run(retriever.abatch(["Where does tea grow?"] * 8))
     assert at_once == [found] * 8
+    with pytest.raises(TypeError, match=r"open index.*call DartboardRetriever\.open there"):
+        pickle.dumps(retriever)
+    assert retriever.model_copy(update={"k": 1}).invoke("Where does tea grow?") != found
     retriever.engine.close()
 
 

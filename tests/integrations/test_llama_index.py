@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from copy import deepcopy
+import pickle
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
@@ -18,11 +19,13 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from dartboard import select
 from dartboard.embeddings import default_model
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.llama_index import DartboardEmbedding, DartboardPostprocessor, DartboardRetriever
+from dartboard.selection import MMR
 from dartboard.stores import open_store
 from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, filled, while_free
 from tests.models import WordBag
@@ -137,6 +140,9 @@ def test_an_index_of_files_opens_by_its_path(tmp_path):
     shown = node.get_content(metadata_mode=MetadataMode.LLM)
     assert "Tea grows on hills" in shown and "tea.md" in shown
     assert "hash" not in shown and "dartboard" not in shown
+    with pytest.raises(TypeError, match=r"open index.*call DartboardRetriever\.open there"):
+        pickle.dumps(retriever)
+    assert copy(retriever).engine is retriever.engine
     retriever.engine.close()
 
 
@@ -318,10 +324,57 @@ def test_wrong_settings_are_refused_at_once(wrong):
 
 
 def test_settings_survive_json():
-    picker = DartboardPostprocessor(k=7, sigma=0.1, embed_model=WordBag())
+    picker = DartboardPostprocessor(k=7, sigma=0.1, embed_model="default", use_node_embeddings=True)
     saved = json.loads(picker.to_json())
-    assert saved["class_name"] == "DartboardPostprocessor" and "embed_model" not in saved
-    assert DartboardPostprocessor.from_dict(saved).k == 7
+    assert saved["class_name"] == "DartboardPostprocessor" and saved["embed_model"] == "default"
+    assert DartboardPostprocessor.from_dict(saved).to_dict() == picker.to_dict() == saved
+    assert DartboardPostprocessor.from_json(picker.to_json()).embed_model == "default"
+    handed_over = DartboardPostprocessor.from_dict(saved, vectors=bag_of, use_node_embeddings=False)
+    assert handed_over.vectors is bag_of and handed_over.k == 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"vectors": bag_of},
+            "vectors is a function, which cannot be written down.*use_node_embeddings=True",
+        ),
+        ({"vectors": lambda nodes: []}, "vectors is a function"),
+        ({"embed_model": WordBag()}, "embed_model is a WordBag.*give the model's name"),
+        ({"embed_model": Words()}, "embed_model is a Words"),
+        ({"method": MMR()}, "method is a MMR.*give the method's name"),
+    ],
+)
+def test_what_cannot_be_written_down_is_never_left_out(settings, message):
+    picker = DartboardPostprocessor(k=2, **settings)
+    for save in (picker.to_dict, picker.to_json):
+        with pytest.raises(ConfigError, match=message):
+            save()
+    for save in (picker.model_dump, picker.model_dump_json):
+        with pytest.raises(PydanticSerializationError, match=message):
+            save()
+
+
+def test_pickles_are_whole_or_refused():
+    whole = DartboardPostprocessor(k=2, vectors=bag_of, embed_model="default")
+    again = pickle.loads(pickle.dumps(whole))
+    assert again.vectors is bag_of and again.embed_model == "default" and again.k == 2
+    local = DartboardPostprocessor(
+        vectors=lambda given_nodes: bag_of(given_nodes), embed_model=WordBag(), k=1
+    )
+    with pytest.raises(TypeError, match="vectors is a function that cannot be pickled"):
+        pickle.dumps(local)
+    assert len(local.postprocess_nodes(nodes(), query_str=QUERY)) == 1, "it works on as before"
+
+
+def test_a_saved_embedding_does_not_become_the_default_model():
+    saved = DartboardEmbedding(WordBag()).to_dict()
+    with pytest.raises(ConfigError, match="'WordBag' is not the default model"):
+        DartboardEmbedding.from_dict(saved)
+    bag = WordBag()
+    assert DartboardEmbedding.from_dict(saved, model=bag).model is bag
+    assert DartboardEmbedding.from_dict(DartboardEmbedding().to_dict()).model is default_model()
 
 
 def test_events_are_told():

@@ -14,7 +14,7 @@ from dartboard.engine import Engine
 from dartboard.engine.engine import TRIAGE
 from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
-from dartboard.integrations.searching import search
+from dartboard.integrations.searching import NO_PICKLE, search
 
 
 class DartboardRetriever(BaseRetriever):
@@ -64,6 +64,9 @@ class DartboardRetriever(BaseRetriever):
     def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **knobs: Any) -> Self:
         """A retriever over the index at ``url``, which is only read; ``engine_options`` as in ``Engine``."""
         return cls(engine=Engine.open(url, read_only=True, **(engine_options or {})), **knobs)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        raise TypeError(NO_PICKLE)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **changes: Any

@@ -7,6 +7,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.errors import ConfigError
 from dartboard.integrations.models import as_model
 
 
@@ -17,6 +18,12 @@ class DartboardEmbedding(BaseEmbedding):
 
     def __init__(self, model: Any = None, **options: Any) -> None:
         loaded = as_model(model)
+        named = options.get("model_name", loaded.name)
+        if model is None and named != loaded.name:
+            raise ConfigError(
+                f"{named!r} is not the default model ({loaded.name}): give the model itself or its name as "
+                "model, as in DartboardEmbedding.from_dict(saved, model=…)"
+            )
         super().__init__(**{"model_name": loaded.name} | options)
         self._model = loaded
 

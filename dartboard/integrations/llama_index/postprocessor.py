@@ -4,14 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from llama_index.core.bridge.pydantic import ConfigDict, Field, model_validator
+from llama_index.core.bridge.pydantic import ConfigDict, field_serializer, model_validator
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
+from pydantic import FieldSerializationInfo
 
-from dartboard.errors import InvalidInputError
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.choosing import Pick, choose
 from dartboard.integrations.items import Item
 from dartboard.integrations.knobs import ChoosingKnobs
@@ -20,6 +21,12 @@ from dartboard.integrations.notes import KEY, with_note
 from dartboard.integrations.vectors import VectorSource
 
 _dispatcher = get_dispatcher(__name__)
+_NOT_PLAIN = {
+    "embed_model": "give the model's name",
+    "vectors": "let nodes carry their vectors (use_node_embeddings=True) or name a model (embed_model)",
+    "method": "give the method's name",
+}
+"""The settings that need not be plain data, and what to do instead."""
 
 
 class DartboardPostprocessor(BaseNodePostprocessor):
@@ -36,9 +43,9 @@ class DartboardPostprocessor(BaseNodePostprocessor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    embed_model: Any = Field(default=None, exclude=True)
+    embed_model: Any = None
     """What makes vectors: a LlamaIndex embedding, an ``EmbeddingModel`` or its name; by default ours."""
-    vectors: Callable[[list[BaseNode]], Any] | None = Field(default=None, exclude=True)
+    vectors: Callable[[list[BaseNode]], Any] | None = None
     """A function of the nodes that gives their vectors."""
     use_node_embeddings: bool = False
     """Take the vectors that the nodes carry."""
@@ -73,6 +80,30 @@ class DartboardPostprocessor(BaseNodePostprocessor):
     def class_name(cls) -> str:
         """The name in serialised pipelines."""
         return "DartboardPostprocessor"
+
+    def to_dict(self, **options: Any) -> dict[str, Any]:
+        """All settings as plain data; an error where one of them cannot be written down."""
+        for name in _NOT_PLAIN:
+            _by_name(name, getattr(self, name))
+        return super().to_dict(**options)
+
+    @field_serializer(*_NOT_PLAIN)
+    def _plain(self, value: Any, info: FieldSerializationInfo) -> Any:
+        return _by_name(info.field_name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle writes down, whole: LlamaIndex would take what cannot be pickled out of ``self``."""
+        kept = dict(self.__dict__)
+        state = super().__getstate__()
+        state = {**state, "__dict__": dict(state["__dict__"])}
+        self.__dict__.update(kept)
+        if missing := sorted(set(_NOT_PLAIN) - set(state["__dict__"])):
+            raise TypeError(
+                f"{missing[0]} is a {type(kept[missing[0]]).__name__} that cannot be pickled, and without it "
+                "the picks would be others: give one that a module defines, or make the postprocessor in the "
+                "other process"
+            )
+        return state
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -136,6 +167,17 @@ class DartboardPostprocessor(BaseNodePostprocessor):
             }
         )
         return NodeWithScore(node=copy, score=pick.note["gain"])
+
+
+def _by_name(setting: str, value: Any) -> Any:
+    """The value, if it can be written down."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ConfigError(
+        f"{setting} is a {type(value).__name__}, which cannot be written down, and without it the picks "
+        f"would be others: {_NOT_PLAIN[setting]}, or save the other settings alone and hand it to "
+        f"from_dict(saved, {setting}=…)"
+    )
 
 
 def _item(place: int, scored: NodeWithScore) -> Item:

@@ -16,7 +16,7 @@ from dartboard.errors import ConfigError
 from dartboard.integrations.filters import from_llama_index
 from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
-from dartboard.integrations.searching import Answer, search
+from dartboard.integrations.searching import NO_PICKLE, Answer, search
 from dartboard.selection import Method
 from dartboard.selection.building import Auto
 from dartboard.stores import Filter
@@ -78,6 +78,14 @@ class DartboardRetriever(BaseRetriever):
     def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **knobs: Any) -> Self:
         """A retriever over the index at ``url``, which is only read; ``engine_options`` as in ``Engine``."""
         return cls(Engine.open(url, read_only=True, **(engine_options or {})), **knobs)
+
+    def __getstate__(self) -> object:
+        raise TypeError(NO_PICKLE)
+
+    def __copy__(self) -> Self:
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = search(self.engine, query_bundle.query_str, self.knobs)
