@@ -8,6 +8,7 @@ from pathlib import Path
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 from dartboard.integrations import notes
+from dartboard.selection.bandwidth import SMALLEST_POOL
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "integrations.md").read_text()
@@ -21,9 +22,27 @@ def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
     for block in blocks:
         exec(compile(block, "docs/integrations.md", "exec"), namespace)
     printed = capsys.readouterr().out
-    assert "model:all-MiniLM-L6-v2" in printed
+    (shown,) = re.findall(r"```text\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert printed.startswith(shown), "the page shows another answer than its example gives"
+    for astray in ("cups", "Cups", "coffee", "Coffee", "water"):
+        assert astray not in printed, (
+            f"a pick of the page's examples has nothing to do with the question: {astray}"
+        )
     filtered = [line for line in printed.splitlines() if line.startswith("['notes/")]
-    assert len(filtered) == 2 and not any("notes/cups.txt" in line for line in filtered)
+    assert len(filtered) == 2 and not any("notes/countries.txt" in line for line in filtered)
+    assert "\nnotes/countries.txt" in printed
+
+
+def test_the_page_says_what_the_compressor_needs_besides_the_extra():
+    assert PAGE.index("`pip install langchain-classic`") < PAGE.index("### Where the vectors come from")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert not any("langchain-classic" in package for package in extras["langchain"])
+
+
+def test_the_example_is_large_enough_for_sigma_to_come_from_it():
+    namespace: dict[str, object] = {}
+    exec(re.search(r"```python\n(PASSAGES.*?)```", PAGE, flags=re.DOTALL)[1], namespace)
+    assert len(namespace["PASSAGES"]) >= SMALLEST_POOL
 
 
 def test_the_extras_are_those_of_the_package():
