@@ -1,14 +1,16 @@
-"""Read filters as people write them; what is wrong is pointed at."""
+"""Read filters as people write them; what is wrong is pointed at, what is too much is refused early."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dartboard.errors import InvalidInputError
+from dartboard.stores.filter_size import Size, check_text, check_values
 from dartboard.stores.filters import DEEPEST, OPERATORS, And, Exists, Filter, Not, Or, Value, comparison
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+      (?P<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
     | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<quoted>`[^`]+`)
     | (?P<word>[^\W\d][\w.-]*)
@@ -16,12 +18,15 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_LONGEST_NUMBER = 1000
 _ESCAPED = re.compile(r"\\(.)")
 _WORDS = ("and", "or", "not", "in", "exists", "true", "false")
 
 
 def parse_filter(text: str) -> Filter:
     """A filter from text such as ``year >= 2020 and lang = "en"``."""
+    if isinstance(text, str):
+        check_text(text)
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError('filter is empty: write for example  year >= 2020 and lang = "en"')
     return _Reader(text).read()
@@ -39,13 +44,14 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = list(self._split())
-        self._at = 0
+        self._end = len(text.rstrip())
+        self._tokens = self._split()
+        self._here = next(self._tokens, None)
         self._depth = 0
+        self._size = Size()
 
-    def _split(self) -> "list[_Token]":
-        tokens, position = [], 0
-        end = len(self._text.rstrip())
+    def _split(self) -> Iterator[_Token]:
+        position, end = 0, self._end
         while position < end:
             found = _TOKEN.match(self._text, position)
             if found is None or found.lastgroup is None:
@@ -54,15 +60,14 @@ class _Reader:
             word = found.group(kind)
             if kind == "word" and word.lower() in _WORDS:
                 kind, word = "keyword", word.lower()
-            tokens.append(_Token(kind, word, found.start(found.lastgroup)))
+            yield _Token(kind, word, found.start(found.lastgroup))
             position = found.end()
-        return tokens
 
     def read(self) -> Filter:
         """The whole text as one filter."""
         where = self._either()
-        if self._at < len(self._tokens):
-            raise self._error("expected and, or, or the end", self._tokens[self._at].start)
+        if self._here is not None:
+            raise self._error("expected and, or, or the end", self._here.start)
         return where
 
     def _either(self) -> Filter:
@@ -101,18 +106,23 @@ class _Reader:
         if operator.text not in (*OPERATORS, "=="):
             raise self._error(f"expected one of {', '.join(OPERATORS)}", operator.start)
         if operator.text == "exists":
+            self._size.add()
             return Exists(field)
-        return comparison(field, operator.text, self._values() if operator.text == "in" else self._value())
+        value = self._values() if operator.text == "in" else self._value()
+        self._size.add(len(value) if isinstance(value, list) else 0)
+        return comparison(field, operator.text, value)
 
     def _values(self) -> list[Value]:
-        closing = {"[": "]", "(": ")"}.get(self._next("a list").text)
+        opening = self._next("a list")
+        closing = {"[": "]", "(": ")"}.get(opening.text)
         if closing is None:
-            raise self._error("expected a list such as [1, 2]", self._tokens[self._at - 1].start)
+            raise self._error("expected a list such as [1, 2]", opening.start)
         values: list[Value] = []
         while not self._take(closing):
             if values:
                 self._need(",")
             values.append(self._value())
+            check_values(len(values))
         return values
 
     def _value(self) -> Value:
@@ -120,6 +130,8 @@ class _Reader:
         if token.kind == "text":
             return _ESCAPED.sub(r"\1", token.text[1:-1])
         if token.kind == "number":
+            if len(token.text) > _LONGEST_NUMBER:
+                raise self._error("the number has too many digits", token.start)
             plain = token.text.lstrip("-").isdigit()
             return int(token.text) if plain else float(token.text)
         if token.text in ("true", "false"):
@@ -127,22 +139,22 @@ class _Reader:
         raise self._error('expected a value: "text" in quotes, a number, true or false', token.start)
 
     def _next(self, wanted: str) -> _Token:
-        if self._at == len(self._tokens):
-            raise self._error(f"expected {wanted}", len(self._text.rstrip()))
-        self._at += 1
-        return self._tokens[self._at - 1]
+        here = self._here
+        if here is None:
+            raise self._error(f"expected {wanted}", self._end)
+        self._here = next(self._tokens, None)
+        return here
 
     def _take(self, text: str) -> bool:
-        here = self._tokens[self._at] if self._at < len(self._tokens) else None
+        here = self._here
         if here is None or here.text != text or here.kind not in ("keyword", "sign"):
             return False
-        self._at += 1
+        self._here = next(self._tokens, None)
         return True
 
     def _need(self, text: str) -> None:
         if not self._take(text):
-            start = self._tokens[self._at].start if self._at < len(self._tokens) else len(self._text.rstrip())
-            raise self._error(f"expected {text}", start)
+            raise self._error(f"expected {text}", self._end if self._here is None else self._here.start)
 
     def _error(self, problem: str, position: int) -> InvalidInputError:
         rest, whole = self._text[position : position + 20], self._text.strip()[:200]

@@ -11,22 +11,31 @@ level of the metadata can be filtered on.
 
 As JSON: ``{"field": "year", "op": ">=", "value": 2020}``, ``{"field": "source", "op": "exists"}``,
 ``{"and": […]}``, ``{"or": […]}``, ``{"not": …}``; and, in JSON only, ``{"ids": […]}``: records by their ids.
+How large a filter may be stands in :mod:`dartboard.stores.filter_size`.
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dartboard.errors import InvalidInputError
+from dartboard.stores.filter_size import MOST_COMPARISONS, Size, check_values
 
 Value = str | int | float | bool
 RangeOperator = Literal["<", "<=", ">", ">="]
 
 _LARGEST = 10**300  # what stores that keep numbers as doubles can still compare
 _RANGE: tuple[str, ...] = get_args(RangeOperator)
+_HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 DEEPEST = 64
 OPERATORS = ("=", "!=", *_RANGE, "in", "exists")
+
+
+def _derived() -> Any:
+    """A field that follows from the others."""
+    return field(init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +52,9 @@ class Equal:
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
         """Whether a record with this metadata and this id passes."""
         found = metadata.get(self.field)
-        members = found if isinstance(found, list) else [found]
-        return any(_same(member, self.value) for member in members)
+        if isinstance(found, list):
+            return any(_same(member, self.value) for member in found)
+        return _same(found, self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +63,20 @@ class In:
 
     field: str
     values: tuple[Value, ...]
+    _wanted: frozenset[tuple[str | None, Value]] = _derived()
 
     def __post_init__(self) -> None:
         _check_field(self.field)
+        check_values(len(self.values))
         for value in self.values:
             _check_value(value)
+        object.__setattr__(self, "_wanted", frozenset((_kind(value), value) for value in self.values))
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
         """Whether a record with this metadata and this id passes."""
-        return any(Equal(self.field, value).matches(metadata) for value in self.values)
+        found = metadata.get(self.field)
+        members = found if isinstance(found, list) else (found,)
+        return any((kind, member) in self._wanted for member in members if (kind := _kind(member)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,7 @@ class Compare:
     field: str
     operator: RangeOperator
     value: str | int | float
+    _own: str | None = _derived()
 
     def __post_init__(self) -> None:
         _check_field(self.field)
@@ -81,21 +97,14 @@ class Compare:
             raise InvalidInputError(
                 f"filter: {self.field!r} {self.operator} needs a number or text, not true/false"
             )
+        object.__setattr__(self, "_own", _kind(self.value))
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
         """Whether a record with this metadata and this id passes."""
         found = metadata.get(self.field)
-        if _kind(found) != _kind(self.value):
+        if found is None or _kind(found) != self._own:
             return False
-        match self.operator:
-            case "<":
-                return bool(found < self.value)  # type: ignore[operator]
-            case "<=":
-                return bool(found <= self.value)  # type: ignore[operator]
-            case ">":
-                return bool(found > self.value)  # type: ignore[operator]
-            case _:
-                return bool(found >= self.value)  # type: ignore[operator]
+        return bool(_HOLDS[self.operator](found, self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +126,17 @@ class Among:
     """The record's own id is one of these; of none, no."""
 
     ids: tuple[str, ...]
+    _wanted: frozenset[str] = _derived()
 
     def __post_init__(self) -> None:
+        check_values(len(self.ids))
         if not all(isinstance(id, str) and id and "\x00" not in id for id in self.ids):
             raise InvalidInputError('filter: "ids" takes ids, which are non-empty text')
+        object.__setattr__(self, "_wanted", frozenset(self.ids))
 
     def matches(self, metadata: Mapping[str, Any], id: str | None = None) -> bool:
         """Whether a record with this metadata and this id passes."""
-        return id in self.ids
+        return id in self._wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +177,22 @@ Filter = Equal | In | Compare | Exists | Among | And | Or | Not
 
 def filter_from_json(value: Any) -> Filter:
     """Read a filter from parsed JSON."""
-    return _from_json(value, 0)
+    return _from_json(value, 0, Size())
+
+
+def check_filter(where: Filter) -> None:
+    """Refuse a filter of more comparisons, or of more values in its lists, than are allowed."""
+    size, left = Size(), [where]
+    while left:
+        match left.pop():
+            case Not(part):
+                left.append(part)
+            case And(parts) | Or(parts) if parts:
+                left += parts[: MOST_COMPARISONS + 1]
+            case In(_, listed) | Among(listed):
+                size.add(len(listed))
+            case _:
+                size.add()
 
 
 def filter_to_json(where: Filter) -> dict[str, Any]:
@@ -189,7 +216,7 @@ def filter_to_json(where: Filter) -> dict[str, Any]:
             return {"not": filter_to_json(part)}
 
 
-def _from_json(value: Any, depth: int) -> Filter:
+def _from_json(value: Any, depth: int, size: Size) -> Filter:
     if depth > DEEPEST:
         raise InvalidInputError(f"filter is nested more than {DEEPEST} deep")
     if not isinstance(value, Mapping):
@@ -198,16 +225,19 @@ def _from_json(value: Any, depth: int) -> Filter:
         )
     keys = set(value)
     if keys == {"not"}:
-        return Not(_from_json(value["not"], depth + 1))
+        return Not(_from_json(value["not"], depth + 1, size))
     if keys == {"ids"}:
         if not isinstance(value["ids"], list):
             raise InvalidInputError('filter: "ids" takes a list of ids')
+        size.add(len(value["ids"]))
         return Among(tuple(value["ids"]))
     if keys in ({"and"}, {"or"}):
         (key,) = keys
         if not isinstance(value[key], list):
             raise InvalidInputError(f'filter: "{key}" takes a list of filters')
-        parts = tuple(_from_json(part, depth + 1) for part in value[key])
+        if not value[key]:
+            size.add()
+        parts = tuple(_from_json(part, depth + 1, size) for part in value[key])
         return And(parts) if key == "and" else Or(parts)
     if value.get("op") == "exists" and "value" in keys:
         raise InvalidInputError(
@@ -218,7 +248,9 @@ def _from_json(value: Any, depth: int) -> Filter:
             'filter: expected "field", "op" and "value", or one of "and", "or", "not", "ids"; '
             f"got {sorted(map(str, value))}"
         )
-    return comparison(value["field"], value["op"], value.get("value"))
+    listed = value.get("value")
+    size.add(len(listed) if isinstance(listed, list) else 0)
+    return comparison(value["field"], value["op"], listed)
 
 
 def comparison(field: Any, operator: Any, value: Any) -> Filter:
@@ -252,10 +284,10 @@ def _check_value(value: Any) -> None:
 
 def _kind(value: Any) -> str | None:
     """What a value compares with: values of one kind only."""
-    if isinstance(value, bool):
-        return "truth"
     if isinstance(value, str):
         return "text"
+    if isinstance(value, bool):
+        return "truth"
     if isinstance(value, int):
         return "number" if abs(value) <= _LARGEST else None
     if isinstance(value, float):
@@ -264,4 +296,4 @@ def _kind(value: Any) -> str | None:
 
 
 def _same(found: Any, value: Value) -> bool:
-    return _kind(found) == _kind(value) and bool(found == value)
+    return bool(found == value) and _kind(found) == _kind(value)

@@ -1,7 +1,7 @@
 """Records in this process: NumPy, exact, gone with it. The measure that other stores are held to."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.deadline import check
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
 from dartboard.stores.base import DEFAULT_COLLECTION, CollectionStats
@@ -21,13 +22,15 @@ from dartboard.stores.checks import (
     exists_already,
     missing,
 )
-from dartboard.stores.filters import Filter
+from dartboard.stores.filters import Filter, check_filter
 from dartboard.stores.lexical_settings import build_bm25
 from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
 from dartboard.stores.snapshots import read_snapshot, write_snapshot
 from dartboard.types import FloatArray, Hit
 
 _Made = TypeVar("_Made")
+_GLANCE = 16
+"""Records between two looks at the deadline."""
 
 
 class MemoryCollection:
@@ -126,7 +129,7 @@ class MemoryCollection:
         """All records that match, by rising id, as they were when this began."""
         check_k(batch_size, "batch_size")
         records = self._records
-        ids = sorted(id for id in records if where is None or where.matches(records[id].metadata, id))
+        ids = sorted(_matching(records, records, where))
         for start in range(0, len(ids), batch_size):
             yield [records[id] for id in ids[start : start + batch_size]]
 
@@ -154,9 +157,7 @@ class MemoryCollection:
         )
 
     def _ids(self, where: Filter | None) -> Iterator[str]:
-        return (
-            id for id, record in self._records.items() if where is None or where.matches(record.metadata, id)
-        )
+        return _matching(self._records, self._records, where)
 
     def _current(self) -> "_View":
         with self._lock:
@@ -194,7 +195,8 @@ class _View:
         """Which of the ids match; None where all do."""
         if where is None:
             return None
-        return np.array([where.matches(self._records[id].metadata, id) for id in ids], dtype=bool)
+        found = set(_matching(self._records, ids, where))
+        return np.array([id in found for id in ids], dtype=bool)
 
     def _once(self, key: Any, make: Callable[[], _Made]) -> _Made:
         with self._lock:
@@ -270,6 +272,19 @@ class MemoryStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _matching(records: Mapping[str, Record], ids: Iterable[str], where: Filter | None) -> Iterator[str]:
+    """Those of the ids whose records match; the deadline holds."""
+    if where is None:
+        yield from ids
+        return
+    check_filter(where)
+    for number, id in enumerate(ids):
+        if number % _GLANCE == 0:
+            check()
+        if where.matches(records[id].metadata, id):
+            yield id
 
 
 def _best(ids: list[str], scores: FloatArray, mask: npt.NDArray[np.bool_] | None, k: int) -> list[Hit]:

@@ -67,10 +67,10 @@ def test_numbers_with_fractions_are_compared_exactly(database, number, operator)
 
 
 def test_long_filters(database):
-    many = Or(tuple(Equal("a", number) for number in range(3000)))
-    assert holds(database, many, {"a": 2999}) and not holds(database, many, {"a": 3000})
-    listed = In("a", tuple(str(number) for number in range(60_000)))
-    assert holds(database, listed, {"a": ["x", "59999"]}) and not holds(database, listed, {"a": 59999})
+    many = Or(tuple(Equal("a", number) for number in range(256)))
+    assert holds(database, many, {"a": 255}) and not holds(database, many, {"a": 256})
+    listed = In("a", tuple(str(number) for number in range(30_000)))
+    assert holds(database, listed, {"a": ["x", "29999"]}) and not holds(database, listed, {"a": 29999})
 
 
 def test_half_a_surrogate_pair_matches_nothing(database):

@@ -3,14 +3,20 @@
 Each leaf asks for the JSON type first, so that values of different types never meet. Two things are left
 to Python, through a function that SQLite calls for the rows in question: numbers with a fraction, since
 SQLite's reading of decimals is not always the nearest double, and fields whose names JSON has to escape.
+Of many such parts Python gets the whole filter, so that it parses each row once.
 """
 
 import json
 import sqlite3
-from collections.abc import Mapping
-from functools import lru_cache
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from types import MappingProxyType
 from typing import Any
+from weakref import WeakValueDictionary
 
+from dartboard.deadline import check, remaining
 from dartboard.stores.filters import (
     Among,
     And,
@@ -22,8 +28,7 @@ from dartboard.stores.filters import (
     Not,
     Or,
     Value,
-    filter_from_json,
-    filter_to_json,
+    check_filter,
 )
 
 _LARGEST = 2**53
@@ -33,14 +38,40 @@ _FUNCTION = "dartboard_matches"
 _LONGEST_SQL = 100_000
 """Longer conditions are left to Python as a whole: SQLite limits length and depth."""
 
-Parameters = dict[str, str | int]
+_MOST_LEFT = 8
+"""Parts that are left to Python one by one."""
+_INSTRUCTIONS = 2000
+"""SQLite's own between two looks at the deadline: less than a millisecond of a usual scan."""
+
+
+class _Left:
+    """A part that is left to Python."""
+
+    __slots__ = ("__weakref__", "where")
+
+    def __init__(self, where: Filter) -> None:
+        self.where = where
+
+
+_numbers = count()
+_in_use: WeakValueDictionary[int, _Left] = WeakValueDictionary()
+"""What SQL names by number; a text of the filter would be read again for each row."""
+
+
+class Parameters(dict[str, str | int]):
+    """By name. What is left to Python lives as long as these: keep them until the last row is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: list[_Left] = []
 
 
 def filter_sql(where: Filter, column: str = "metadata") -> tuple[str, Parameters]:
     """An SQL condition on a column of JSON objects, and its named parameters (``f0``, ``f1``, …)."""
+    check_filter(where)
     writer = _Writer(column)
     condition = writer.write(where)
-    if len(condition) > _LONGEST_SQL:
+    if len(condition) > _LONGEST_SQL or len(writer.parameters.left) > _MOST_LEFT:
         writer = _Writer(column)
         condition = writer.in_python(where)
     return condition, writer.parameters
@@ -48,23 +79,46 @@ def filter_sql(where: Filter, column: str = "metadata") -> tuple[str, Parameters
 
 def install_functions(connection: sqlite3.Connection) -> None:
     """Let SQL on this connection call what :func:`filter_sql` leaves to Python."""
-    for count in (2, 3):  # with the record's id where a filter asks for ids
-        connection.create_function(_FUNCTION, count, _matches, deterministic=True)
+    for given in (2, 3):  # with the record's id where a filter asks for ids
+        connection.create_function(_FUNCTION, given, _matches, deterministic=True)
 
 
-@lru_cache(maxsize=256)
-def _leaf(text: str) -> Filter:
-    return filter_from_json(json.loads(text))
+@contextmanager
+def ending_in_time(connection: sqlite3.Connection) -> Iterator[None]:
+    """Statements inside are interrupted when the deadline is over; the connection belongs to one thread."""
+    if remaining() is None:
+        yield
+        return
+    connection.set_progress_handler(check, _INSTRUCTIONS)
+    try:
+        yield
+    except sqlite3.OperationalError:  # what check raised within SQLite comes out as this
+        check()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
-def _matches(metadata: str, leaf: str, id: str | None = None) -> bool:
-    parsed: Mapping[str, Any] = json.loads(metadata)
-    return _leaf(leaf).matches(parsed, id)
+class _Last(threading.local):
+    """What this thread parsed last: the parts of a filter ask about one row after the other."""
+
+    text = "{}"
+    parsed: Mapping[str, Any] = MappingProxyType({})
+
+
+_last = _Last()
+
+
+def _matches(metadata: str, number: int, id: str | None = None) -> bool:
+    check()
+    if metadata != _last.text:
+        _last.parsed, _last.text = json.loads(metadata), metadata
+    return _in_use[number].where.matches(_last.parsed, id)
 
 
 class _Writer:
     def __init__(self, column: str) -> None:
-        self.parameters: Parameters = {}
+        self.parameters = Parameters()
         self._column = column
 
     def write(self, where: Filter) -> str:
@@ -91,7 +145,10 @@ class _Writer:
     def in_python(self, where: Filter) -> str:
         """Leave a part to :func:`_matches`."""
         own = ", id" if _asks_for_ids(where) else ""
-        return f"{_FUNCTION}({self._column}, {self._mark(json.dumps(filter_to_json(where)))}{own})"
+        left, number = _Left(where), next(_numbers)
+        self.parameters.left.append(left)
+        _in_use[number] = left
+        return f"{_FUNCTION}({self._column}, {self._mark(number)}{own})"
 
     def _joined(self, parts: tuple[Filter, ...], sign: str, of_none: str) -> str:
         """The parts, halved again and again, so that SQLite's tree stays flat."""

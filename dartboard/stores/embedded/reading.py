@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import StoreFormatError
-from dartboard.stores.embedded.filter_sql import filter_sql
+from dartboard.stores.embedded.filter_sql import ending_in_time, filter_sql
 from dartboard.stores.embedded.rows import LISTED, Rows
 from dartboard.stores.embedded.sums import check_bytes, check_words, damaged, has_sums
 from dartboard.stores.filters import Filter
@@ -58,7 +58,8 @@ def _checked(connection: sqlite3.Connection, rest: str, parameters: Mapping[str,
     """Row, id, metadata, text and embedding of records that are as they were written."""
     sums = "sum, vector_sum" if has_sums(connection) else "NULL, NULL"
     query = f"SELECT row, id, metadata, text, embedding, {sums} {rest}"
-    found = connection.execute(query, parameters).fetchall()
+    with ending_in_time(connection):
+        found = connection.execute(query, parameters).fetchall()
     for row, id, metadata, text, embedding, words, vector in found:
         check_words(row, id, metadata, text, words)
         check_bytes(f"the embedding of chunk {id!r}", row, (embedding,), vector)

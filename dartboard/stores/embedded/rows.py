@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.stores.embedded.filter_sql import filter_sql
+from dartboard.stores.embedded.filter_sql import ending_in_time, filter_sql
 from dartboard.stores.embedded.schema import ROW_TABLES
 from dartboard.stores.embedded.sums import make_room, sum_of_bytes, sum_of_words
 from dartboard.stores.filters import Filter
@@ -119,11 +119,12 @@ def rows_of_ids(connection: sqlite3.Connection, collection: int, ids: Sequence[s
 def rows_that_match(connection: sqlite3.Connection, collection: int, where: Filter) -> Rows:
     """The rows whose metadata match, rising."""
     condition, parameters = filter_sql(where)
-    found = connection.execute(
-        f"SELECT row FROM records WHERE collection = :collection AND {condition} ORDER BY row",  # noqa: S608
-        {"collection": collection, **parameters},
-    )
-    return np.fromiter((row for (row,) in found), dtype=np.int64)
+    with ending_in_time(connection):
+        found = connection.execute(
+            f"SELECT row FROM records WHERE collection = :collection AND {condition} ORDER BY row",  # noqa: S608
+            {"collection": collection, **parameters},
+        )
+        return np.fromiter((row for (row,) in found), dtype=np.int64)
 
 
 def gone_since(connection: sqlite3.Connection, collection: int, revision: int) -> Rows:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dartboard.stores.filters import Among, And, Compare, Equal, Exists, Filter, In, Not, Or
+from dartboard.stores.filters import Among, And, Compare, Equal, Exists, Filter, In, Not, Or, check_filter
 from dartboard.stores.milvus.facets import equal_term, exists_term, range_key
 
 Layout = Literal["array", "text"]
@@ -49,7 +49,10 @@ def contains(layout: Layout, terms: list[str], *, negated: bool = False) -> Expr
 
 def compile_filter(where: Filter | None, layout: Layout) -> Expression:
     """The expression that holds for the records that match."""
-    return EVERYTHING if where is None else _compile(where, layout, negated=False)
+    if where is None:
+        return EVERYTHING
+    check_filter(where)
+    return _compile(where, layout, negated=False)
 
 
 def _compile(where: Filter, layout: Layout, *, negated: bool) -> Expression:

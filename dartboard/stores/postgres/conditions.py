@@ -11,7 +11,19 @@ from decimal import Decimal
 from typing import Any
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.filters import Among, And, Compare, Equal, Exists, Filter, In, Not, Or, Value
+from dartboard.stores.filters import (
+    Among,
+    And,
+    Compare,
+    Equal,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Value,
+    check_filter,
+)
 
 _FEW = 16
 """Up to so many values of ``in`` are asked of the index one by one; more are hashed."""
@@ -20,6 +32,7 @@ _LARGE_FLOAT = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
 
 def condition(where: Filter) -> tuple[str, dict[str, Any]]:
     """An SQL condition that is true or false, never unknown, and its named parameters (``f0``, ``f1`` …)."""
+    check_filter(where)
     writer = _Writer()
     try:
         text = writer.write(where)

@@ -1,0 +1,91 @@
+"""Filters of very many terms are refused; a slow one ends with its request, and with the service."""
+
+import threading
+import time
+
+import pytest
+
+from dartboard.stores.filters import Equal
+from tests.api.core_app import BASE, ids, refused, retrieve, running
+from tests.api.small_app import until
+
+SLOW = '`a "name" that only Python reads` = 1'
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("filters")) as client:
+        yield client
+
+
+MANY = " or ".join(f"a={number}" for number in range(100_000))
+LISTED = [f"value {number}" for number in range(30_001)]
+IDS = [f"id {number}" for number in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (MANY[:900_000], "more than 256 comparisons, which is the most allowed"),
+        ("x" * 5_000_000, "5,000,000 characters are more than the 1,000,000 allowed"),
+        (f"a in {LISTED}", "more than 30,000 values in its lists"),
+        ({"or": [{"field": "a", "op": "=", "value": 1}] * 100_000}, "more than 256 comparisons"),
+        ({"and": [{"or": []}] * 100_000}, "more than 256 comparisons"),
+        ({"field": "a", "op": "in", "value": LISTED}, "more than 30,000 values"),
+        ({"ids": LISTED}, "more than 30,000 values"),
+    ],
+    ids=range(7),
+)
+def test_too_large_filters_are_refused(client, where, said):
+    problem = refused(retrieve(client, filter=where), 422, said)
+    assert [error["field"] for error in problem["errors"]] == ["filter"]
+    refused(client.post(f"{BASE}/explore", json={"query": "a", "filter": where}), 422, said)
+
+
+def test_large_ones_are_answered(client):
+    assert ids(retrieve(client, filter=" or ".join(f"a = {number}" for number in range(256)))) == []
+    assert ids(retrieve(client, filter=f"not a in {LISTED[:10_000]}", corpus_ids=[*IDS[1:], "slow-01"])) == [
+        "slow-01"
+    ]
+
+
+def test_corpus_ids_count_as_well(client):
+    refused(retrieve(client, filter=f"a in {LISTED[:10_001]}", corpus_ids=IDS), 422, "30,000 values")
+
+
+@pytest.fixture
+def slowly(monkeypatch):
+    """Comparisons with an odd field take long; which records they have seen."""
+    seen, quick = [], Equal.matches
+
+    def matches(self, metadata, id=None):
+        if not self.field.startswith("a "):
+            return quick(self, metadata, id)
+        seen.append(threading.current_thread())
+        time.sleep(0.02)
+        return False
+
+    monkeypatch.setattr(Equal, "matches", matches)
+    return seen
+
+
+def test_a_slow_filter_ends_with_its_request(tmp_path, slowly):
+    with running(tmp_path, timeout=1) as client:
+        rows = client.app.state.service.engines.get("demo").collection.count()
+        client.app.state.service.engines.get("demo").search("warm up")
+        refused(retrieve(client, filter=SLOW), 504)
+        workers = client.app.state.service.workers
+        until(lambda: workers.running == 0)
+        assert 0 < len(slowly) < rows
+        assert ids(retrieve(client, filter='theme = "slow handlers"', top_k=1))
+
+
+def test_a_slow_filter_does_not_keep_a_stopping_service_alive(tmp_path, slowly):
+    with running(tmp_path, grace=0.05) as client:
+        rows = client.app.state.service.engines.get("demo").collection.count()
+        asked = threading.Thread(target=retrieve, args=(client,), kwargs={"filter": SLOW})
+        asked.start()
+        until(lambda: slowly)
+    asked.join()
+    slowly[0].join()
+    assert 0 < len(slowly) < rows
