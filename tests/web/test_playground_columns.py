@@ -114,3 +114,10 @@ def test_the_page_never_scrolls_sideways(open_page, served, width):
     stacked = boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
     assert stacked is (width < 860)
     expect(page.locator(".card .rank").first).to_be_visible()
+
+
+def test_columns_say_what_they_go_by(page, served):
+    assert served.explore(FIRST)["retriever"] == "hybrid"
+    expect(page.locator("#head-top_k")).to_have_text("Nearest neighbours by hybrid score")
+    expect(page.locator("#head-mmr")).to_contain_text(", by cosine")
+    expect(page.locator("#head-dartboard")).to_have_text("Dartboard")

@@ -52,10 +52,18 @@ function column(state, method, name, store) {
   );
 }
 
+/** What a column goes by, where its name alone does not say it: MMR knows cosines only, whoever found the candidates. */
+function howRanked(data, method) {
+  const weight = data.methods[method].parameters?.relevance_weight;
+  const fused = data.retriever !== "dense";
+  if (weight !== undefined) return fused ? `relevance ${weight}, by cosine` : `relevance ${weight}`;
+  return method === "top_k" && fused ? `by ${data.retriever} score` : "";
+}
+
 function head(state, method, name) {
   const { data } = state.reading;
   const set_ = data.methods[method];
-  const weight = set_.parameters?.relevance_weight;
+  const how = howRanked(data, method);
   return h(
     "header",
     { class: "column-head" },
@@ -63,7 +71,7 @@ function head(state, method, name) {
       "h2",
       { id: `head-${method}` },
       name,
-      weight === undefined ? null : h("span", { class: "hint" }, ` relevance ${weight}`),
+      how ? h("span", { class: "hint" }, ` ${how}`) : null,
     ),
     h(
       "p",
