@@ -42,9 +42,59 @@ def test_the_map_as_table(page, served):
     assert rows.count() == len(answer["candidates"])
     third = answer["candidates"][2]
     cells = rows.nth(2).locator("th, td").all_inner_texts()
-    assert cells[:4] == [third["source"], "3", f"{third['similarity']:.3f}", f"{third['distance']:.3f}"]
+    assert cells[0].startswith(third["source"])
+    assert cells[1:4] == ["3", f"{third['similarity']:.3f}", f"{third['distance']:.3f}"]
+    expect(rows.nth(2).locator(".row-text")).to_contain_text(third["text"][:100])
+    expect(rows.nth(2).locator(".row-text")).to_have_attribute("title", third["text"])
     rows.nth(2).get_by_role("button").click()
     expect(page.locator("#why")).to_be_visible()
+
+
+def test_the_map_as_table_is_in_sight(page):
+    page.get_by_role("button", name="Map as table").click()
+    frame = page.locator("#map .table-scroll")
+    assert frame.evaluate("one => one.scrollWidth <= one.clientWidth")
+    heights = page.locator("#map tbody tr").evaluate_all("all => all.map((one) => one.offsetHeight)")
+    assert max(heights) <= 80
+    measure = "all => all.map((one) => [one.clientWidth, getComputedStyle(one).textOverflow])"
+    texts = page.locator(".row-text").evaluate_all(measure)
+    assert all(wide > 120 and cut == "ellipsis" for wide, cut in texts)
+
+
+def test_the_states_in_the_table(page, served):
+    answer = served.explore(FIRST)
+    picks = answer["methods"]["dartboard"]["picks"]
+    page.get_by_role("button", name="Map as table").click()
+    states = page.locator("#map tbody td:last-child").all_inner_texts()
+    for index, state in enumerate(states):
+        if index in picks:
+            assert state == f"Pick {picks.index(index) + 1}"
+        elif answer["cover"][index] >= 0.5:
+            assert state.startswith(f"like pick {picks.index(answer['covered_by'][index]) + 1}, ")
+        else:
+            assert state == "no pick"
+    assert "no pick" in states
+    assert any(state.startswith("like") for state in states)
+
+
+def test_the_strip_as_table_keeps_the_gaps(page, served):
+    sweep = served.explore(FIRST)["sweep"]
+    rows = len(sweep["sigmas"])
+    write = "async (sigmas) => sigmas.map((await import('/static/playground/numbers.js')).sigmaText)"
+    words = page.evaluate(write, sweep["sigmas"])
+    wanted = set()
+    for index in {index for picks in sweep["picks"] for index in picks}:
+        at = [place for place in range(rows) if index in sweep["picks"][place]]
+        starts = [place for place in at if place - 1 not in at]
+        ends = [place for place in at if place + 1 not in at]
+        wanted.add(
+            ", ".join(
+                words[a] if a == b else f"{words[a]} – {words[b]}" for a, b in zip(starts, ends, strict=True)
+            )
+        )
+    assert any("," in text for text in wanted)
+    page.get_by_role("button", name="Survival across sigma as table").click()
+    assert set(page.locator("#strip .ranges").all_inner_texts()) - {""} == wanted
 
 
 def test_the_table_follows_the_step(page, served):

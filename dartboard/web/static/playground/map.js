@@ -228,15 +228,26 @@ function mapTable(store) {
   const step = stepOf(state);
   return table(
     `Candidates in the retriever's order, after ${step} picks`,
-    ["Candidate", "Rank", "Cosine", "Distance", "P(t|q)", "State", "Text"],
+    ["Candidate and text", "Rank", "Cosine", "Distance", "P(t|q)", "State"],
     reading.candidates.map((one, index) => [
-      button({ class: "link", onclick: () => store.update({ why: one.id }) }, named(one, 60)),
+      h(
+        "div",
+        {},
+        button({ class: "link", onclick: () => store.update({ why: one.id }) }, named(one, 60)),
+        h("span", { class: "row-text", title: shown(one.text, 2000) }, quoted(one.text, 140)),
+      ),
       String(one.retriever_rank),
       fixed(one.similarity, 3),
       fixed(one.distance, 3),
       percent(one.probability),
-      roleAt(reading, index, step).text,
-      quoted(one.text, 140),
+      stateCell(reading, index, roleAt(reading, index, step)),
     ]),
   );
+}
+
+/** A role in few words; all of it in the title. */
+function stateCell(reading, index, { order, text }) {
+  const covered = order !== null && reading.place.get(index) !== order;
+  const words = order === null ? "no pick" : `${covered ? "like pick" : "Pick"} ${order + 1}`;
+  return h("span", { title: text }, words + (covered ? `, ${percent(reading.data.cover[index])}` : ""));
 }

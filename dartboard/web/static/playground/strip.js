@@ -144,16 +144,26 @@ function stripTable(state) {
   const { reading } = state;
   const { sweep } = reading.data;
   if (!sweep) return h("p", { class: "hint" }, "Too few candidates.");
-  const at = (time) => sigmaText(sweep.sigmas[time.at]);
   return table(
     "Which passages are picked across σ",
-    ["Passage", "Picked now", "Values of σ", "Lowest σ", "Highest σ"],
+    ["Passage", "Picked now", "Values of σ", "Picked at σ"],
     survivors(reading).map(([index, times]) => [
       named(reading.candidates[index], 60),
       reading.place.has(index) ? `pick ${reading.place.get(index) + 1}` : "no",
       `${times.length} of ${sweep.sigmas.length}`,
-      times.length ? at(times[0]) : "",
-      times.length ? at(times[times.length - 1]) : "",
+      h("span", { class: "ranges" }, ranges(times, sweep.sigmas)),
     ]),
   );
+}
+
+/** Neighbouring values of σ as one range: "0.01 – 0.03, 0.2". */
+function ranges(times, sigmas) {
+  const found = [];
+  for (const { at } of times) {
+    const last = found[found.length - 1];
+    if (last && last[1] === at - 1) last[1] = at;
+    else found.push([at, at]);
+  }
+  const text = (at) => sigmaText(sigmas[at]);
+  return found.map(([from, to]) => (from === to ? text(from) : `${text(from)} – ${text(to)}`)).join(", ");
 }
