@@ -1,11 +1,14 @@
 /**
  * Which words two texts share, in order: the longest common subsequence of their words.
  *
- * Words are compared without case; spaces and punctuation ride along with the word before them.
+ * Words are compared without case; spaces and punctuation ride along with the word before them. A symbol
+ * (an emoji, a sign of money or of mathematics) is a word of its own.
  */
 
 const MOST = 1500;
 const LONGEST = 30000;
+/** Bars and tildes are marks of Markdown. */
+const SYMBOL = /[\p{So}\p{Sc}]|[^\P{Sm}|~]/u;
 
 /** @typedef {{text: string, same: boolean}} Run words in a row that are all shared, or all not */
 
@@ -36,15 +39,16 @@ export function words(text) {
   for (const { segment, isWordLike } of new Intl.Segmenter(undefined, { granularity: "word" }).segment(
     text,
   )) {
-    if (isWordLike || !found.length) found.push(segment);
+    if (isWordLike || SYMBOL.test(segment) || !found.length) found.push(segment);
     else found[found.length - 1] += segment;
   }
-  if (found.length > 1 && !/[\p{L}\p{N}]/u.test(found[0])) found.splice(0, 2, found[0] + found[1]);
+  if (found.length > 1 && !/[\p{L}\p{N}]/u.test(found[0]) && !SYMBOL.test(found[0])) found.splice(0, 2, found[0] + found[1]);
   return found;
 }
 
 function plain(word) {
-  return word.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "") || word.trim();
+  const letters = word.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
+  return letters || word.replace(/[\s\p{P}|~`^]+/gu, "") || word.trim();
 }
 
 /** Flags (0 or 1) for the members of a longest common subsequence, for both sides. */
