@@ -2,8 +2,9 @@
 
 python benchmarks/scaling.py         # writes benchmarks/results/scaling.json; about a minute
 
-Nothing here is faster for the cluster, which has no processor that one process would not have. The difference
-is the price of the journey: that of a piece of work, of a list of passages, of joining and looking around.
+The cluster has no processor here that one process would not have. The difference is the price of the journey:
+that of a piece of work, of a list of passages, of joining and looking around; and what processes gain that do
+not share an interpreter.
 """
 
 import hashlib

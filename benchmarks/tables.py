@@ -46,6 +46,24 @@ def selection_table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def journey_table(found: dict[str, Any]) -> str:
+    """Markdown: what the way to a cluster costs where it cannot pay."""
+    there, index, asked = found["list"], found["index"], found["eval"]
+    rows = {
+        "joining: some ten processes are started": f"{found['join_seconds']:.0f} s",
+        "looking at the machine: loading and checking the model": f"{found['look_seconds']:.1f} s",
+        "a piece of work that does nothing, there and back": f"{found['piece_ms']:.1f} ms",
+        f"{there['passages']} passages encoded": _instead(there["there_ms"] / 1e3, there["here_ms"] / 1e3),
+        f"{index['passages']} files indexed": _instead(index["there_seconds"], index["here_seconds"]),
+        "a quick evaluation": _instead(asked["there_seconds"], asked["here_seconds"]),
+    }
+    return "\n".join(["| | |", "|---|---|", *(f"| {what} | {cost} |" for what, cost in rows.items())])
+
+
+def _instead(there: float, here: float) -> str:
+    return f"{there:.2f} s instead of {here:.2f}"
+
+
 def with_section(text: str, name: str, content: str) -> str:
     """``text`` with what stands between the markers of ``name`` replaced."""
     before, rest = text.split(f"<!-- {name}:begin -->")
@@ -92,6 +110,7 @@ def fresh_sections() -> Mapping[Path, str]:
             "selection": selection_table(selection),
             "search": retrieval_tables.search(retrieval["search"]),
         },
+        "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
         "explanation/sigma-is-not-lambda.md": {"knobs": explanations.knob_table(known["knobs"])},
         "explanation/when-not.md": {

@@ -14,6 +14,7 @@ DOCUMENTS = [
     "README.md",
     "docs/comparison.md",
     "docs/decisions.md",
+    "docs/scaling.md",
     "docs/benchmarks/quality.md",
     "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
