@@ -29,7 +29,8 @@ def one_thread_each() -> Iterator[None]:
         yield
         return
     try:
-        before = [(library, library.get_num_threads()) for library in libraries()]
+        counts = [(library, library.get_num_threads()) for library in libraries()]
+        before = [(library, count) for library, count in counts if count > 1]
         try:
             for library, _ in before:
                 library.set_num_threads(1)
