@@ -35,7 +35,6 @@ demo: $(VENV)/.installed
 
 test: lint browser
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
-	$(BIN)/pytest tests/api/test_schema.py  # its cases share a name, of which several processes run one
 
 test-deep: $(VENV)/.installed-dev
 	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py

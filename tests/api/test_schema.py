@@ -46,16 +46,24 @@ def address(tmp_path_factory):
             yield f"http://127.0.0.1:{port}"
 
 
-schema = schemathesis.openapi.from_dict(create_app(ServiceSettings(**SMALL)).openapi())
+def asking(operation_id: str):
+    """A test of one operation, under a name of its own: several processes tell tests apart by their names."""
+
+    @schema.include(operation_id=operation_id).parametrize()
+    @settings(
+        max_examples=CASES,
+        deadline=None,
+        derandomize=CASES < 100,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    def asked(case, address):
+        case.call_and_validate(base_url=address, checks=CHECKS, timeout=60)
+
+    return asked
 
 
-@schema.parametrize()
-@settings(
-    max_examples=CASES,
-    deadline=None,
-    derandomize=CASES < 100,
-    suppress_health_check=list(HealthCheck),
-    database=None,
-)
-def test_every_operation(case, address):
-    case.call_and_validate(base_url=address, checks=CHECKS, timeout=60)
+document = create_app(ServiceSettings(**SMALL)).openapi()
+schema = schemathesis.openapi.from_dict(document)
+OPERATIONS = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+globals().update({f"test_{operation_id}": asking(operation_id) for operation_id in OPERATIONS})
