@@ -7,24 +7,17 @@ and compiling, the first time on a machine, several more; hence on request.
 """
 
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from dartboard.errors import MissingExtraError
-from dartboard.selection.blas import libraries
-from dartboard.types import FloatArray
 
 _machine: ModuleType | None = None
-_syrk: Any = None
 
 
 def accelerate() -> None:
-    """Compile what selection spends its time on, or load it compiled; selections from then on use it.
-
-    With SciPy installed, matrix products leave out the half of a symmetric matrix that mirrors the other.
-    """
-    global _machine, _syrk
+    """Compile what selection spends its time on, or load it compiled; selections from then on use it."""
+    global _machine
     if _machine is not None:
         return
     try:
@@ -33,11 +26,6 @@ def accelerate() -> None:
         raise MissingExtraError("numba", "fast", "accelerate()") from error
     from dartboard.selection import machine
 
-    try:
-        from scipy.linalg.blas import ssyrk as _syrk
-    except ImportError:
-        _syrk = None
-    libraries.cache_clear()  # SciPy brings one of its own
     warm_up(machine)
     _machine = machine
 
@@ -47,22 +35,12 @@ def compiled() -> ModuleType | None:
     return _machine
 
 
-def products(vectors: FloatArray) -> FloatArray:
-    """``(n, n)`` products of float32 rows with one another; only those on and below the diagonal count."""
-    if _syrk is None:
-        product: FloatArray = vectors @ vectors.T
-        return product
-    room = np.empty((len(vectors), len(vectors)), np.float32, order="F")
-    lower: FloatArray = _syrk(1.0, vectors.T, trans=1, c=room, overwrite_c=1).T
-    return lower
-
-
 def warm_up(machine: ModuleType) -> None:
     """Call everything once with each type that selection uses."""
     bits = np.ones((1, 2), np.uint64)
     machine.prints(bits[:, :1], bits[0, :1], bits[0].copy())
     machine.fill(np.ones((1, 1), np.float32), np.float32(-1.0))
-    machine.squares(np.ones((1, 1), np.float32), np.ones(1, np.float32))
+    machine.gaussian(np.ones((1, 1), np.float32), 0, np.float32(-1.0), np.ones((1, 1), np.float32))
     for dtype in (np.float32, np.float64):
         one, row = np.ones((1, 1), dtype), np.ones(1, dtype)
         machine.prepare(one, np.zeros(1), 0.0, row.copy(), row.copy(), row.copy())

@@ -12,12 +12,15 @@ from typing import Literal
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection.compiled import compiled, products
+from dartboard.selection.compiled import compiled
+from dartboard.selection.halves import lower_product
 from dartboard.types import FloatArray
 
 Distance = Literal["scaled_cosine", "euclidean"]
 _CACHED = 65_536
-_HALVED_FROM, _STRIP = 2048, 512
+_ONE = np.float32(1.0)
+_HALVED_FROM, _STRIP = 700, 96
+_ABOVE = np.triu(np.ones((_STRIP, _STRIP), dtype=bool), 1)
 _UNIT = 3e-7
 """float32 rows whose squared length is that close to 1 are as long as rounding lets them be."""
 
@@ -50,7 +53,8 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
     Rows that are so already may come back as they are: not to be written to.
     """
     rows = vectors.astype(vectors.dtype if dtype is None else dtype, copy=False)
-    squares = _squares(rows)
+    with np.errstate(over="ignore"):
+        squares = row_dots(rows, rows)
     shortest, longest = float(squares.min()), float(squares.max())
     if rows.dtype == np.float32 and shortest > 1.0 - _UNIT and longest < 1.0 + _UNIT:
         return rows
@@ -63,14 +67,14 @@ def unit_rows(vectors: FloatArray, dtype: type | None = None) -> FloatArray:
     return unit
 
 
-def _squares(rows: FloatArray) -> FloatArray:
-    machine = compiled()
-    if machine is None or rows.dtype != np.float32 or not rows.flags.c_contiguous:
-        squares: FloatArray = np.einsum("ij,ij->i", rows, rows)
-    else:
-        squares = np.empty(len(rows), np.float32)
-        machine.squares(rows, squares)
-    return squares
+def row_dots(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``(n,)`` products of rows with a vector, or with a row each: the same for a row wherever it stands."""
+    products: FloatArray
+    if hasattr(np, "vecdot"):
+        products = np.vecdot(left, right)
+        return products
+    products = np.einsum("ij,ij->i" if right.ndim == 2 else "ij,j->i", left, right)
+    return products
 
 
 def unit_vector(vector: FloatArray, dtype: type) -> FloatArray:
@@ -130,33 +134,38 @@ def fast_kernel(rows: FloatArray, unit: FloatArray, sigma: float) -> FloatArray:
     """``exp(-d² / 2σ²)`` of unit float32 ``rows`` with others under the scaled cosine, ``(m, n)`` float32.
 
     The exponent is ``-(1 - x·x')² / 8σ²``: one matrix product, half of it where both sides are one array,
-    and four passes, made on blocks of rows that stay in the cache. The half that NumPy leaves out it copies
-    entry by entry, which large matrices make slow: those are made and mirrored strip by strip.
+    and four passes, made on strips that stay in the cache. Of a large symmetric matrix only one half goes
+    through these, and becomes the other at the end.
     """
     scale = np.float32(-1.0 / (8.0 * sigma**2))
     if rows is unit and (machine := compiled()):
-        cosines = products(unit)
+        cosines = np.empty((len(unit), len(unit)), np.float32)
+        lower_product(unit, cosines)
         machine.fill(cosines, scale)
         return cosines
     if rows is not unit or len(unit) < _HALVED_FROM:
         kernel: FloatArray = rows @ unit.T
-        _gaussian(kernel, scale)
+        at_once = max(1, _CACHED // kernel.shape[1])
+        for start in range(0, len(kernel), at_once):
+            block = kernel[start : start + at_once]
+            gaussian(block, scale, block)
         return kernel
     kernel = np.empty((len(unit), len(unit)), np.float32)
+    lower_product(unit, kernel)
+    room = np.empty(_STRIP * len(unit), np.float32)
     for start in range(0, len(unit), _STRIP):
         end = min(start + _STRIP, len(unit))
-        strip = np.matmul(unit[start:end], unit[:end].T, out=kernel[start:end, :end])
-        _gaussian(strip, scale)
+        corner = kernel[start:end, start:end]
+        np.copyto(corner, corner.T, where=_ABOVE[: end - start, : end - start])
+        strip = room[: (end - start) * end].reshape(end - start, end)
+        kernel[start:end, :end] = gaussian(kernel[start:end, :end], scale, strip)
         kernel[:start, start:end] = strip[:, :start].T
     return kernel
 
 
-def _gaussian(cosines: FloatArray, scale: np.float32) -> None:
-    """Cosines become ``exp(scale · (1 - cos)²)``, in place."""
-    one, at_once = np.float32(1.0), max(1, _CACHED // cosines.shape[1])
-    for start in range(0, len(cosines), at_once):
-        block = cosines[start : start + at_once]
-        block -= one
-        block *= block
-        block *= scale
-        np.exp(block, out=block)
+def gaussian(cosines: FloatArray, scale: np.float32, out: FloatArray) -> FloatArray:
+    """``exp(scale · (1 - cos)²)``."""
+    np.subtract(cosines, _ONE, out=out)
+    out *= out
+    out *= scale
+    return np.exp(out, out=out)

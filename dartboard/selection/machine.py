@@ -62,6 +62,16 @@ def fill(kernel: Any, scale: Any) -> None:
                 kernel[j, i] = kernel[i, j]
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
+def gaussian(cosines: Any, start: int, scale: Any, kernel: Any) -> None:
+    """``exp(scale · (1 - cos)²)`` of the rows from ``start`` on, as many and as wide as ``kernel``."""
+    for i in range(len(kernel)):
+        row = cosines[start + i]
+        for j in range(kernel.shape[1]):
+            apart = row[j] - _f(1.0)
+            kernel[i, j] = exp(apart * apart * scale)
+
+
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def prints(bits: Any, multipliers: Any, found: Any) -> None:
     """Fingerprints of rows of 64-bit words, by as many words as there are multipliers."""
@@ -69,16 +79,6 @@ def prints(bits: Any, multipliers: Any, found: Any) -> None:
         total = np.uint64(0)
         for j in range(len(multipliers)):
             total += bits[i, j] * multipliers[j]
-        found[i] = total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)  # type: ignore[untyped-decorator]
-def squares(vectors: Any, found: Any) -> None:
-    """Squared lengths of rows."""
-    for i in range(len(vectors)):
-        total = vectors.dtype.type(0.0)
-        for j in range(vectors.shape[1]):
-            total += vectors[i, j] * vectors[i, j]
         found[i] = total
 
 
