@@ -21,12 +21,13 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.blas import one_thread_each
-from dartboard.selection.building import FAST_FROM_SIGMA, Auto
+from dartboard.selection.building import Auto
 from dartboard.selection.content import fingerprints
 from dartboard.selection.door import select
 from dartboard.selection.kernels import check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.result import Selection
+from dartboard.selection.rows import FAST_FROM_SIGMA
 from dartboard.selection.together import walks
 from dartboard.types import FloatArray
 

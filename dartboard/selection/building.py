@@ -1,6 +1,5 @@
 """Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
 
-import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -19,20 +18,16 @@ from dartboard.selection.kernels import (
     direct,
     distances,
     log_kernel,
-    unit_rows,
-    unit_vector,
 )
 from dartboard.selection.origin import Origin
 from dartboard.selection.pool import Pool, check_log_probs, summed
+from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, exact_rows, fast_rows
 from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
 
 Auto = Literal["auto"]
 
 _LARGEST_SCORE = 1e100
-_FAST_FROM_ROWS = 64
-FAST_FROM_SIGMA = 0.03
-"""Below either, float32 saves nothing or proves nothing."""
 
 
 def from_embeddings(
@@ -66,25 +61,25 @@ def from_embeddings(
             target_distances = distances(direct(vectors, kind), vocabulary, kind)
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
-    def build(dtype: type, refine: Callable[[], Pool] | None = None) -> Pool:
-        return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, origin, refine)
+    def build(dtype: type, sigma: Sigma | None, refine: Callable[[], Pool] | None = None) -> Pool:
+        return _vector_pool(asked, vectors, kind, sigma, model_sigma, divisor, dtype, origin, refine)
 
     if (
-        len(vectors) < _FAST_FROM_ROWS
+        len(vectors) < FAST_FROM_ROWS
         or vectors.dtype != np.float32
         or kind != "scaled_cosine"
         or (spread is not None and spread.value < FAST_FROM_SIGMA)
     ):
-        return build(np.float64)
+        return build(np.float64, spread)
     made: list[Pool] = []
 
     def refine() -> Pool:
         if not made:
-            made.append(build(np.float64))
+            made.append(build(np.float64, fast.sigma))  # a sample of rows in another order tells another σ
         return made[0]
 
-    fast = build(np.float32, refine)
-    return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64)
+    fast = build(np.float32, spread, refine)
+    return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64, spread)
 
 
 def _vector_pool(
@@ -101,29 +96,12 @@ def _vector_pool(
     sharpen: bool = True,
 ) -> Pool:
     if dtype == np.float32:
-        rows, row_of = by_content(embeddings)
-        vectors = direct(embeddings[rows], distance, dtype)
+        # The sample that tells σ is not to depend on the query.
+        by_query = sigma is not None or len(embeddings) <= bandwidth.SAMPLE
+        rows = fast_rows(query, embeddings, by_query=by_query)
     else:
-        vectors = direct(embeddings, distance, dtype)
-        vectors += 0.0  # -0.0 becomes 0.0: equal numbers, equal bits
-        rows, row_of = by_content(vectors)
-        vectors = vectors[rows]
-    if distance == "scaled_cosine":
-        to_query: FloatArray = (vectors @ unit_vector(query, dtype)).astype(np.float64, copy=False)
-        # A row that has no direction is NaN throughout once it is scaled to unit length.
-        if not math.isfinite(to_query.sum()):
-            check_matrix(embeddings)
-        to_query -= 1.0
-        to_query *= -0.5
-        np.maximum(to_query, 0.0, out=to_query)
-        cosine = 1.0 - 2.0 * to_query
-    else:
-        check_matrix(embeddings)
-        asked = direct(query[None], distance, dtype)
-        cosine = unit_rows(vectors) @ unit_rows(asked)[0]
-        centre = vectors.mean(axis=0)  # distances stay, but lose less to rounding
-        vectors, asked = vectors - centre, asked - centre
-        to_query = distances(vectors, asked, distance)[:, 0]
+        rows = exact_rows(query, embeddings, distance)
+    vectors, to_query, similarity, _, row_of = rows
     apart = None
     if sigma is None:
         if len(vectors) <= bandwidth.SAMPLE:
@@ -135,10 +113,10 @@ def _vector_pool(
     relevance = log_weights[row_of]
     return Pool(
         positions=np.arange(len(embeddings)),
-        similarity=cosine[row_of],
+        similarity=similarity[row_of],
         relevance=relevance,
         row_of=row_of,
-        log_weights=log_weights if len(rows) == len(row_of) else summed(relevance, row_of),
+        log_weights=log_weights if len(vectors) == len(row_of) else summed(relevance, row_of),
         kernel=VectorKernel(vectors, distance, sigma.value, apart=apart),
         sigma=sigma,
         targets_are="rows",

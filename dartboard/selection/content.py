@@ -34,6 +34,17 @@ def by_content(matrix: FloatArray, keep_order: bool = False) -> tuple[IntArray, 
     return first, row_of
 
 
+def by_closeness(cosines: FloatArray) -> IntArray | None:
+    """Rows by their cosines with the query, the closest first; None where two rows have the same one.
+
+    Equal rows have equal cosines, so there are no copies among rows whose cosines all differ, and the order
+    does not depend on where they stood.
+    """
+    order = (-cosines).argsort(kind="stable")
+    ordered = cosines[order]
+    return None if (ordered[1:] == ordered[:-1]).any() else order
+
+
 def _grouped(matrix: FloatArray, order: IntArray, starts: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     """Rows with equal fingerprints as one, provided that they are equal."""
     first = order[starts]

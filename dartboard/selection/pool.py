@@ -5,7 +5,7 @@ is log P(t|q) up to a constant, and the kernel's entry (c, t) is how well candid
 target t. The targets are the candidates themselves, as in the paper, or a vocabulary.
 
 Candidates whose vectors are equal to the bit share one *row* of the kernel, so that a copy of a pick has
-a gain of exactly zero. Rows stand in an order that depends on their content alone: the same candidates in
+a gain of exactly zero. Rows stand in an order that depends on content and query alone: the same candidates in
 another order give the same numbers, to the bit.
 """
 
