@@ -20,6 +20,7 @@ from dartboard.selection.kernels import (
     unit_rows,
 )
 from dartboard.selection.states import LinearState, LogState
+from dartboard.selection.sums import kernel_sums
 from dartboard.types import FloatArray, IntArray
 
 _ROUNDING_64 = 1e-13
@@ -68,24 +69,28 @@ class VectorKernel:
     apart: FloatArray | None = None
 
     def states(self, log_weights: FloatArray, referee: Settler | None) -> list[Callable[[], State]]:
-        if self._is_fast:
-            return [lambda: LinearState(log_weights, self._fast_rows(), self.rounding, referee=referee)]
+        if self.is_fast:
+            return [lambda: LinearState(log_weights, self.fast_rows(), self.rounding, referee=referee)]
         return [lambda: self._linear(log_weights), lambda: self._log(log_weights)]
 
     @property
     def rounding(self) -> float:
         """What rounding may do to a gain, as a share of what its row covers alone."""
         sigma = self.sigma or 1.0
-        return float(rounding_32(sigma)) if self._is_fast else _ROUNDING_64 + 1e-15 / sigma**2
+        return float(rounding_32(sigma)) if self.is_fast else _ROUNDING_64 + 1e-15 / sigma**2
 
     def plain(self, rows: IntArray) -> FloatArray:
         """``(len(rows), n)`` the kernel of some rows with all rows, in the precision of the vectors."""
         some = self.vectors[rows]
-        if self._is_fast:
+        if self.is_fast:
             return self._fast(some)
         kernel = _exp(self._log_kernel(distances(some, self.vectors, self.distance)))
         kernel[np.arange(len(rows)), rows] = 1.0
         return kernel
+
+    def sums(self, weights: FloatArray, keep: int) -> tuple[FloatArray, FloatArray]:
+        """What every row covers, and the first ``keep`` rows or fewer; only where ``is_fast``."""
+        return kernel_sums(self.vectors, weights, self.sigma or 1.0, keep)
 
     def rows(self, rows: IntArray) -> FloatArray:
         if self.to_targets is not None:
@@ -103,14 +108,15 @@ class VectorKernel:
         return replace(self, vectors=self.vectors[rows], to_targets=to_targets, apart=None)
 
     @property
-    def _is_fast(self) -> bool:
+    def is_fast(self) -> bool:
+        """Whether rows are worked out in float32."""
         return self.vectors.dtype == np.float32 and self.sigma is not None
 
     def _fast(self, some: FloatArray) -> FloatArray:
         return fast_kernel(some, self.vectors, self.sigma or 1.0)
 
-    def _fast_rows(self) -> FloatArray:
-        """All rows in float32."""
+    def fast_rows(self) -> FloatArray:
+        """The kernel of all rows with one another, where ``is_fast``."""
         if self.apart is None:
             return self._fast(self.vectors)
         kernel = np.multiply(self.apart, self.apart)

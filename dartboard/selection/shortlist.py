@@ -1,18 +1,20 @@
-"""Selection from a few rows of the kernel, where a few targets carry nearly all the weight.
+"""Selection from a few rows of the kernel: those of the heaviest targets.
 
 The kernel is symmetric and nowhere above 1. Its rows S of the heaviest targets, ``(m, n)`` instead of
-``(n, n)``, tell the gain of a candidate in S in full, and that of any other candidate c to within the
-weight that lies outside S:
+``(n, n)``, tell the gain of a candidate in S in full, and that of any other candidate c to within what it
+covers outside S:
 
-    gain(c)  <=  Σ_{t∈S} w_t max(0, K[t,c] - m_t)  +  Σ_{t∉S} w_t.
+    gain(c)  <=  Σ_{t∈S} w_t max(0, K[t,c] - m_t)  +  Σ_{t∉S} w_t K[t,c].
 
 The walk is made on S alone. It stands if no candidate outside S can have been ahead at any of its picks;
 those that can have been join S, and the walk is made again. What it reports is no estimate: the rows of
 the picks are complete. Where S would grow too large to save anything, all rows are walked instead.
 
+Where a few targets carry nearly all the weight, the last sum is below ``Σ_{t∉S} w_t`` and is not worked out.
 The default σ mostly makes weights that steep: of 1,000 candidates for real questions, 99.99 % of the weight
 lies on 13 to 68 (medians of four data sets; in a fifth, where nearly every passage repeats another, on
-nearly all). At σ = .09 it is spread over nearly all in every set, and nothing is tried here.
+nearly all). At σ = .09 it is spread over nearly all in every set. There the sums are worked out, once, before
+any pick (:mod:`dartboard.selection.sums`): half of the kernel, of which nothing is kept.
 """
 
 from dataclasses import dataclass
@@ -27,6 +29,9 @@ from dartboard.types import FloatArray, IntArray
 
 _FEWEST = 256
 """A smaller kernel is cheaper to make than to think about."""
+
+_FEWEST_SUMS = 2000
+"""The same where all of it has to be made, and added up."""
 
 _LARGEST_SHARE = 0.3
 """More rows than this share of all cost as much as half of a symmetric matrix."""
@@ -46,25 +51,36 @@ def answer(
     n = len(log_weights)
     if n < _FEWEST or 8 * count > n:
         return None
-    order = np.argsort(-log_weights, kind="stable")
-    weights = np.exp(log_weights[order] - log_weights[order[0]])
+    order = np.arange(n)
+    if (log_weights[1:] > log_weights[:-1]).any():
+        order = np.argsort(-log_weights, kind="stable")
+        log_weights, kernel = log_weights[order], kernel.subset(order, None)
+    weights = np.exp(log_weights - log_weights[0])
     # The last pick will gain about as much as a target of its rank weighs: the rest must not matter to it.
     few = _until(weights, float(weights[3 * count]) / 8.0, at_least=2 * count)
+    steep = few < _LARGEST_SHARE * n
+    summable = n >= _FEWEST_SUMS and kernel.is_fast
     place = int((order == first).nonzero()[0][0])
-    if max(few, place) >= _LARGEST_SHARE * n:
+    if place >= _LARGEST_SHARE * n or not (steep or summable):
         return None
-    board = _Board(kernel.subset(order, None), weights)
-    newcomers = np.arange(max(few, place + 1))
+    board = _Board(kernel, weights)
+    if steep:
+        board.admit(np.arange(max(few, place + 1)))
+    else:
+        board.sum_up(max(6 * count, n // 6, place + 1))
     for _ in range(_ROUNDS):
-        if len(board.rows) + len(newcomers) > _LARGEST_SHARE * n:
-            return None
-        board.admit(newcomers)
         trail = board.walk(place, count, stop_share)
         if trail is None:
             return None
         newcomers = board.rivals(trail)
         if not len(newcomers):
             return board.explained(trail, order, size)
+        if len(board.rows) + len(newcomers) <= (0.5 if board.summed else _LARGEST_SHARE) * n:
+            board.admit(newcomers)
+        elif summable and not board.summed:
+            board.sum_up(len(board.rows))
+        else:
+            return None
     return None
 
 
@@ -82,6 +98,35 @@ class _Trail:
     ceilings: FloatArray
 
 
+class _Complete:
+    """Candidates outside the board whose rows are worked out after all, to spare another walk."""
+
+    def __init__(self, kernel: VectorKernel, weights: FloatArray) -> None:
+        self._kernel, self._weights = kernel, weights
+        self._candidates = np.empty(0, dtype=np.intp)
+        self._rows = np.empty((0, len(weights)), weights.dtype)
+        self._slack = np.empty(0, weights.dtype)
+
+    def has(self, candidates: IntArray) -> bool:
+        """Whether any of the candidates is one of these."""
+        return bool(np.isin(candidates, self._candidates).any())
+
+    def add(self, candidates: IntArray) -> None:
+        """Work out the rows of more candidates."""
+        news = np.setdiff1d(candidates, self._candidates)
+        rows = self._kernel.plain(news)
+        slack = rows @ self._weights * self._weights.dtype.type(self._kernel.rounding)
+        self._candidates = np.concatenate((self._candidates, news))
+        self._rows = np.concatenate((self._rows, rows))
+        self._slack = np.concatenate((self._slack, slack))
+
+    def tighten(self, ceilings: FloatArray, covered: FloatArray, lowest: float) -> None:
+        """Lower the ceilings of those above ``lowest`` to what they may gain where targets are covered."""
+        high = (ceilings[self._candidates] >= lowest).nonzero()[0]
+        gains = np.maximum(self._rows[high] - covered, 0.0) @ self._weights
+        ceilings[self._candidates[high]] = gains + self._slack[high]
+
+
 class _Board:
     """Complete rows of the kernel for some candidates; candidates stand in order of weight."""
 
@@ -92,17 +137,38 @@ class _Board:
         self._weights: FloatArray = weights.astype(kernel.vectors.dtype)
         self._board: FloatArray = np.empty((0, len(weights)), self._weights.dtype)
         self._rounding = self._weights.dtype.type(kernel.rounding)
+        self._sums: FloatArray | None = None
 
     def admit(self, newcomers: IntArray) -> None:
         """Complete the rows of more candidates."""
         self.rows = np.concatenate((self.rows, newcomers))
-        self._board = np.concatenate((self._board, self._kernel.plain(newcomers)))
+        self._take(np.concatenate((self._board, self._kernel.plain(newcomers))))
+
+    def sum_up(self, count: int) -> None:
+        """Work out what every candidate covers; the board is then that of the ``count`` heaviest."""
+        self._sums, board = self._kernel.sums(self._weights, count)
+        self.rows = np.arange(len(board))  # fewer where a panel of the kernel has fewer
+        self._take(board)
+
+    @property
+    def summed(self) -> bool:
+        """Whether it is known what every candidate covers."""
+        return self._sums is not None
+
+    def _take(self, board: FloatArray) -> None:
+        self._board = board
+        self._known = self._weights[self.rows]
+        self._of_known = self._known @ board
         self._outside = np.ones(len(self._weights), dtype=bool)
         self._outside[self.rows] = False
-        self._beyond = _CAUTION * float(self._exact_weights[self._outside].sum())
-        self._known = self._weights[self.rows]
-        self._of_known = self._known @ self._board
-        self._alone = self._board @ self._weights
+        if self._sums is None:
+            self._alone = board @ self._weights
+            most = _CAUTION * float(self._exact_weights[self._outside].sum())
+            self._beyond = np.full(len(self._weights), most)
+        else:
+            self._alone = self._sums[self.rows].astype(board.dtype)
+            rounding = self._sums * float(self._rounding)
+            self._beyond = np.maximum(self._sums - self._of_known, 0.0) + 2.0 * rounding
 
     def walk(self, first: int, count: int, stop_share: float) -> _Trail | None:
         """The walk from row ``first`` on among the rows of the board; None where a pick is unclear."""
@@ -132,22 +198,31 @@ class _Board:
     def rivals(self, trail: _Trail) -> IntArray:
         """Candidates outside the board that can have been ahead at a pick; completes the ceilings."""
         lowest = float(trail.levels[1:].min(initial=np.inf))
-        if self._beyond > lowest / 2.0:
+        if not self.summed and self._beyond[0] > lowest / 2.0:
             others: IntArray = self._outside.nonzero()[0]
             return others[: max(1, _until(self._exact_weights[others], lowest / 4.0))]
+        covered = np.maximum.accumulate(self._board[trail.picks], axis=0)
         ceilings = self._ceilings(np.where(self._outside, self._of_known, -np.inf), slice(None))
-        reached = np.maximum.accumulate(self._board[np.ix_(trail.picks, self.rows)], axis=0)
+        complete = _Complete(self._kernel, self._weights)
         step, judged = 1, 0
         while len(behind := (trail.levels[step:] <= ceilings.max()).nonzero()[0]):
             step += int(behind[0])
-            if step == judged:
-                return np.flatnonzero(ceilings >= trail.levels[step])
             some = (ceilings >= lowest).nonzero()[0]
-            ceilings[some] = self._gain_at_most(some, reached[step - 1])
-            judged = step
+            if step != judged:
+                ceilings[some] = self._gain_at_most(some, covered[step - 1])
+                complete.tighten(ceilings, covered[step - 1], lowest)
+                judged = step
+                continue
+            close: IntArray = (ceilings >= trail.levels[step]).nonzero()[0]
+            if complete.has(close):
+                return close
+            if 16 * len(some) > len(ceilings):
+                some = np.union1d(close, some[self._gain_at_most(some, covered[-1]) >= lowest])
+            complete.add(some)
+            judged = 0
         some = ceilings.argsort()[-dense.TIGHT :]
         some = some[self._outside[some]]
-        ceilings[some] = self._gain_at_most(some, reached[-1])
+        ceilings[some] = np.minimum(ceilings[some], self._gain_at_most(some, covered[-1]))
         trail.ceilings[self._outside] = ceilings[self._outside]
         return np.empty(0, dtype=np.intp)
 
@@ -168,16 +243,17 @@ class _Board:
             dense.sum_of_largest(trail.ceilings, size) / total,
         )
 
-    def _gain_at_most(self, candidates: IntArray, reached: FloatArray) -> FloatArray:
-        """What candidates outside may gain at most where the board's targets are covered by ``reached``."""
+    def _gain_at_most(self, candidates: IntArray, covered: FloatArray) -> FloatArray:
+        """What candidates outside may gain at most where targets are covered already."""
         rise = self._board[:, candidates]
-        rise -= reached[:, None]
+        rise -= covered[self.rows, None]
         np.maximum(rise, 0.0, out=rise)
         return self._ceilings(self._known @ rise, candidates)
 
     def _ceilings(self, gains: FloatArray, candidates: IntArray | slice) -> FloatArray:
         """The most that gains on the board's targets may be on all targets, given rounding."""
-        ceilings: FloatArray = gains + (self._rounding * self._of_known[candidates] + self._beyond)
+        slack = self._rounding * self._of_known[candidates] + self._beyond[candidates]
+        ceilings: FloatArray = gains + slack
         return ceilings
 
 

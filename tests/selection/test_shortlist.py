@@ -79,6 +79,40 @@ def test_flat_weights_are_left_to_all_rows(spy, sigma):
     assert spy.asked and not spy.answered
 
 
+@pytest.mark.parametrize("sigma", ["auto", 0.05, 0.09, 0.2, 1.0])
+def test_flat_weights_are_added_up_where_that_is_worth_it(spy, monkeypatch, sigma):
+    monkeypatch.setattr(shortlist, "_FEWEST_SUMS", 0)
+    for seed in range(8):
+        query, vectors = topical(N, seed=seed, dim=(16, 64)[seed % 2])
+        for k in (1, 4, 10, 30):
+            few, every = spy.both(vectors, query, k, sigma=sigma)
+            assert few.indices.tolist() == every.indices.tolist()
+            np.testing.assert_allclose(few.gains, every.gains, atol=5e-6)
+            assert every.bound - 0.03 <= few.bound <= worked_out(vectors, query, few)[1] * (1 + 1e-4)
+    assert spy.answered >= spy.asked / (4 if sigma == 1.0 else 2)
+
+
+def worked_out(vectors, query, result):
+    """The coverage and the bound of a selection, worked out from all rows in double precision."""
+    vectors, query = vectors.astype(np.float64), query.astype(np.float64)
+    kernel, weights = (
+        np.exp(-((1 - cosines) ** 2) / (8 * result.sigma.value**2))
+        for cosines in (vectors @ vectors.T, vectors @ query)
+    )
+    picks, k = kernel[result.indices].max(axis=0), len(result)
+    still, reached = np.maximum(kernel - picks, 0) @ weights, picks @ weights
+    most = min(weights.sum(), sum_of_largest(kernel @ weights, k), reached + sum_of_largest(still, k))
+    return reached / weights.sum(), reached / most
+
+
+def test_an_order_that_weights_do_not_have_changes_nothing(spy, monkeypatch):
+    monkeypatch.setattr(shortlist, "_FEWEST_SUMS", 0)
+    query, vectors = topical(N, seed=4, dim=48)
+    scores = np.random.default_rng(0).standard_normal(N) / 4
+    assert_same(*spy.both(vectors, query, 5, sigma=0.09, scores=scores), np.float32)
+    assert spy.answered == 1
+
+
 OPTIONS = {
     "plain": {},
     "scores": {"scores": np.linspace(-9, 9, N) ** 3},
@@ -119,17 +153,9 @@ def test_the_bound_is_below_what_all_rows_allow(seed, k, sigma):
     """No k candidates cover more than their k largest objectives, worked out for all of them."""
     query, vectors = pool(seed)
     result = select(vectors, query, k, sigma=sigma)
-    kernel, weights = (
-        np.exp(-(((1 - cosines) / 2) ** 2) / (2 * sigma**2))
-        for cosines in (vectors @ vectors.T, vectors @ query)
-    )
-    picks = kernel[result.indices].max(axis=0)
-    still = np.maximum(kernel - picks, 0) @ weights
-    reached = picks @ weights
-    most = min(weights.sum(), sum_of_largest(kernel @ weights, k), reached + sum_of_largest(still, k))
-    assert result.bound <= reached / most * (1 + 1e-9)
-    assert result.bound >= reached / most - 0.05
-    assert result.coverage[-1] == pytest.approx(reached / weights.sum(), rel=1e-9)
+    coverage, bound = worked_out(vectors, query, result)
+    assert bound - 0.05 <= result.bound <= bound * (1 + 1e-9)
+    assert result.coverage[-1] == pytest.approx(coverage, rel=1e-9)
 
 
 def test_order_changes_nothing(spy):
