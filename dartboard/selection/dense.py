@@ -30,6 +30,7 @@ TIGHT = 160
 """At least so many bounds are made tight for what a selection says of the best possible."""
 
 _COUNTING = np.arange(_BURST)
+_EPS = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 _ZERO = {np.dtype(t): np.zeros((), t) for t in (np.float32, np.float64)}
 
 
@@ -45,30 +46,32 @@ def walk(
     gains: FloatArray,
 ) -> int:
     """Fill ``rows`` and ``gains`` with the next picks; keeps ``covered`` and ``bounds``."""
-    longest, least = (_BURST, 48 if len(rows) > 10 else 32) if len(weights) <= _FEW_TARGETS else (4, 24)
+    small = len(weights) <= _FEW_TARGETS
+    longest, least = (_BURST, 48 if len(rows) > 10 else 32) if small else (4, 24)
+    burst = _by_totals if small else _by_rises
     made, size = 0, least
     while made < len(rows):
         check()
         count = min(longest, len(rows) - made)
         active, outside = _largest(bounds, size)
-        block, margin = kernel.take(active, axis=0), slack[active]
-        after = covered.copy()
-        now, leaders = _burst(block, weights, after, count)
+        block = kernel.take(active, axis=0)
+        now, leaders, tops, blur = burst(block, weights, covered, count)
+        margin = slack[active]
+        margin += blur
         ceilings = now + margin
         found = now[_COUNTING[:count], leaders]
         level = found - margin[leaders]
-        good = _proved(ceilings >= level[:, None], level > max(smallest, outside))
-        stop = _first(found < stop_below)
+        good = _proved(ceilings >= level[:, None], level, max(smallest, outside))
+        stop = _first(found < stop_below) if stop_below > -np.inf else count
         kept = min(good, stop)
         bounds[active] = np.minimum(bounds[active], ceilings[min(kept, count - 1)])
         if kept:
-            picked = active[leaders[:kept]]
+            won = leaders[:kept]
+            picked = active[won]
             rows[made : made + kept] = picked
-            gains[made : made + kept] = found[:kept]
+            gains[made : made + kept] = _gains(block[won], weights, covered, tops) if blur else found[:kept]
             bounds[picked] = -np.inf
-            if kept < count:
-                after = np.maximum(covered, block[leaders[:kept]].max(axis=0))
-            covered[:] = after
+            covered[:] = tops[kept - 1]
             made += kept
         if stop < min(count, good) or (
             stop == good < count and max(outside, ceilings[stop].max()) < stop_below
@@ -76,7 +79,9 @@ def walk(
             return made
         if kept < count:
             if outside < level[kept] or size >= len(bounds):
-                return -made - 1
+                if not blur:
+                    return -made - 1
+                burst = _by_rises
             size = least if kept else 2 * size
             if not kept:
                 refresh(kernel, weights, covered, bounds, slack, (bounds >= level[0]).nonzero()[0])
@@ -105,7 +110,8 @@ def answer(
     if alone[first] - slack[first] < smallest:
         return -1
     gains[0] = alone[first]
-    covered, bounds = kernel[first].copy(), alone + slack
+    covered = kernel[first].copy()
+    bounds: FloatArray = alone + slack
     most[0] = sum_of_largest(bounds, size)
     bounds[first] = -np.inf
     stop_below = stop_share * gains[0] if stop_share > 0.0 else -np.inf
@@ -113,11 +119,23 @@ def answer(
     if made < 0:
         return made
     made += 1
-    refresh(kernel, weights, covered, bounds, slack, _largest(bounds, max(2 * size, TIGHT))[0])
+    if len(weights) <= _FEW_TARGETS:
+        bounds = _ceilings(kernel, weights, covered, slack)
+    else:
+        refresh(kernel, weights, covered, bounds, slack, _largest(bounds, max(2 * size, TIGHT))[0])
     most[1] = sum_of_largest(bounds, size)
     kernel.take(rows[:made], axis=0).argmax(axis=0, out=owners)
     owners[covered < HALF] = -1
     return made
+
+
+def _ceilings(kernel: FloatArray, weights: FloatArray, covered: FloatArray, slack: FloatArray) -> FloatArray:
+    """The most that every row of a small kernel can still gain, by totals."""
+    gains: FloatArray = np.maximum(kernel, covered) @ weights
+    gains *= 1.0 + _blur(weights)
+    gains -= covered @ weights
+    gains += slack
+    return gains
 
 
 def refresh(
@@ -142,14 +160,15 @@ def sum_of_largest(values: FloatArray, size: int) -> float:
     """The sum of the ``size`` largest values that are positive."""
     if size < len(values):
         values = np.partition(values, len(values) - size)[-size:]
-    return float(np.maximum(values, 0.0).sum())
+    total = float(values.sum())
+    return total if total > -np.inf else float(np.maximum(values, 0.0).sum())
 
 
-def _proved(level: npt.NDArray[np.bool_], clear: npt.NDArray[np.bool_]) -> int:
-    """How many first picks stand: nobody but the leader is ``level``, and the gain itself is ``clear``."""
-    if np.count_nonzero(level) == len(level) and clear.all():
+def _proved(reaching: npt.NDArray[np.bool_], level: FloatArray, least: float) -> int:
+    """How many first picks stand: only the leader is ``reaching`` its level, which exceeds the ``least``."""
+    if np.count_nonzero(reaching) == len(level) and level.min() > least:
         return len(level)
-    return _first(~clear | (np.count_nonzero(level, axis=1) > 1))
+    return _first((level <= least) | (np.count_nonzero(reaching, axis=1) > 1))
 
 
 def _first(true: npt.NDArray[np.bool_]) -> int:
@@ -158,21 +177,63 @@ def _first(true: npt.NDArray[np.bool_]) -> int:
     return place if true[place] else len(true)
 
 
-def _burst(
+def _by_rises(
     block: FloatArray, weights: FloatArray, covered: FloatArray, count: int
-) -> tuple[FloatArray, list[int]]:
-    """Gains of the rows of a block before each of ``count`` picks, and who leads; adds to ``covered``."""
+) -> tuple[FloatArray, list[int], FloatArray, float]:
+    """Gains of the rows of a block before each of ``count`` picks, who leads, and what is covered after each.
+
+    Last comes what gains may be off by beyond what rounding does to the kernel: nothing.
+    """
     now = np.empty((count, len(block)), block.dtype)
+    tops = np.empty((count, len(weights)), block.dtype)
     rise, zero = np.empty_like(block), _ZERO[block.dtype]
     leaders: list[int] = []
-    for gains in now:
+    for gains, top in zip(now, tops, strict=True):
         np.subtract(block, covered, out=rise)
         np.maximum(rise, zero, out=rise)
         np.dot(rise, weights, out=gains)
         leader = int(gains.argmax())
         leaders.append(leader)
-        np.maximum(covered, block[leader], out=covered)
-    return now, leaders
+        covered = np.maximum(covered, block[leader], out=top)
+    return now, leaders, tops, 0.0
+
+
+def _by_totals(
+    block: FloatArray, weights: FloatArray, covered: FloatArray, count: int
+) -> tuple[FloatArray, list[int], FloatArray, float]:
+    """The same with gains as differences of totals ``Σ_t w_t max(K[c,t], m_t)``: half of the passes.
+
+    A total of n numbers is off by at most n roundings, in whatever order they are added up.
+    """
+    totals = np.empty((count, len(block)), block.dtype)
+    tops = np.empty((count, len(weights)), block.dtype)
+    reached = np.empty((count, 1), block.dtype)
+    reached[0] = np.dot(covered, weights)
+    best = np.maximum(block, covered)
+    leaders: list[int] = []
+    for now, top in zip(totals, tops, strict=True):
+        np.dot(best, weights, out=now)
+        leader = int(now.argmax())
+        leaders.append(leader)
+        top[:] = best[leader]
+        np.maximum(best, top, out=best)
+    reached[1:, 0] = totals[_COUNTING[: count - 1], leaders[:-1]]
+    blur = float(totals[-1, leaders[-1]]) * _blur(weights)
+    totals -= reached
+    return totals, leaders, tops, blur
+
+
+def _blur(weights: FloatArray) -> float:
+    """What the difference of two totals may be off by, as a share of the larger one."""
+    return len(weights) * _EPS[weights.dtype]
+
+
+def _gains(picks: FloatArray, weights: FloatArray, covered: FloatArray, tops: FloatArray) -> FloatArray:
+    """What picks added one after the other, by what was covered before them and after each."""
+    picks[0] -= covered
+    picks[1:] -= tops[: len(picks) - 1]
+    gains: FloatArray = np.maximum(picks, _ZERO[picks.dtype], out=picks) @ weights
+    return gains
 
 
 def _largest(bounds: FloatArray, count: int) -> tuple[IntArray, float]:

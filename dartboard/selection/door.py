@@ -14,6 +14,7 @@ from dartboard.selection.building import Auto, from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
+from dartboard.selection.quick import select_quickly
 from dartboard.selection.result import Selection
 
 
@@ -91,6 +92,11 @@ def select(
         )
     if k is None and limits.get("token_budget") is None:
         k = 5
+    if method == "dartboard" and distance == "scaled_cosine" and scores is targets is None and not limits:
+        with threads_for(_count(embeddings)):
+            found = select_quickly(embeddings, query, k, sigma)
+        if found is not None:
+            return found
     chosen, bounds = method_of(method), Limits(k=k, **limits)
     if scores is not None and isinstance(chosen, MMR):
         raise ConfigError("mmr weighs similarities against each other and takes no scores")

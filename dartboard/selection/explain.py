@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.dense import HALF
 from dartboard.selection.greedy import State, Uncertain, Walk
 from dartboard.selection.limits import Gate, Limits
+from dartboard.selection.origin import Origin
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 from dartboard.selection.states import Answer, LogState
@@ -33,22 +35,47 @@ def explain(
 def explain_answer(pool: Pool, answer: Answer, *, method: str) -> Selection:
     """The result of a walk that came with its explanation, on a pool without copies."""
     picks = pool.by_row()[0][answer.rows]
+    return told(
+        answer,
+        indices=pool.positions[picks],
+        similarity=pool.similarity[picks],
+        row_of=pool.row_of,
+        positions=pool.positions,
+        relevance=pool.relevance,
+        sigma=pool.sigma,
+        origin=pool.origin,
+        method=method,
+    )
+
+
+def told(
+    answer: Answer,
+    *,
+    indices: IntArray,
+    similarity: FloatArray,
+    row_of: IntArray,
+    positions: IntArray,
+    relevance: FloatArray,
+    sigma: Sigma,
+    origin: Origin | None,
+    method: str,
+) -> Selection:
+    """An answer in rows, told in candidates."""
     coverage = np.minimum(answer.gains.cumsum(), 1.0)
     reached = float(coverage[-1])
     return Selection(
-        indices=pool.positions[picks],
+        indices=indices,
         gains=answer.gains,
         log_gains=np.log(answer.gains),
         coverage=coverage,
-        similarity=pool.similarity[picks],
-        owners=answer.owners[pool.row_of],
-        targets=pool.positions,
+        similarity=similarity,
+        owners=answer.owners[row_of],
+        targets=positions,
         bound=min(1.0, reached / min(1.0, answer.alone, reached + answer.still)),
-        sigma=pool.sigma,
+        sigma=sigma,
         method=method,
-        parameters={},
-        relevance=pool.relevance,
-        origin=pool.origin,
+        relevance=relevance,
+        origin=origin,
     )
 
 

@@ -1,0 +1,72 @@
+"""The plain question to a small pool, without ceremony: k of some hundred candidates, nothing else asked.
+
+On pools of this size the numbers cost less than the objects that hold them. What goes to and fro between a
+pool, its limits and a walk goes straight through here, by the same functions. Whatever is out of the
+ordinary (copies, a doubtful pick, arrays that have to be converted, anything to complain of) is not answered,
+and the caller goes the long way.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dartboard.deadline import check
+from dartboard.selection import bandwidth
+from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.coverage import VectorKernel
+from dartboard.selection.explain import told
+from dartboard.selection.greedy import ALL_AT_ONCE
+from dartboard.selection.kernels import distances, log_kernel
+from dartboard.selection.origin import Origin
+from dartboard.selection.result import Selection
+from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, fast_rows
+from dartboard.selection.states import LinearState
+
+_LARGEST_SIGMA = 10.0
+_LARGEST_K = 20
+"""Of more picks, one is too often too close to call."""
+
+
+def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection | None:
+    """Dartboard's selection by the scaled cosine where nothing stands in the way of answering at once."""
+    if not (_usable(embeddings, 2) and _usable(query, 1) and type(k) is int and type(sigma) in (str, float)):
+        return None
+    n = len(embeddings)
+    if not (FAST_FROM_ROWS <= n <= ALL_AT_ONCE and 0 < k <= _LARGEST_K and embeddings.shape[1] == query.size):
+        return None
+    check()
+    vectors, to_query, similarity, order, row_of = fast_rows(query, embeddings, by_query=True)
+    if len(order) < n:
+        return None
+    apart, spread = None, Sigma(sigma, "given")
+    if sigma == "auto":
+        apart = distances(vectors, vectors, "scaled_cosine")
+        spread = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
+    elif type(sigma) is str:
+        return None
+    if not FAST_FROM_SIGMA <= spread.value <= _LARGEST_SIGMA:
+        return None
+    kernel = VectorKernel(vectors, "scaled_cosine", spread.value, apart=apart)
+    log_weights, rounding = log_kernel(to_query, spread.value), kernel.rounding
+    first = int(log_weights.argmax())
+    if np.count_nonzero(log_weights >= log_weights[first] - rounding) != 1:
+        return None
+    answer = LinearState(log_weights, kernel.fast_rows(), rounding).answer(first, k, k, 0.0)
+    if answer is None:
+        return None
+    return told(
+        answer,
+        indices=order[answer.rows],
+        similarity=similarity[answer.rows],
+        row_of=row_of,
+        positions=np.arange(n),
+        relevance=log_weights[row_of],
+        sigma=spread,
+        origin=Origin(query, embeddings, "scaled_cosine"),
+        method="dartboard",
+    )
+
+
+def _usable(values: Any, dimensions: int) -> bool:
+    """Whether these are float32 numbers as they have to be: not a subclass, which may mean something else."""
+    return type(values) is np.ndarray and values.dtype == np.float32 and values.ndim == dimensions
