@@ -40,9 +40,9 @@ def by_closeness(cosines: FloatArray) -> IntArray | None:
     Equal rows have equal cosines, so there are no copies among rows whose cosines all differ, and the order
     does not depend on where they stood.
     """
-    order = (-cosines).argsort(kind="stable")
+    order = (-cosines).argsort()
     ordered = cosines[order]
-    return None if (ordered[1:] == ordered[:-1]).any() else order
+    return None if np.count_nonzero(ordered[1:] == ordered[:-1]) else order
 
 
 def _grouped(matrix: FloatArray, order: IntArray, starts: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:

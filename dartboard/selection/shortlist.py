@@ -72,7 +72,7 @@ def answer(
         trail = board.walk(place, count, stop_share)
         if trail is None:
             return None
-        newcomers = board.rivals(trail)
+        newcomers = board.rivals(trail, size)
         if not len(newcomers):
             return board.explained(trail, order, size)
         if len(board.rows) + len(newcomers) <= (0.5 if board.summed else _LARGEST_SHARE) * n:
@@ -195,14 +195,18 @@ class _Board:
         ceilings[self.rows] = bounds
         return _Trail(picks, gains, levels, covered, ceilings)
 
-    def rivals(self, trail: _Trail) -> IntArray:
+    def rivals(self, trail: _Trail, size: int) -> IntArray:
         """Candidates outside the board that can have been ahead at a pick; completes the ceilings."""
         lowest = float(trail.levels[1:].min(initial=np.inf))
         if not self.summed and self._beyond[0] > lowest / 2.0:
             others: IntArray = self._outside.nonzero()[0]
             return others[: max(1, _until(self._exact_weights[others], lowest / 4.0))]
+        ceilings = self._ceilings(self._of_known, slice(None))
+        ceilings[self.rows] = -np.inf
+        if ceilings.max() < min(lowest, np.partition(trail.ceilings[self.rows], -size)[-size]):
+            trail.ceilings[self._outside] = ceilings[self._outside]
+            return np.empty(0, dtype=np.intp)
         covered = np.maximum.accumulate(self._board[trail.picks], axis=0)
-        ceilings = self._ceilings(np.where(self._outside, self._of_known, -np.inf), slice(None))
         complete = _Complete(self._kernel, self._weights)
         step, judged = 1, 0
         while len(behind := (trail.levels[step:] <= ceilings.max()).nonzero()[0]):
