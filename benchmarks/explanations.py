@@ -21,7 +21,7 @@ TINTS = {
     "text edits": COLOURS["mmr"],
 }
 DIVISORS = (3, 3.5, 4, 5, 6, 8, 12, 20)
-THE_RULE = "detecting, to median / 8 (the rule)"
+THE_RULE = "one of each group, then that (the rule)"
 """The name of the default rule in sigma.json."""
 
 

@@ -24,6 +24,7 @@ from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
 from dartboard.selection import bandwidth
+from dartboard.selection.copies import near_copies
 from dartboard.selection.kernels import distances, unit_rows
 from dartboard.types import Dataset, FloatArray
 
@@ -119,12 +120,39 @@ def detecting(query: float, passages: float, *, even: bool = False) -> Rule:
     """
 
     def pick(pool: Candidates) -> list[int]:
-        low, high = (0.25, 0.35) if even else (bandwidth.REDUNDANT, bandwidth.DISTINCT)
+        low, high = (0.25, 0.35) if even else (0.1, 0.4)
         at = pool.crowd / pool.median if even else pool.alone
         t = min(max((at - low) / (high - low), 0.0), 1.0)
         return dartboard(pool, pool.median / 4 / query**t, pool.median / 4 / passages**t)
 
     return pick
+
+
+def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule:
+    """One of each group of near-copies; median / 4, less where what the query may mean stands alone.
+
+    Without ``linked``, σ alone sees to copies.
+    """
+
+    def pick(pool: Candidates) -> list[int]:
+        groups = near_copies(pool.pairwise, pool.median) if linked else None
+        if groups is None:
+            groups = np.arange(len(pool.base))
+        leaders = bandwidth.leading(groups, pool.to_query)
+        one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
+        t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
+        sigma = one.median / (bandwidth.DIVISOR * sharper**t)
+        return [int(leader) for leader in leaders[dartboard(one, sigma, sigma)]]
+
+    return pick
+
+
+def nearest_of_groups(pool: Candidates) -> list[int]:
+    """The nearest to the query, one of each group of near-copies."""
+    groups = near_copies(pool.pairwise, pool.median)
+    if groups is None:
+        return list(range(K))
+    return [int(leader) for leader in bandwidth.leading(groups, pool.to_query)[:K]]
 
 
 def by_gap(divisor: float, times: float, **how: Any) -> Rule:
@@ -144,11 +172,16 @@ RULES: dict[str, Rule] = {
     "sides apart, median / 3 and 1.5 e": by_gap(3, 1.5),
     "the same, shared weights": by_gap(3, 1.5, shared=True),
     "median / 4 and 2 e, fourth power, shared": by_gap(4, 2, power=4, shared=True),
-    "detecting, to median / 8 (the rule)": detecting(2, 2),
+    "detecting, to median / 8": detecting(2, 2),
     "detecting, to median / 20": detecting(5, 5),
     "detecting, to median / 8 and / 64": detecting(2, 16),
     "detecting over all candidates, to median / 8": detecting(2, 2, even=True),
     "detecting over all candidates, to median / 20": detecting(5, 5, even=True),
+    "nearest neighbours, one of each group": nearest_of_groups,
+    "detecting, .1 to .3, to median / 10": grouping(linked=False),
+    "one of each group, then that (the rule)": grouping(),
+    "one of each group, to median / 8": grouping(2.0),
+    "one of each group, to median / 20": grouping(5.0),
 }
 
 

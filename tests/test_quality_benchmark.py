@@ -48,5 +48,6 @@ def test_another_sigma_is_another_behaviour(copies, monkeypatch):
     dataset = with_redundancy(dataset, copies=copies, cosine=0.9) if copies else dataset
     before = quality.behaviour(dataset)
     assert quality.behaviour(dataset) == before
-    monkeypatch.setattr(bandwidth, "from_candidates", lambda *_, **__: bandwidth.Sigma(0.3, "candidates"))
+    other = bandwidth.Judged(bandwidth.Sigma(0.3, "candidates"))
+    monkeypatch.setattr(bandwidth, "from_candidates", lambda *_, **__: other)
     assert quality.behaviour(dataset) != before

@@ -65,7 +65,7 @@ def _evidence(labelled: Labelled, query: int, triage_k: int) -> tuple[Evidence, 
     wanted = set(labelled.targets[query])
     targets = np.array([i for i, row in enumerate(rows) if labelled.names[row] in wanted], dtype=np.intp)
     distinct = np.unique(labelled.corpus[rows], axis=0)
-    plain = bandwidth.from_candidates(distinct, "scaled_cosine")
+    plain = bandwidth.from_candidates(distinct, "scaled_cosine").sigma
     median = plain.value * bandwidth.DIVISOR
     return Evidence(-squared, targets), Evidence(-squared / median**2, targets)
 

@@ -6,7 +6,7 @@ does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to s
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -199,7 +199,12 @@ def explore(
     watch.lap("describe")
     placed = radial_layout(board.to_query, board.distances) if layout else None
     watch.lap("layout", layout)
-    survived = survival(board.pool_at, limits, automatic.sigma.value) if sweep else None
+    grouped = automatic.groups if sigma == "auto" else None
+    survived = (
+        survival(lambda value: replace(board.pool_at(value), groups=grouped), limits, automatic.sigma.value)
+        if sweep
+        else None
+    )
     watch.lap("sweep", sweep)
     return Exploration(
         **facts,
@@ -235,7 +240,7 @@ def _nothing(
     facts: dict[str, Any], board: Gathered, sigma: float | Auto, methods: tuple[Method, ...], watch: "_Watch"
 ) -> Exploration:
     """What there is to say where no candidate was found."""
-    stand_in = from_candidates(np.zeros((0, 1)), "scaled_cosine", board.engine.model.sigma)
+    stand_in = from_candidates(np.zeros((0, 1)), "scaled_cosine", board.engine.model.sigma).sigma
     value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
     low, high = sigma_range(stand_in.value)
     none = np.zeros(0)

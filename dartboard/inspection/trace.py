@@ -71,7 +71,7 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
     The pool is one in double precision. Numbers are positions of candidates in the pool.
     """
     size = len(pool)
-    kept = limits.apply(pool)
+    kept = limits.apply(pool).without_copies()
     picks = kept.find(selection.indices.tolist())
     log_gains = _log_gains(kept, picks, selection.log_gains)
     rules = _criteria(kept, limits, picks, log_gains)

@@ -1,16 +1,18 @@
-"""σ from the candidates and the query: the median distance over four, half of that where nothing repeats.
+"""σ from the candidates and the query: the median distance over four, less where nothing repeats itself.
 
 σ is the spread of a query around its target. Candidates that lie close together ask for a small one, a
 wide pool for a large one; no fixed number suits two encoders. Of the single numbers that a pool gives, the
 median distance between candidates, divided by four, is the most robust where near-copies have to be seen
 through. Where there are none, the same σ passes over what is merely alike and loses recall.
 
-The two cases can be told apart without labels. Near-copies that crowd an answer crowd the candidates that
-the query may mean: most of these then have a neighbour much nearer than the pool is wide. With ``m`` the
-median distance of all pairs, ``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
+The two cases can be told apart without labels. Where the pool falls into groups of near-copies
+(:mod:`dartboard.selection.copies`), the most probable of each group stands for it, and σ is that of those.
+Copies that are too few or too uneven for that still crowd the candidates that the query may mean: most of
+these then have a neighbour much nearer than the pool is wide. With ``m`` the median distance of all pairs,
+``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
 
     D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)        the share of the probability that stands alone
-    σ = m / (divisor · 2 ** ramp(D, .1, .4))        ramp(x, a, b): 0 up to a, 1 from b, straight between
+    σ = m / (divisor · 2.5 ** ramp(D, .1, .3))      ramp(x, a, b): 0 up to a, 1 from b, straight between
 
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
 distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat themselves
@@ -19,10 +21,11 @@ distances do not depend on the encoder's scale. Pools of fewer than 64 are taken
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from dartboard.selection.copies import near_copies
 from dartboard.selection.kernels import Distance, distances
 from dartboard.types import FloatArray, IntArray
 
@@ -41,13 +44,16 @@ SMALLEST_CROWD = 64
 
 NEAR, FAR = 0.25, 0.35
 """Neighbours up to so many medians away are near by; from there on a candidate stands alone."""
-REDUNDANT, DISTINCT = 0.1, 0.4
+REDUNDANT, DISTINCT = 0.1, 0.3
 """Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
-SHARPER = 2.0
+SHARPER = 2.5
 """How much smaller σ is where it does not."""
 
 FALLBACK = {"scaled_cosine": 0.09, "euclidean": 0.6}
 """Where a pool is too small and no model is known: what all-MiniLM-L6-v2 calibrates to."""
+
+
+_Number = TypeVar("_Number", float, FloatArray)
 
 
 class Sigma(NamedTuple):
@@ -55,6 +61,16 @@ class Sigma(NamedTuple):
 
     value: float
     source: str
+
+
+class Judged(NamedTuple):
+    """What a pool says about itself: σ, and the group of near-copies that each candidate belongs to.
+
+    ``groups``, ``(n,)``, is None where there are none.
+    """
+
+    sigma: Sigma
+    groups: IntArray | None = None
 
 
 def from_candidates(
@@ -65,8 +81,8 @@ def from_candidates(
     *,
     to_query: FloatArray | None = None,
     apart: FloatArray | None = None,
-) -> Sigma:
-    """σ of a pool of distinct candidates, ``(n, d)`` in an order that has nothing to do with the query.
+) -> Judged:
+    """σ and near-copies of distinct candidates, ``(n, d)`` in an order that has nothing to do with the query.
 
     ``known`` is the σ of the model that made the vectors; it stands in for a pool that is too small.
     ``to_query``, ``(n,)``, are the distances to the query. Without them σ is the same whether or not
@@ -74,26 +90,27 @@ def from_candidates(
     of everyone's reach. ``apart``, ``(n, n)``, are the candidates' own distances where these are known;
     pools larger than the sample do without.
     """
-    if len(vectors) < SMALLEST_POOL:
-        return _stand_in(distance, known)
-    sample = vectors[:SAMPLE]
-    pairwise = distances(sample, sample, distance) if apart is None else apart
-    median = _median(pairwise)
+    median = _median_of(vectors, distance, apart) if len(vectors) >= SMALLEST_POOL else None
     if median is None:
-        return _stand_in(distance, known)
+        return Judged(_stand_in(distance, known))
     if to_query is None or len(vectors) < SMALLEST_CROWD:
-        return Sigma(median / divisor, "candidates")
+        return Judged(Sigma(median / divisor, "candidates"))
+    groups = _groups(vectors, distance, median, to_query, apart)
+    if groups is not None:
+        leaders = leading(groups, to_query)
+        vectors, to_query = vectors[leaders], to_query[leaders]
+        apart = None if apart is None else apart[np.ix_(leaders, leaders)]
+        median = _median_of(vectors, distance, apart) or median
     if len(vectors) <= SAMPLE:
-        np.fill_diagonal(pairwise, np.inf)
-        nearest = pairwise.min(axis=1)
-        np.fill_diagonal(pairwise, 0.0)
+        pairwise = distances(vectors, vectors, distance) if apart is None else apart
+        nearest = _nearest(pairwise)
     else:
         likely = np.argsort(to_query, kind="stable")[:NEIGHBOURS_OF]
         pairwise = distances(vectors[likely], vectors, distance)
         pairwise[np.arange(len(likely)), likely] = np.inf
         nearest, to_query = pairwise.min(axis=1), to_query[likely]
     alone = float(standing_alone(nearest, to_query, median, distance))
-    return Sigma(spread(median, alone, divisor), "candidates")
+    return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
 
 
 def from_distances(
@@ -103,16 +120,48 @@ def from_distances(
     divisor: float = DIVISOR,
     *,
     to_query: FloatArray | None = None,
-) -> Sigma:
+) -> Judged:
     """The same from an ``(n, n)`` matrix of distances; pairs at distance 0 are one candidate twice."""
     median = _median(pairwise) if len(pairwise) >= SMALLEST_POOL else None
     if median is None:
-        return _stand_in(distance, known)
+        return Judged(_stand_in(distance, known))
     if to_query is None or len(pairwise) < SMALLEST_CROWD:
-        return Sigma(median / divisor, "candidates")
+        return Judged(Sigma(median / divisor, "candidates"))
+    groups = _groups(pairwise, distance, median, to_query, pairwise)
+    if groups is not None:
+        leaders = leading(groups, to_query)
+        pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
+        median = _median(pairwise) or median
     nearest = np.where(pairwise > 0, pairwise, np.inf).min(axis=1)
     alone = float(standing_alone(nearest, to_query, median, distance))
-    return Sigma(spread(median, alone, divisor), "candidates")
+    return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
+
+
+def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
+    """The candidate of each group that is nearest to the query, the first of several; in their own order."""
+    order = np.argsort(to_query, kind="stable")
+    _, firsts = np.unique(groups[order], return_index=True)
+    leaders: IntArray = np.sort(order[firsts])
+    return leaders
+
+
+def _groups(
+    vectors: FloatArray, distance: Distance, median: float, to_query: FloatArray, apart: FloatArray | None
+) -> IntArray | None:
+    """Groups of near-copies; in a large pool only the candidates nearest to the query are looked at."""
+    if len(vectors) <= SAMPLE:
+        pairwise = distances(vectors, vectors, distance) if apart is None else apart
+        return near_copies(_as_cosine(pairwise, distance), _as_cosine(median, distance))
+    likely = np.sort(np.argsort(to_query, kind="stable")[:SAMPLE])
+    near = apart[np.ix_(likely, likely)] if apart is not None else None
+    if near is None:
+        near = distances(vectors[likely], vectors[likely], distance)
+    found = near_copies(_as_cosine(near, distance), _as_cosine(median, distance))
+    if found is None:
+        return None
+    groups = np.arange(len(vectors))
+    groups[likely] = likely[found]
+    return groups
 
 
 def standing_alone(
@@ -127,9 +176,7 @@ def standing_alone(
     closest = to_query.min(axis=-1, keepdims=True)
     with np.errstate(under="ignore"):
         weights = np.exp((closest - to_query) * (closest + to_query) * (0.5 * (DIVISOR / wide) ** 2))
-    ratio = nearest / wide
-    if distance == "euclidean":
-        ratio = ratio * ratio  # the scaled cosine goes with the square of the Euclidean distance
+    ratio = _as_cosine(nearest / wide, distance)
     alone = np.clip((ratio - NEAR) / (FAR - NEAR), 0.0, 1.0)
     share: FloatArray = (weights * alone).sum(axis=-1) / weights.sum(axis=-1)
     return share
@@ -145,6 +192,28 @@ def spread(median: float, alone: float, divisor: float = DIVISOR) -> float:
 def pairs(n: int) -> IntArray:
     """Where the pairs above the diagonal stand in a flattened ``(n, n)`` matrix."""
     return np.flatnonzero(np.triu(np.ones((n, n), dtype=bool), 1))
+
+
+def _as_cosine(value: _Number, distance: Distance) -> _Number:
+    """The scaled cosine goes with the square of the Euclidean distance."""
+    return value * value if distance == "euclidean" else value
+
+
+def _nearest(pairwise: FloatArray) -> FloatArray:
+    """How far each is from the nearest other one."""
+    diagonal = pairwise.diagonal().copy()
+    np.fill_diagonal(pairwise, np.inf)
+    nearest: FloatArray = pairwise.min(axis=1)
+    np.fill_diagonal(pairwise, diagonal)
+    return nearest
+
+
+def _median_of(vectors: FloatArray, distance: Distance, apart: FloatArray | None) -> float | None:
+    """The median distance of a pool, of a sample where it is large."""
+    if apart is not None:
+        return _median(apart)
+    sample = vectors[:SAMPLE]
+    return _median(distances(sample, sample, distance))
 
 
 def _median(pairwise: FloatArray) -> float | None:

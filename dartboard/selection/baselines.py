@@ -126,7 +126,7 @@ class Exhaustive:
 
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query; sets of ``k`` candidates, within a budget all that fit."""
-        pool = limits.apply(pool)
+        pool = limits.apply(pool).without_copies()
         most = len(pool) if limits.k is None else min(limits.k, len(pool))
         sizes = [most] if limits.token_budget is None else list(range(1, most + 1))
         if (sets := sum(math.comb(len(pool), size) for size in sizes)) > _MOST_SETS:

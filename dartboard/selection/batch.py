@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection import bandwidth
+from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.blas import one_thread_each
 from dartboard.selection.building import Auto
@@ -137,7 +137,7 @@ def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:
 def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> list[Sigma]:
     """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies.
 
-    0 where half of the pairs are copies: such a query is selected alone.
+    0 where half of the pairs are copies, or near-copies stand in groups: such a query is selected alone.
     """
     if sigma != "auto":
         return [Sigma(float(sigma), "given")] * len(cosines)
@@ -155,6 +155,10 @@ def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> 
     diagonal[:] = with_itself
     near, asked = ((1.0 - each.astype(np.float64)) / 2.0 for each in (nearest, to_query))
     alone = bandwidth.standing_alone(near, asked, np.array(wide), "scaled_cosine").tolist()
+    crowded = (near <= copies.WITHIN * np.array(wide)[:, None]).sum(axis=1) >= copies.fewest(near.shape[1])
+    for i in np.flatnonzero(crowded):
+        if wide[i] > 0 and copies.near_copies((1.0 - cosines[i]) / 2.0, wide[i]) is not None:
+            wide[i] = 0.0
     return [
         Sigma(bandwidth.spread(median, share) if median > 0 else 0.0, "candidates")
         for median, share in zip(wide, alone, strict=True)

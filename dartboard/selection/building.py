@@ -1,6 +1,7 @@
 """Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -75,7 +76,8 @@ def from_embeddings(
 
     def refine() -> Pool:
         if not made:
-            made.append(build(np.float64, fast.sigma))  # a sample of rows in another order tells another σ
+            # A sample of rows in another order would tell another σ.
+            made.append(replace(build(np.float64, fast.sigma), groups=fast.groups))
         return made[0]
 
     fast = build(np.float32, spread, refine)
@@ -102,11 +104,11 @@ def _vector_pool(
     else:
         rows = exact_rows(query, embeddings, distance)
     vectors, to_query, similarity, _, row_of = rows
-    apart = None
+    apart, groups = None, None
     if sigma is None:
         if len(vectors) <= bandwidth.SAMPLE:
             apart = distances(vectors, vectors, distance)
-        sigma = bandwidth.from_candidates(
+        sigma, groups = bandwidth.from_candidates(
             vectors, distance, model_sigma, divisor, to_query=to_query if sharpen else None, apart=apart
         )
     log_weights = log_kernel(to_query, sigma.value)
@@ -123,6 +125,7 @@ def _vector_pool(
         rounding=0.0 if dtype == np.float64 else float(rounding_32(sigma.value)),
         refine=refine,
         origin=origin,
+        groups=None if groups is None else groups[row_of],
     )
 
 
@@ -146,16 +149,16 @@ def from_distances(
         raise InvalidInputError(
             f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
         )
-    spread = (
+    spread, groups = (
         bandwidth.from_distances(pairwise, kind, to_query=to_query)
         if sigma == "auto"
-        else Sigma(check_sigma(sigma), "given")
+        else bandwidth.Judged(Sigma(check_sigma(sigma), "given"))
     )
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
     relevance = log_kernel(to_query, spread.value)
     kernel = MatrixKernel(log_kernel(pairwise, spread.value), closeness(pairwise))
     origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
-    return _matrix_pool(kernel, relevance, closeness(to_query), spread, origin)
+    return replace(_matrix_pool(kernel, relevance, closeness(to_query), spread, origin), groups=groups)
 
 
 def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:

@@ -31,7 +31,7 @@ class Dartboard:
 
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
-        return self._select(limits.apply(pool), limits)
+        return self._select(limits.apply(pool).without_copies(), limits)
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
         referee = Referee(pool)

@@ -83,6 +83,7 @@ def explain_picks(
     pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any
 ) -> Selection:
     """The result of picks that another method made, measured by Dartboard's objective."""
+    pool = pool.without_copies()
     chosen = np.array(picks, dtype=np.intp)
     rows = pool.row_of[chosen]
     exact = Walk(LogState(pool.log_weights, pool.kernel.rows(rows)), pool.relevance)
@@ -138,6 +139,7 @@ def _selection(
         parameters=parameters,
         relevance=pool.relevance,
         origin=pool.origin,
+        near_copies=pool.aside,
     )
 
 

@@ -33,6 +33,7 @@ class Pool:
     ``positions`` are the candidates' places in the arrays that the caller gave; all other arrays follow
     them. ``row_of`` leads from candidate to kernel row. A pool in float32 knows its ``relevance`` to
     within ``rounding`` and can be made again in float64 by ``refine``. ``origin`` is what the caller gave.
+    ``groups`` tells near-copies, which share a number; ``aside`` counts those that no row is left of.
     """
 
     positions: IntArray
@@ -46,6 +47,8 @@ class Pool:
     rounding: float = 0.0
     refine: Callable[[], "Pool"] | None = None
     origin: Origin | None = None
+    groups: IntArray | None = None
+    aside: int = 0
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -96,7 +99,7 @@ class Pool:
         exact = self if self.refine is None else self.refine()
         if not isinstance(exact.kernel, VectorKernel) or exact.kernel.distance != "scaled_cosine":
             raise ConfigError("a cosine kernel needs a pool of vectors under the scaled cosine distance")
-        return replace(exact, kernel=replace(exact.kernel, sigma=None), sigma=sigma)
+        return replace(exact, kernel=replace(exact.kernel, sigma=None), sigma=sigma, groups=None)
 
     def retargeted(self, query_distances: FloatArray, target_distances: FloatArray) -> "Pool":
         """The same with other targets, by distances to the query ``(T,)`` and to candidates ``(n, T)``."""
@@ -135,7 +138,42 @@ class Pool:
             log_weights=log_weights,
             kernel=kernel,
             refine=self._refined(lambda pool: pool.restrict(keep)),
+            groups=None if self.groups is None else self.groups[keep],
         )
+
+    def without_copies(self, leaders: IntArray | None = None) -> "Pool":
+        """The same candidates, near-copies in one row with the most relevant of them, weighing as much as it.
+
+        ``leaders``, ``(n,)``, are the candidates that stand for each; by default ``groups`` tells.
+        """
+        if leaders is None:
+            if self.groups is None:
+                return self
+            leaders = self._leaders(self.groups)
+        rows, row_of = np.unique(self.row_of[leaders], return_inverse=True)
+        log_weights, kernel = self.log_weights, self.kernel.subset(rows, None)
+        if self.targets_are == "rows":
+            log_weights = np.empty(len(rows))
+            log_weights[row_of] = self.relevance[leaders]
+        elif self.targets_are == "candidates":
+            log_weights = np.where(leaders == np.arange(len(self)), self.log_weights, -np.inf)
+        return replace(
+            self,
+            row_of=row_of,
+            log_weights=log_weights,
+            kernel=kernel,
+            refine=self._refined(lambda pool: pool.without_copies(leaders)),
+            groups=None,
+            aside=int(np.count_nonzero(self.row_of != self.row_of[leaders])),
+        )
+
+    def _leaders(self, groups: IntArray) -> IntArray:
+        """``(n,)`` the most relevant candidate of each one's group."""
+        order = np.lexsort((self.positions, self.row_of, -self.relevance))
+        _, firsts, members = np.unique(groups[order], return_index=True, return_inverse=True)
+        leaders = np.empty(len(self), dtype=np.intp)
+        leaders[order] = order[firsts[members]]
+        return leaders
 
     def _refined(self, change: Callable[["Pool"], "Pool"]) -> Callable[[], "Pool"] | None:
         """The same change, made to the pool in double precision."""

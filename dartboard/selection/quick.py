@@ -2,8 +2,8 @@
 
 On pools of this size the numbers cost less than the objects that hold them. What goes to and fro between a
 pool, its limits and a walk goes straight through here, by the same functions. Whatever is out of the
-ordinary (copies, a doubtful pick, arrays that have to be converted, anything to complain of) is not answered,
-and the caller goes the long way.
+ordinary (copies, near-copies, a doubtful pick, arrays that have to be converted, anything to complain of) is
+not answered, and the caller goes the long way.
 """
 
 from typing import Any
@@ -41,7 +41,9 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     apart, spread = None, Sigma(sigma, "given")
     if sigma == "auto":
         apart = distances(vectors, vectors, "scaled_cosine")
-        spread = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
+        spread, groups = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
+        if groups is not None:
+            return None
     elif type(sigma) is str:
         return None
     if not FAST_FROM_SIGMA <= spread.value <= _LARGEST_SIGMA:

@@ -23,6 +23,8 @@ class Selection:
     so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
     apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
     more than ``coverage[-1] / bound``. ``owners`` runs along the targets: which pick stands for each, or -1.
+    ``near_copies`` is how many candidates were set aside as copies of a more relevant one, with whom they are
+    covered: they are picked only where nothing else is left. That happens under ``sigma="auto"`` alone.
 
     A selection can be used as an index wherever an array of positions can: ``vectors[selection]``,
     ``frame.iloc[selection]``. It shows itself as a table, and in a notebook as a map with gains; for that it
@@ -43,6 +45,7 @@ class Selection:
     parameters: dict[str, Any] = field(default_factory=dict)
     relevance: FloatArray | None = None
     origin: Origin | None = None
+    near_copies: int = 0
 
     def __len__(self) -> int:
         return len(self.indices)

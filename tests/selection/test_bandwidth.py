@@ -41,16 +41,33 @@ def sigma(
     """σ of a pool for a query, by default one in the middle of it."""
     asked = unit_rows((rows.mean(axis=0) if query is None else query)[None])
     to_query = distances(rows, asked, distance)[:, 0] if sharpen else None
-    return bandwidth.from_candidates(rows, distance, to_query=to_query).value
+    return bandwidth.from_candidates(rows, distance, to_query=to_query).sigma.value
 
 
-@pytest.mark.parametrize("cosine", [0.97, 0.90])
-def test_a_pool_of_near_copies_has_the_median_over_four(cosine):
-    rows = with_copies(topics(17), 5, cosine)
+def walk(count: int, dim: int = 48, step: float = 0.05, seed: int = 0) -> np.ndarray:
+    """Unit rows each of which has neighbours near by, though no groups can be told apart."""
+    rng = np.random.default_rng(seed)
+    return unit_rows(rng.standard_normal(dim) + step * rng.standard_normal((count, dim)).cumsum(axis=0))
+
+
+def test_a_pool_that_repeats_itself_has_the_median_over_four():
+    rows = walk(100)
     assert sigma(rows) == pytest.approx(median(rows) / 4, rel=1e-6)
 
 
-def test_a_pool_without_copies_has_half_of_it():
+@pytest.mark.parametrize("cosine", [0.97, 0.90])
+def test_a_pool_of_near_copies_has_the_sigma_of_one_of_each(cosine):
+    rows, query = with_copies(topics(17, dim=200), 5, cosine), topics(1, dim=200, seed=5)
+    to_query = distances(rows, query, "scaled_cosine")[:, 0]
+    found = bandwidth.from_candidates(rows, "scaled_cosine", to_query=to_query)
+    assert found.groups is not None
+    assert (found.groups.reshape(6, 17) == found.groups[:17]).all() and len(set(found.groups)) == 17
+    leaders = to_query.reshape(6, 17).argmin(axis=0) * 17 + np.arange(17)
+    assert sorted(leaders) == bandwidth.leading(found.groups, to_query).tolist()
+    assert found.sigma.value == pytest.approx(median(rows[leaders]) / 4 / bandwidth.SHARPER, rel=1e-6)
+
+
+def test_a_pool_without_copies_has_less():
     rows = topics(100)
     assert sigma(rows) == pytest.approx(median(rows) / 4 / bandwidth.SHARPER, rel=1e-6)
     assert sigma(rows, sharpen=False) == pytest.approx(median(rows) / 4, rel=1e-6)
@@ -100,12 +117,15 @@ def test_far_queries_and_lone_targets_leave_a_share():
 
 
 def test_the_euclidean_distance_tells_the_same_pools_apart():
-    for rows in (topics(100), with_copies(topics(17), 5, 0.9)):
-        plain = {
-            d: sigma(rows, distance=d, sharpen=False) / sigma(rows, distance=d)
-            for d in ("scaled_cosine", "euclidean")
-        }
-        assert plain["euclidean"] == pytest.approx(plain["scaled_cosine"], rel=1e-4)
+    for rows in (topics(100), walk(100), with_copies(topics(17), 5, 0.9)):
+        found, sharper = [], []
+        for kind in ("scaled_cosine", "euclidean"):
+            to_query = distances(rows, unit_rows(rows.mean(axis=0)[None]), kind)[:, 0]
+            found.append(bandwidth.from_candidates(rows, kind, to_query=to_query))
+            some = slice(None) if found[-1].groups is None else bandwidth.leading(found[-1].groups, to_query)
+            sharper.append(sigma(rows[some], distance=kind, sharpen=False) / found[-1].sigma.value)
+        assert np.array_equal(found[0].groups, found[1].groups)
+        assert sharper[0] == pytest.approx(sharper[1], rel=1e-4)
 
 
 @settings(max_examples=25, deadline=None)
@@ -129,7 +149,14 @@ def test_copies_are_found_in_pools_larger_than_the_sample():
     redundant, clean = with_copies(topics(200), 5, 0.95), topics(1200)
     order = np.random.default_rng(3).permutation(1200)
     sample = redundant[order]
-    assert sigma(sample) == pytest.approx(median(sample[: bandwidth.SAMPLE]) / 4, rel=1e-6)
+    query = sample.mean(axis=0)
+    found = bandwidth.from_candidates(
+        sample, "scaled_cosine", to_query=distances(sample, unit_rows(query[None]), "scaled_cosine")[:, 0]
+    )
+    assert found.groups is not None
+    for members in (np.flatnonzero(found.groups == group) for group in set(found.groups)):
+        assert len(set(order[members] % 200)) == 1
+    assert sigma(sample) < median(sample) / 7
     assert sigma(clean) < median(clean[: bandwidth.SAMPLE]) / 7
 
 
@@ -158,10 +185,13 @@ def test_many_queries_at_once_have_the_same_sigma(count, copies):
 
 
 def test_too_few_to_tell():
-    assert bandwidth.from_candidates(topics(7), "scaled_cosine", 0.07) == (0.07, "model")
-    assert bandwidth.from_candidates(topics(7), "euclidean") == (bandwidth.FALLBACK["euclidean"], "fallback")
+    assert bandwidth.from_candidates(topics(7), "scaled_cosine", 0.07).sigma == (0.07, "model")
+    assert bandwidth.from_candidates(topics(7), "euclidean").sigma == (
+        bandwidth.FALLBACK["euclidean"],
+        "fallback",
+    )
     one = np.repeat(topics(1), 80, axis=0)
     assert (
-        bandwidth.from_distances(distances(one, one, "scaled_cosine") * 0, "scaled_cosine").source
+        bandwidth.from_distances(distances(one, one, "scaled_cosine") * 0, "scaled_cosine").sigma.source
         == "fallback"
     )
