@@ -68,7 +68,7 @@ def main() -> None:
     print("| σ | worst error | times σ² | allowed for |\n|---|---|---|---|")
     for sigma in SIGMAS:
         error = worst_error(sigma, 16, rng)
-        print(f"| {sigma} | {error:.1e} | {error * sigma**2:.1e} | {float(rounding_32(sigma)):.1e} |")
+        print(f"| {sigma} | {error:.1e} | {error * sigma**2:.1e} | {rounding_32(sigma):.1e} |")
     print("\n| n, k | σ = .05 | σ = .09 | σ = .15 |\n|---|---|---|---|")
     for n, k in ((100, 10), (1000, 10), (1000, 50)):
         cells = [f"{repeats(n, k, sigma, 40)} of 40" for sigma in (0.05, 0.09, 0.15)]

@@ -122,7 +122,7 @@ def _vector_pool(
         kernel=VectorKernel(vectors, distance, sigma.value, apart=apart),
         sigma=sigma,
         targets_are="rows",
-        rounding=0.0 if dtype == np.float64 else float(rounding_32(sigma.value)),
+        rounding=0.0 if dtype == np.float64 else rounding_32(sigma.value),
         refine=refine,
         origin=origin,
         groups=None if groups is None else groups[row_of],

@@ -6,7 +6,7 @@ A kernel has a row for each distinct candidate and a column for each target. It 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -24,16 +24,16 @@ from dartboard.selection.sums import kernel_sums
 from dartboard.types import FloatArray, IntArray
 
 _ROUNDING_64 = 1e-13
+_Spread = TypeVar("_Spread", float, FloatArray)
 
 
-def rounding_32(sigma: float | FloatArray) -> FloatArray:
+def rounding_32(sigma: _Spread) -> _Spread:
     """What float32 may get wrong: of a gain, as a share of what the row covers alone; of a log-probability.
 
     A cosine is rounded by some 1e-7, which moves ``exp(-d²/2σ²)`` by up to ``1e-7 · d/2σ²``. The worst
     error that ``benchmarks/rounding.py`` finds is 3e-7 + 4e-8/σ²; this is two and a half times that.
     """
-    rounding: FloatArray = 1e-6 + 1e-7 / np.asarray(sigma) ** 2
-    return rounding
+    return 1e-6 + 1e-7 / sigma**2
 
 
 class Kernel(Protocol):
@@ -77,7 +77,7 @@ class VectorKernel:
     def rounding(self) -> float:
         """What rounding may do to a gain, as a share of what its row covers alone."""
         sigma = self.sigma or 1.0
-        return float(rounding_32(sigma)) if self.is_fast else _ROUNDING_64 + 1e-15 / sigma**2
+        return rounding_32(sigma) if self.is_fast else _ROUNDING_64 + 1e-15 / sigma**2
 
     def plain(self, rows: IntArray) -> FloatArray:
         """``(len(rows), n)`` the kernel of some rows with all rows, in the precision of the vectors."""

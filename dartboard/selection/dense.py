@@ -4,7 +4,9 @@ One search for one pick is a dozen calls, most of them for the proof. Here the r
 go through several picks together, with all their gains worked out at each, and the proofs of the whole
 burst are made at its end: a pick stands if its lead over every row of the burst, and over the bounds of
 all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten. Where
-the bound of a row outside the burst was in the way, such bounds are made tight before the next one.
+the bound of a row outside the burst was in the way, such bounds are made tight before the next one. Small
+kernels compare what rows reach together with the picks, which takes half of the passes, and look at gains
+only where that is too coarse.
 
 It keeps the contract of :mod:`dartboard.selection.compiled`: a walk that stops after m picks because it
 cannot prove the next one returns ``-m - 1``.
@@ -110,8 +112,7 @@ def answer(
     if alone[first] - slack[first] < smallest:
         return -1
     gains[0] = alone[first]
-    covered = kernel[first].copy()
-    bounds: FloatArray = alone + slack
+    covered, bounds = kernel[first].copy(), alone + slack
     most[0] = sum_of_largest(bounds, size)
     bounds[first] = -np.inf
     stop_below = stop_share * gains[0] if stop_share > 0.0 else -np.inf
@@ -119,18 +120,14 @@ def answer(
     if made < 0:
         return made
     made += 1
-    if len(weights) <= _FEW_TARGETS:
-        bounds = _ceilings(kernel, weights, covered, slack)
-    else:
-        refresh(kernel, weights, covered, bounds, slack, _largest(bounds, max(2 * size, TIGHT))[0])
-    most[1] = sum_of_largest(bounds, size)
+    most[1] = sum_of_largest(_ceilings(kernel, weights, covered, slack), size)
     kernel.take(rows[:made], axis=0).argmax(axis=0, out=owners)
     owners[covered < HALF] = -1
     return made
 
 
 def _ceilings(kernel: FloatArray, weights: FloatArray, covered: FloatArray, slack: FloatArray) -> FloatArray:
-    """The most that every row of a small kernel can still gain, by totals."""
+    """The most that every row can still gain, by totals."""
     gains: FloatArray = np.maximum(kernel, covered) @ weights
     gains *= 1.0 + _blur(weights)
     gains -= covered @ weights
