@@ -33,6 +33,9 @@ _FEWEST = 256
 _FEWEST_SUMS = 2000
 """The same where all of it has to be made, and added up."""
 
+_MOST_PICKS = 20
+"""Of more picks, one is too often too close to call, and all has been added up for nothing."""
+
 _LARGEST_SHARE = 0.3
 """More rows than this share of all cost as much as half of a symmetric matrix."""
 
@@ -59,7 +62,7 @@ def answer(
     # The last pick will gain about as much as a target of its rank weighs: the rest must not matter to it.
     few = _until(weights, float(weights[3 * count]) / 8.0, at_least=2 * count)
     steep = few < _LARGEST_SHARE * n
-    summable = n >= _FEWEST_SUMS and kernel.is_fast
+    summable = n >= _FEWEST_SUMS and count <= _MOST_PICKS and kernel.is_fast
     place = int((order == first).nonzero()[0][0])
     if place >= _LARGEST_SHARE * n or not (steep or summable):
         return None
