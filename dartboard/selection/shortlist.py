@@ -39,6 +39,9 @@ _MOST_PICKS = 20
 _LARGEST_SHARE = 0.3
 """More rows than this share of all cost as much as half of a symmetric matrix."""
 
+_LARGEST_SHARE_SUMMED = 0.5
+"""The same once that half has been added up."""
+
 _ROUNDS = 4
 _CAUTION = 1.0 + 1e-6
 """Sums of float32 weights may be off by that factor."""
@@ -54,11 +57,9 @@ def answer(
     n = len(log_weights)
     if n < _FEWEST or 8 * count > n:
         return None
-    order = np.arange(n)
-    if (log_weights[1:] > log_weights[:-1]).any():
-        order = np.argsort(-log_weights, kind="stable")
-        log_weights, kernel = log_weights[order], kernel.subset(order, None)
-    weights = np.exp(log_weights - log_weights[0])
+    sorted_already = bool((log_weights[1:] <= log_weights[:-1]).all())
+    order = np.arange(n) if sorted_already else np.argsort(-log_weights, kind="stable")
+    weights = np.exp(log_weights[order] - log_weights[order[0]])
     # The last pick will gain about as much as a target of its rank weighs: the rest must not matter to it.
     few = _until(weights, float(weights[3 * count]) / 8.0, at_least=2 * count)
     steep = few < _LARGEST_SHARE * n
@@ -66,19 +67,22 @@ def answer(
     place = int((order == first).nonzero()[0][0])
     if place >= _LARGEST_SHARE * n or not (steep or summable):
         return None
-    board = _Board(kernel, weights)
+    board = _Board(kernel if sorted_already else kernel.subset(order, None), weights)
     if steep:
         board.admit(np.arange(max(few, place + 1)))
     else:
         board.sum_up(max(6 * count, n // 6, place + 1))
     for _ in range(_ROUNDS):
+        if place >= len(board.rows):
+            return None
         trail = board.walk(place, count, stop_share)
         if trail is None:
             return None
         newcomers = board.rivals(trail, size)
         if not len(newcomers):
             return board.explained(trail, order, size)
-        if len(board.rows) + len(newcomers) <= (0.5 if board.summed else _LARGEST_SHARE) * n:
+        most = _LARGEST_SHARE_SUMMED if board.summed else _LARGEST_SHARE
+        if len(board.rows) + len(newcomers) <= most * n:
             board.admit(newcomers)
         elif summable and not board.summed:
             board.sum_up(len(board.rows))
