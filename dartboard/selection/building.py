@@ -67,7 +67,7 @@ def from_embeddings(
             target_distances = distances(direct(vectors, kind), vocabulary, kind)
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
-    def build(dtype: type, refine: Callable[[], Pool] | None = None) -> Pool:
+    def build(dtype: type, spread: Sigma | None, refine: Callable[[], Pool] | None = None) -> Pool:
         return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, origin, refine)
 
     if (
@@ -76,16 +76,16 @@ def from_embeddings(
         or kind != "scaled_cosine"
         or (spread is not None and spread.value < FAST_FROM_SIGMA)
     ):
-        return build(np.float64)
+        return build(np.float64, spread)
     made: list[Pool] = []
 
     def refine() -> Pool:
         if not made:
-            made.append(replace(build(np.float64), groups=fast.groups))
+            made.append(replace(build(np.float64, fast.sigma), groups=fast.groups))
         return made[0]
 
-    fast = build(np.float32, refine)
-    return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64)
+    fast = build(np.float32, spread, refine)
+    return fast if fast.sigma.value >= FAST_FROM_SIGMA else refine()
 
 
 def _vector_pool(
