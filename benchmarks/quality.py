@@ -46,7 +46,7 @@ LEFT_OUT = {("scifact", "text edits")}
 SYSTEMS = [*QUICK[:-2], "dartboard-0.09", "dartboard", "oracle"]
 DEPTHS = (5, 10)
 RESAMPLES = 2000
-PROBED = 10
+PROBED = 50
 
 
 def main() -> None:

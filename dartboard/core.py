@@ -247,6 +247,7 @@ class DartboardRetriever:
                 ],
                 "bound": selection.bound,
                 "candidates": len(passages),
+                "near_copies": selection.near_copies,
                 "config": asdict(self.config) | {"top_k": limits.k} | selection.parameters,
                 "seconds": {"select": time.perf_counter() - started - reading, "read": reading},
             },

@@ -187,6 +187,7 @@ def _found(
     if body.explain:
         found["bound"] = _finite(facts.get("bound"))
         found["candidates"] = facts["candidates"]
+        found["near_copies"] = facts["near_copies"]
         found["seconds"] = facts["seconds"]
     return found
 

@@ -99,6 +99,7 @@ def _described(made: Selection, body: SelectRequest, started: float) -> dict[str
         "bound": _finite(made.bound),
         "sigma": _finite(made.sigma.value),
         "sigma_source": made.sigma.source,
+        "near_copies": made.near_copies,
         "method": made.method,
         "execution_time_ms": round(1000 * (time.perf_counter() - started), 3),
     }

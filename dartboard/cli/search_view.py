@@ -85,8 +85,9 @@ def _summary(result: RetrievalResult) -> str:
     seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in facts["seconds"].items())
     bound = facts.get("bound")
     sure = f", at least {bound:.0%} of the best set's" if isinstance(bound, float) else ""
+    copies = f", {facts['near_copies']} of them near-copies," if facts.get("near_copies") else ""
     return (
-        f"{len(result.chunks)} of {facts['candidates']} candidates by {facts['method']} "
+        f"{len(result.chunks)} of {facts['candidates']} candidates{copies} by {facts['method']} "
         f"(retriever {facts['retriever']}, σ {facts['sigma']:.3f} from {facts['sigma_source']}); "
         f"coverage {facts['coverage'][-1]:.0%}{sure}; ms: {seconds}"
     )

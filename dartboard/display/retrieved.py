@@ -11,7 +11,7 @@ import numpy as np
 
 from dartboard.display.layout import radial_layout
 from dartboard.display.plain_text import shortened
-from dartboard.display.view import Board, Pick, View, covered, spread
+from dartboard.display.view import Board, Pick, View, aside, covered, spread
 from dartboard.errors import InvalidInputError
 from dartboard.types import Chunk, FloatArray, RetrievalResult
 
@@ -77,6 +77,8 @@ def _facts(known: Mapping[str, Any], coverage: list[float] | None) -> tuple[tupl
         facts.append(words)
     if isinstance(sigma, float):
         facts.append(spread(sigma, str(known.get("sigma_source", "given"))))
+    if near_copies := known.get("near_copies"):
+        facts.append(aside(int(near_copies)))
     return tuple(facts), most
 
 

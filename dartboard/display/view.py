@@ -104,6 +104,11 @@ def spread(sigma: float, source: str) -> str:
     return f"σ {sigma:.3g} {SOURCES.get(source, f'from {source}')}"
 
 
+def aside(count: int) -> str:
+    """That candidates were set aside."""
+    return f"{count} near-{'copy' if count == 1 else 'copies'} set aside"
+
+
 def told(pick: Pick, most: int) -> str:
     """What a pick stands for, ``most`` names at most."""
     if pick.stands_for is None:

@@ -26,7 +26,7 @@ from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.base import Share
 from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, Selection, TopK
 from dartboard.selection.bandwidth import from_candidates
-from dartboard.selection.building import Auto, log_softmax
+from dartboard.selection.building import Auto
 from dartboard.selection.explain import explain_picks
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
@@ -66,6 +66,7 @@ class Exploration:
     trace: Trace
     sweep: Survival | None
     bound: float
+    near_copies: int
     variant: str
 
     def summary(self) -> dict[str, Any]:
@@ -112,6 +113,7 @@ class Exploration:
             "pick_distances": chosen.matrix.tolist(),
             "sweep": self.sweep and {"sigmas": self.sweep.sigmas, "picks": self.sweep.picks},
             "bound": self.bound,
+            "near_copies": self.near_copies,
         }
 
     def _candidate(self, place: int) -> dict[str, Any]:
@@ -212,14 +214,30 @@ def explore(
         sigma=_sigma(pool, automatic, board.choosing_at(sigma)._source_of(pool.sigma)),
         tokens=board.tokens,
         distance=board.to_query,
-        probability=np.exp(log_softmax(pool.relevance, 1.0)),
+        probability=_probability(limits.apply(pool)),
         layout=placed,
         sets=sets,
         trace=found,
         sweep=survived,
         bound=selections["dartboard"].bound,
+        near_copies=selections["dartboard"].near_copies,
         seconds=watch.seconds(board.found.seconds),
     )
+
+
+def _probability(pool: Pool) -> FloatArray:
+    """P(t|q) of the candidates; near-copies that were set aside are no targets."""
+    relevance = pool.relevance
+    alone = pool.without_copies()
+    if alone.aside:
+        order, starts = alone.by_row()
+        leaders = order[starts]
+        relevance = np.full(len(pool), -np.inf)
+        relevance[leaders] = pool.relevance[leaders]
+    with np.errstate(under="ignore"):
+        weights: FloatArray = np.exp(relevance - relevance.max())
+    weights /= weights.sum()
+    return weights
 
 
 def _measured(method: Method, found: Selection, pool: Pool, limits: Limits) -> Selection:
@@ -268,6 +286,7 @@ def _nothing(
         trace=Trace(steps=[], covered_by=np.zeros(0, dtype=np.intp), cover=none),
         sweep=None,
         bound=0.0,
+        near_copies=0,
         seconds=watch.seconds(board.found.seconds),
     )
 

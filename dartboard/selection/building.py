@@ -62,8 +62,8 @@ def from_embeddings(
             target_distances = distances(direct(vectors, kind), vocabulary, kind)
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
-    def build(dtype: type, sigma: Sigma | None, refine: Callable[[], Pool] | None = None) -> Pool:
-        return _vector_pool(asked, vectors, kind, sigma, model_sigma, divisor, dtype, origin, refine)
+    def build(dtype: type, spread: Sigma | None, refine: Callable[[], Pool] | None = None) -> Pool:
+        return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, origin, refine)
 
     if (
         len(vectors) < FAST_FROM_ROWS
@@ -76,12 +76,11 @@ def from_embeddings(
 
     def refine() -> Pool:
         if not made:
-            # A sample of rows in another order would tell another σ.
             made.append(replace(build(np.float64, fast.sigma), groups=fast.groups))
         return made[0]
 
     fast = build(np.float32, spread, refine)
-    return fast if fast.sigma.value >= FAST_FROM_SIGMA else build(np.float64, spread)
+    return fast if fast.sigma.value >= FAST_FROM_SIGMA else refine()
 
 
 def _vector_pool(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dartboard.display import Board, Pick, View, radial_layout
-from dartboard.display.view import covered, spread
+from dartboard.display.view import aside, covered, spread
 from dartboard.errors import InvalidInputError
 from dartboard.selection.kernels import direct, distances, log_kernel
 from dartboard.selection.origin import Origin
@@ -38,6 +38,8 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
         words, most = covered(float(selection.coverage[-1]), selection.bound)
         facts.append(words)
     facts.append(spread(*selection.sigma))
+    if selection.near_copies:
+        facts.append(aside(selection.near_copies))
     on_candidates = selection.targets is not None
     stands_for = selection.stands_for
     return View(

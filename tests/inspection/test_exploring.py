@@ -47,3 +47,35 @@ def test_a_filter_without_a_match_gives_an_empty_board():
 def test_an_empty_query_is_refused():
     with pytest.raises(InvalidInputError, match="query is empty"):
         explore(filled(texts=COPIED), " ")
+
+
+REVISED = {
+    f"{name}{version}": f"{text} tea cup version v{version}"
+    for name, text in {
+        f"p{i}": " ".join(f"word{i}x{j}" for j in range(14)) + (" steep water" if i < 8 else "")
+        for i in range(16)
+    }.items()
+    for version in range(5)
+}
+"""Sixteen texts, each in five versions that differ by a word."""
+
+
+@pytest.mark.parametrize("retriever", ["dense", "hybrid"])
+def test_near_copies_are_set_aside_as_a_search_does(retriever):
+    engine = filled(texts=REVISED, retriever=retriever)
+    found = explore(engine, "steep tea in water", k=6).to_json()
+    ids = [each["id"] for each in found["candidates"]]
+    result = engine.search("steep tea in water", k=6)
+    assert found["near_copies"] == result.metadata["near_copies"] == 64
+    picked = [ids[step["pick"]] for step in found["steps"]]
+    assert picked == [chunk.id for chunk in result.chunks]
+    assert len({name[:-1] for name in picked}) == 6
+    weights = [each["probability"] for each in found["candidates"]]
+    assert sum(weight > 0 for weight in weights) == 16 and sum(weights) == pytest.approx(1.0)
+    at_auto = found["sweep"]["sigmas"].index(found["sigma"]["auto"])
+    assert found["sweep"]["picks"][at_auto] == [step["pick"] for step in found["steps"]]
+    for step in found["steps"]:
+        assert {ids[i] for i in step["stands_for"]} >= {f"{ids[step['pick']][:-1]}{v}" for v in range(5)}
+        assert step["gains"][step["pick"]] == pytest.approx(step["gain"])
+    by_hand = explore(engine, "steep tea in water", k=6, sigma=0.05).to_json()
+    assert by_hand["near_copies"] == 0 and all(each["probability"] > 0 for each in by_hand["candidates"])

@@ -232,6 +232,9 @@ class ExploreResponse(Answer):
         description="Cosines of Dartboard's picks to one another.", examples=[[[1.0, 0.4], [0.4, 1.0]]]
     )
     sweep: SigmaSweep | None = Field(description="Picks along σ; null unless asked for.", examples=[None])
+    near_copies: int = Field(
+        description="How many candidates were set aside as near-copies of a more relevant one.", examples=[0]
+    )
     bound: float = Field(
         description="Dartboard's set covers at least this share of what the best possible set would.",
         examples=[0.93],

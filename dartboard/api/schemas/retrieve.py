@@ -208,6 +208,11 @@ class RetrieveResponse(Answer):
     candidates: int | None = Field(
         None, description="How many candidates there were (explain).", examples=[100]
     )
+    near_copies: int | None = Field(
+        None,
+        description="How many of them were set aside as near-copies of a more relevant one (explain).",
+        examples=[62],
+    )
     seconds: dict[str, float] | None = Field(
         None, description="Where the time went (explain).", examples=[{"encode": 0.004, "search": 0.002}]
     )

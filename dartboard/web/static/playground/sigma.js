@@ -51,7 +51,7 @@ export function mountSigma(root, store, again) {
 
   store.on(["reading", "sigma"], (state) => {
     if (!state.reading) return;
-    const { sigma } = state.reading.data;
+    const { sigma, near_copies: copies } = state.reading.data;
     const places = logScale(sigma);
     const shown = state.sigma === "auto" ? sigma.auto : state.sigma;
     const place = Math.round(FINE * places.of(shown));
@@ -61,7 +61,9 @@ export function mountSigma(root, store, again) {
       `sigma ${sigmaText(shown)}${state.sigma === "auto" ? ", automatic" : ""}`,
     );
     value.textContent = `σ ${sigmaText(shown)}`;
-    source.textContent = state.sigma === "auto" ? (SOURCES[sigma.source] ?? sigma.source) : SOURCES.given;
+    const aside = copies ? `, ${copies} near-${copies === 1 ? "copy" : "copies"} set aside` : "";
+    source.textContent =
+      state.sigma === "auto" ? (SOURCES[sigma.source] ?? sigma.source) + aside : SOURCES.given;
     auto.disabled = state.sigma === "auto";
     auto.textContent = `Auto ${sigmaText(sigma.auto)}`;
     tick.style.left = `calc(8px + (100% - 16px) * ${places.of(sigma.auto).toFixed(4)})`;
