@@ -25,7 +25,13 @@ from dartboard.datasets.text import (
     single_passage_kernels,
     unique,
 )
-from dartboard.datasets.trec import read_qrels, read_subtopics, write_qrels, write_subtopics
+from dartboard.datasets.trec import (
+    first_judgement,
+    read_qrels,
+    read_subtopics,
+    write_qrels,
+    write_subtopics,
+)
 from dartboard.errors import DatasetError
 
 Known = TypeVar("Known")
@@ -40,9 +46,11 @@ def load_beir(path: str | Path, split: str = "test") -> TextDataset:
     folder = Path(path)
     corpus = need_file(folder / "corpus.jsonl", "a BEIR folder has corpus.jsonl, queries.jsonl and qrels/")
     texts, details = _read_queries(need_file(folder / "queries.jsonl", "it holds the queries"))
-    qrels = read_qrels(_qrels_file(folder, split))
-    if unknown := qrels.keys() - texts.keys():
-        raise DatasetError(f"{folder}: qrels/{split}.tsv judges query {min(unknown)!r}, not in queries.jsonl")
+    judgements = _qrels_file(folder, split)
+    qrels = read_qrels(judgements)
+    unknown = next((query_id for query_id in qrels if query_id not in texts), None)
+    if unknown is not None:
+        raise first_judgement(judgements, unknown).error(f"query {unknown!r} is not in queries.jsonl")
     subtopics = first_existing(folder / "qrels", ["subtopics.txt"])
     facets = _only(qrels, read_subtopics(subtopics)) if subtopics else {}
     return TextDataset(
@@ -92,7 +100,10 @@ def _qrels_file(folder: Path, split: str) -> Path:
 def _read_corpus(path: Path) -> Iterator[Passage]:
     for record in json_lines(path):
         yield Passage(
-            record.identifier("_id"), record.text("text", default=""), record.text("title", default="")
+            record.identifier("_id"),
+            record.text("text", default=""),
+            record.text("title", default=""),
+            place=record.place,
         )
 
 

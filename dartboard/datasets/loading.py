@@ -1,5 +1,6 @@
 """A data set by its name: made, read from the data folder, or downloaded into it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,12 +73,31 @@ def _synthetic(model: EmbeddingModel | None) -> dict[str, Callable[[], Dataset]]
 
 
 def _missing(name: str, folder: Path, there: list[str]) -> DatasetError:
+    if advice := _about_path(name):
+        return DatasetError(f"there is no data set {name!r} in {folder}: {advice}")
     if name in SOURCES:
         advice = f"put {SOURCES[name].layout} into {folder / name}, or allow the download"
     else:
         advice = (
-            f"put it into {folder / name} as a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv), "
-            f"or give another folder (now {folder}, {ROOT_VARIABLE} sets it)"
+            f"put it into {folder / Path(name).name if Path(name).is_absolute() else folder / name} as "
+            f"{_BEIR}, or give another folder (now {folder}, {ROOT_VARIABLE} sets it)"
         )
     known = ", ".join([*there, *_synthetic(None)])
     return DatasetError(f"there is no data set {name!r}: {advice}. There are: {known}")
+
+
+def _about_path(name: str) -> str:
+    """What to do with a name that is a path to something; nothing where it leads nowhere."""
+    if not os.path.exists(name):  # noqa: PTH110 - a name that is too long is none, and no OSError
+        return ""
+    if entry_at(name) is not None:
+        return f"{name} is the path of one: pass paths=True to read it where it lies"
+    if Path(name).is_dir() and (inside := [entry.name for entry in find_datasets(name)]):
+        return (
+            f"the folder {name} holds data sets: pass it as root (--data on the command line) and name one "
+            f"of them: {', '.join(inside)}"
+        )
+    return f"{name} is there, but is none in a known format: make it {_BEIR}" if "/" in name else ""
+
+
+_BEIR = "a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv)"

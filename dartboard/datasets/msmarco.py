@@ -70,7 +70,7 @@ def read_collection(path: Path) -> Iterator[Passage]:
         passage_id, tab, text = line.partition("\t")
         if not tab or not passage_id.strip():
             raise place.error("expected a passage id, a tab and a text")
-        yield Passage(passage_id.strip(), text)
+        yield Passage(passage_id.strip(), text, place=place)
 
 
 def collection_file(folder: Path) -> Path | None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dartboard.datasets.rows import Record, json_array, json_lines, need_file
+from dartboard.datasets.rows import Place, Record, json_array, json_lines, need_file
 from dartboard.datasets.text import PassagePool, TextDataset, flat_strings, unique
-from dartboard.errors import DatasetError
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
+    place: Place
     id: str
     text: str
     answers: list[str]
@@ -61,6 +61,7 @@ def _hotpot_question(record: Record, pool: PassagePool) -> _Question:
         if title not in by_title:
             raise record.place.error(f"supporting fact {title!r} is not among the titles of its context")
     return _Question(
+        record.place,
         record.identifier("_id", "id"),
         record.text("question"),
         flat_strings(record.fields.get("answer")),
@@ -97,6 +98,7 @@ def _musique_question(record: Record, pool: PassagePool) -> _Question:
     if not supporting:
         raise record.place.error("no paragraph has 'is_supporting': the question has no kernel")
     return _Question(
+        record.place,
         record.identifier("id"),
         record.text("question"),
         unique(flat_strings([record.fields.get("answer"), record.fields.get("answer_aliases")])),
@@ -116,7 +118,8 @@ def _dataset(file: Path, pool: PassagePool, questions: Iterable[_Question]) -> T
     listed: dict[str, _Question] = {}
     for question in questions:
         if question.id in listed:
-            raise DatasetError(f"{file}: question id {question.id!r} occurs twice")
+            first = listed[question.id].place.short()
+            raise question.place.error(f"question id {question.id!r} occurs twice, first at {first}")
         listed[question.id] = question
     return TextDataset(
         name=file.name.removesuffix(".gz").rpartition(".")[0],

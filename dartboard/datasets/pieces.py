@@ -11,6 +11,7 @@ import logging
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,9 @@ def write_pieces(
     if empty:
         logger.warning("%d passages have neither text nor title and were left out", empty)
     file = PieceFile(path=path, count=len(ids), digest=digest.hexdigest(), pieces_of=pieces_of)
-    _check_distinct(file, np.frombuffer(ids, dtype=np.int64) if ids else np.empty(0, np.int64))
+    hashes = np.frombuffer(ids, dtype=np.int64) if ids else np.empty(0, np.int64)
+    if (repeated := _repeated(file, hashes)) is not None:
+        raise _occurs_twice(repeated, passages, steps)
     return file
 
 
@@ -107,13 +110,24 @@ def _as_line(piece: Passage) -> bytes:
     return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _check_distinct(file: PieceFile, hashes: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-    """No id occurs twice; equal hashes, eight bytes a passage, say where to look."""
+def _repeated(file: PieceFile, hashes: np.ndarray[Any, np.dtype[np.int64]]) -> str | None:
+    """The first id that occurs a second time; equal hashes, eight bytes a passage, say where to look."""
     values, counts = np.unique(hashes, return_counts=True)
     suspects = set(values[counts > 1].tolist())
     seen: set[str] = set()
     for piece in file if suspects else ():
         if hash(piece.id) in suspects:
             if piece.id in seen:
-                raise DatasetError(f"passage id {piece.id!r} occurs twice: ids must be distinct")
+                return piece.id
             seen.add(piece.id)
+    return None
+
+
+def _occurs_twice(piece_id: str, passages: Iterable[Passage], steps: Steps) -> DatasetError:
+    """The complaint, with both lines where the passages were read from a file."""
+    said = f"passage id {piece_id!r} occurs twice"
+    having = (one for one in passages if any(piece.id == piece_id for piece in steps.pieces(one)))
+    places = [one.place for one in islice(having, 2) if one.place is not None]
+    if len(places) < 2:
+        return DatasetError(f"{said}: ids must be distinct")
+    return places[1].error(f"{said}, first at {places[0].short()}: ids must be distinct")

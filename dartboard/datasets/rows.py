@@ -22,7 +22,14 @@ class Place:
 
     def error(self, problem: str) -> DatasetError:
         """An error that begins with the file and the line."""
-        return DatasetError(f"{self.path}, line {self.line}: {problem}")
+        return DatasetError(f"{self}: {problem}")
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.short()}"
+
+    def short(self) -> str:
+        """The line alone, where the file is known."""
+        return f"line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +134,8 @@ def json_array(path: Path) -> Iterator[Record]:
 class _Row(Place):
     """An entry of an array, counted from 1."""
 
-    def error(self, problem: str) -> DatasetError:
-        return DatasetError(f"{self.path}, row {self.line}: {problem}")
+    def short(self) -> str:
+        return f"row {self.line}"
 
 
 def count_lines(path: Path) -> int:

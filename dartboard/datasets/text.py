@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dartboard.datasets.rows import Place
 from dartboard.errors import DatasetError
 
 Qrels = dict[str, dict[str, int]]
@@ -21,12 +22,16 @@ Facets = dict[str, dict[str, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text under an id, with its title where it has one."""
+    """A text under an id, with its title where it has one.
+
+    ``place`` is the line that it was read from, for complaints; it makes no two passages differ.
+    """
 
     id: str
     text: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,11 @@ def read_qrels(path: str | Path) -> Qrels:
     return qrels
 
 
+def first_judgement(path: str | Path, query_id: str) -> Place:
+    """The first line of a file of judgments, read without complaint before, that judges a query."""
+    return next(place for place, parts in _columns(Path(path)) if parts[0] == query_id)
+
+
 def write_qrels(qrels: Qrels, path: str | Path, *, layout: Literal["trec", "beir"] = "trec") -> None:
     """Write judgments, one a line, in the order given."""
     judged = [(query, passage, grade) for query, row in qrels.items() for passage, grade in row.items()]

@@ -2,7 +2,7 @@
 
 A data set may judge passages that its corpus lacks (a sample of a collection, an empty text). These are
 left out and listed as ``unreachable``; a query all of whose relevant passages are lacking is left out too,
-for no retriever could answer it.
+for no retriever could answer it. Both are said in a warning: measures rise by what is left out.
 """
 
 import logging
@@ -36,6 +36,17 @@ def reachable_queries(text: TextDataset, pieces_of: Mapping[str, list[str]]) -> 
             text.name,
             lost,
             len(text.queries),
+        )
+    if lacking := _unreachable(text, set(kept), pieces_of):
+        query_id, ids = next(iter(lacking.items()))
+        logger.warning(
+            "%s: %d relevant passages of %d queries are not in the corpus, or have no text, and were left "
+            "out (passage %r of query %r is the first): measures are those without them",
+            text.name,
+            sum(map(len, lacking.values())),
+            len(lacking),
+            ids[0],
+            query_id,
         )
     return kept
 

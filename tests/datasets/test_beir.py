@@ -4,9 +4,10 @@ import gzip
 
 import pytest
 
-from dartboard.datasets import load_beir, write_beir
+from dartboard.datasets import load_beir, prepare, write_beir
 from dartboard.errors import DatasetError
 from tests.datasets.folders import beir_folder, write_jsonl, write_text
+from tests.embeddings.hashing_model import HashingModel
 
 
 def test_a_folder_gives_the_queries_of_its_split(tmp_path):
@@ -85,6 +86,32 @@ def test_malformed_rows_are_named(tmp_path, file, row, complaint):
 
 def test_qrels_of_unknown_queries(tmp_path):
     folder = beir_folder(tmp_path)
-    write_text(folder / "qrels" / "test.tsv", "nobody\td0\t1\n")
-    with pytest.raises(DatasetError, match=r"judges query 'nobody', not in queries.jsonl"):
+    write_text(folder / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq1\td0\t1\nno\td0\t1\nah\td0\t1\n")
+    with pytest.raises(DatasetError, match=r"test.tsv, line 3: query 'no' is not in queries.jsonl"):
         load_beir(folder)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_passage_id_that_occurs_twice_is_named_with_both_lines(tmp_path, compressed):
+    folder = beir_folder(tmp_path)
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text(corpus.read_text() + '\n{"_id": "d3", "text": "Another one."}\n')
+    if compressed:
+        corpus.with_name("corpus.jsonl.gz").write_bytes(gzip.compress(corpus.read_bytes()))
+        corpus.unlink()
+    said = r"corpus.jsonl(\.gz)?, line 12: passage id 'd3' occurs twice, first at line 4: ids must be"
+    with pytest.raises(DatasetError, match=said):
+        prepare(load_beir(folder), HashingModel(), cache_dir=tmp_path / "cache")
+
+
+def test_judged_passages_that_the_corpus_lacks_are_told_of(tmp_path, caplog):
+    folder = beir_folder(tmp_path)
+    with (folder / "qrels" / "test.tsv").open("a") as stream:
+        stream.write("q1\tgone\t1\nq2\taway\t2\nq2\tnever\t0\nq2\tgone\t1\n")
+    dataset = prepare(load_beir(folder), HashingModel(), cache_dir=tmp_path / "cache")
+    assert dataset.metadata["unreachable"] == {"q1": ["gone"], "q2": ["away", "gone"]}
+    assert "tiny: 3 relevant passages of 2 queries are not in the corpus" in caplog.text
+    assert "(passage 'gone' of query 'q1' is the first)" in caplog.text
+    caplog.clear()
+    prepare(load_beir(beir_folder(tmp_path, "whole")), HashingModel(), cache_dir=tmp_path / "cache")
+    assert not caplog.records

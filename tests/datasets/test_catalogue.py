@@ -120,9 +120,24 @@ def test_a_path_will_do_where_it_is_asked_for(tmp_path):
     assert load_text(str(folder), tmp_path / "data", paths=True).name == "tiny"
     assert len(load_text(str(mined), tmp_path / "data", paths=True)) == 2
     for path in (folder, mined):
-        with pytest.raises(DatasetError, match="there is no data set"):
+        with pytest.raises(
+            DatasetError, match=f"there is no data set .*: {path} is the path of one"
+        ) as caught:
             load_text(str(path), tmp_path / "data")
+        assert "pass paths=True" in str(caught.value) and "put it into" not in str(caught.value)
     assert entry_at(tmp_path / "nowhere") is None is entry_at(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("paths", [False, True])
+def test_a_path_that_is_no_data_set_says_what_it_is(root, paths):
+    for name in ("one", "two"):
+        beir_folder(root / "several", name)
+    with pytest.raises(DatasetError, match=r"several holds data sets: pass it as root .*: one, two"):
+        load_text(str(root / "several"), root / "other", paths=paths)
+    with pytest.raises(DatasetError, match=r"trec is there, but is none in a known format: make it a BEIR"):
+        load_text(str(root / "trec"), root / "other", paths=paths)
+    with pytest.raises(DatasetError, match=r"put it into .*other/nowhere as a BEIR folder"):
+        load_text(str(root / "nowhere"), root / "other", paths=paths)
 
 
 def test_synthetic_ones_by_name():

@@ -124,7 +124,7 @@ def test_hotpotqa_kernels_are_the_supporting_paragraphs(tmp_path):
         ({"context": [["Hero", "text"]]}, "row 2: 'context' must pair each title with a list"),
         ({"context": ["Hero"]}, "row 2: 'context' must be a list of pairs"),
         ({"supporting_facts": [["Nobody", 0]]}, "row 2: supporting fact 'Nobody' is not among the titles"),
-        ({"id": "h1"}, "question id 'h1' occurs twice"),
+        ({"id": "h1"}, "row 2: question id 'h1' occurs twice, first at row 1"),
         ({"question": 1.5, "id": ""}, "row 2: '_id' is empty"),
     ],
 )
