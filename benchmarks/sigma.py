@@ -24,9 +24,8 @@ from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
 from dartboard.selection import bandwidth
-from dartboard.selection.copies import near_copies
 from dartboard.selection.kernels import distances, unit_rows
-from dartboard.types import Dataset, FloatArray
+from dartboard.types import Dataset, FloatArray, IntArray
 
 ROOT = Path(__file__).parent.parent
 SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
@@ -59,6 +58,12 @@ class Candidates:
     def alone(self) -> float:
         """The share of the probability that has no neighbour near by."""
         return float(bandwidth.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
+
+    @property
+    def groups(self) -> IntArray | None:
+        """Groups of near-copies."""
+        apart = self.pairwise
+        return bandwidth.groups_of(apart, "scaled_cosine", self.median, self.to_query, apart)
 
     @property
     def crowd(self) -> float:
@@ -135,7 +140,7 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
     """
 
     def pick(pool: Candidates) -> list[int]:
-        groups = near_copies(pool.pairwise, pool.median) if linked else None
+        groups = pool.groups if linked else None
         if groups is None:
             groups = np.arange(len(pool.base))
         leaders = bandwidth.leading(groups, pool.to_query)
@@ -149,7 +154,7 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
 
 def nearest_of_groups(pool: Candidates) -> list[int]:
     """The nearest to the query, one of each group of near-copies."""
-    groups = near_copies(pool.pairwise, pool.median)
+    groups = pool.groups
     if groups is None:
         return list(range(K))
     return [int(leader) for leader in bandwidth.leading(groups, pool.to_query)[:K]]

@@ -6,7 +6,8 @@ median distance between candidates, divided by four, is the most robust where ne
 through. Where there are none, the same σ passes over what is merely alike and loses recall.
 
 The two cases can be told apart without labels. Where the pool falls into groups of near-copies
-(:mod:`dartboard.selection.copies`), the most probable of each group stands for it, and σ is that of those.
+(:mod:`dartboard.selection.copies`), the most probable of each group stands for it, and σ is that of those;
+unless one group has nearly all the probability: then it is what the query is about, and no copies.
 Copies that are too few or too uneven for that still crowd the candidates that the query may mean: most of
 these then have a neighbour much nearer than the pool is wide. With ``m`` the median distance of all pairs,
 ``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
@@ -48,6 +49,8 @@ REDUNDANT, DISTINCT = 0.1, 0.3
 """Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
 SHARPER = 2.5
 """How much smaller σ is where it does not."""
+ONE_TOPIC = 0.9
+"""A group with more of the probability than this is a topic, whose passages the query asks for."""
 
 FALLBACK = {"scaled_cosine": 0.09, "euclidean": 0.6}
 """Where a pool is too small and no model is known: what all-MiniLM-L6-v2 calibrates to."""
@@ -95,7 +98,7 @@ def from_candidates(
         return Judged(_stand_in(distance, known))
     if to_query is None or len(vectors) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    groups = _groups(vectors, distance, median, to_query, apart)
+    groups = groups_of(vectors, distance, median, to_query, apart)
     if groups is not None:
         leaders = leading(groups, to_query)
         vectors, to_query = vectors[leaders], to_query[leaders]
@@ -122,12 +125,14 @@ def from_distances(
     to_query: FloatArray | None = None,
 ) -> Judged:
     """The same from an ``(n, n)`` matrix of distances; pairs at distance 0 are one candidate twice."""
+    pairwise = (pairwise + pairwise.T) / 2.0  # pair scores need not be symmetric
+    np.fill_diagonal(pairwise, 0.0)
     median = _median(pairwise) if len(pairwise) >= SMALLEST_POOL else None
     if median is None:
         return Judged(_stand_in(distance, known))
     if to_query is None or len(pairwise) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    groups = _groups(pairwise, distance, median, to_query, pairwise)
+    groups = groups_of(pairwise, distance, median, to_query, pairwise)
     if groups is not None:
         leaders = leading(groups, to_query)
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
@@ -145,23 +150,22 @@ def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
     return leaders
 
 
-def _groups(
+def groups_of(
     vectors: FloatArray, distance: Distance, median: float, to_query: FloatArray, apart: FloatArray | None
 ) -> IntArray | None:
     """Groups of near-copies; in a large pool only the candidates nearest to the query are looked at."""
-    if len(vectors) <= SAMPLE:
-        pairwise = distances(vectors, vectors, distance) if apart is None else apart
-        return near_copies(_as_cosine(pairwise, distance), _as_cosine(median, distance))
-    likely = np.sort(np.argsort(to_query, kind="stable")[:SAMPLE])
-    near = apart[np.ix_(likely, likely)] if apart is not None else None
-    if near is None:
-        near = distances(vectors[likely], vectors[likely], distance)
+    likely = np.arange(len(vectors))
+    if len(vectors) > SAMPLE:
+        likely = np.sort(np.argsort(to_query, kind="stable")[:SAMPLE])
+        apart = None if apart is None else apart[np.ix_(likely, likely)]
+    near = distances(vectors[likely], vectors[likely], distance) if apart is None else apart
     found = near_copies(_as_cosine(near, distance), _as_cosine(median, distance))
     if found is None:
         return None
     groups = np.arange(len(vectors))
     groups[likely] = likely[found]
-    return groups
+    weights = _probability(to_query, median)
+    return None if np.bincount(groups, weights).max() > ONE_TOPIC * weights.sum() else groups
 
 
 def standing_alone(
@@ -173,13 +177,21 @@ def standing_alone(
     a little rounding changes it a little.
     """
     wide = np.asarray(median, dtype=np.float64)[..., None]
-    closest = to_query.min(axis=-1, keepdims=True)
-    with np.errstate(under="ignore"):
-        weights = np.exp((closest - to_query) * (closest + to_query) * (0.5 * (DIVISOR / wide) ** 2))
+    weights = _probability(to_query, wide)
     ratio = _as_cosine(nearest / wide, distance)
     alone = np.clip((ratio - NEAR) / (FAR - NEAR), 0.0, 1.0)
     share: FloatArray = (weights * alone).sum(axis=-1) / weights.sum(axis=-1)
     return share
+
+
+def _probability(to_query: FloatArray, median: FloatArray | float) -> FloatArray:
+    """P(t|q) at a quarter of the median, up to a factor."""
+    closest = to_query.min(axis=-1, keepdims=True)
+    with np.errstate(under="ignore"):
+        weights: FloatArray = np.exp(
+            (closest - to_query) * (closest + to_query) * (0.5 * (DIVISOR / median) ** 2)
+        )
+    return weights
 
 
 def spread(median: float, alone: float, divisor: float = DIVISOR) -> float:

@@ -115,7 +115,7 @@ class _Trail:
                 pass
         else:
             self._run()
-        if limits.min_gain_share == 0.0 and limits.token_budget is None:
+        if limits.min_gain_share == 0.0 and (limits.token_budget is None or pool.aside):
             self._fill()
 
     def covered(self) -> float:
@@ -135,7 +135,9 @@ class _Trail:
         """All further picks, where nothing closes rows on the way."""
         made = len(self.walk.picks)
         self.walk.run(self._most - made, self._limits.min_gain_share)
-        self.picks += self._leaders[self.walk.picks[made:]].tolist()
+        for candidate in self._leaders[self.walk.picks[made:]].tolist():
+            self._gate.admit(candidate)
+            self.picks.append(candidate)
 
     def _step(self) -> bool:
         closed, costs = None, None
@@ -154,11 +156,12 @@ class _Trail:
         return True
 
     def _fill(self) -> None:
-        """Nothing adds anything any more, but k is asked for: the most relevant of the rest, gaining 0."""
+        """Nothing adds anything any more, but k is asked for, or a budget has room for copies set aside.
+
+        The most relevant of the rest follow, gaining 0.
+        """
         if len(self.picks) == self._most:
             return
-        for candidate in self.picks:
-            self._gate.admit(candidate)
         for candidate in self._pool.by_relevance():
             check()
             if len(self.picks) == self._most:

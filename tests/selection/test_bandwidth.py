@@ -168,6 +168,17 @@ def test_distances_alone_give_the_same():
         assert from_distances(to_query[:, 0], pairwise).sigma.value == expected
 
 
+def test_what_stands_on_the_diagonal_or_across_it_does_not_matter():
+    rows, query = topics(80), topics(1, seed=9)
+    to_query, pairwise = (distances(rows, x, "scaled_cosine") for x in (query, rows))
+    expected = from_distances(to_query[:, 0], pairwise).sigma.value
+    assert from_distances(to_query[:, 0], pairwise + 1e-8 * np.eye(80)).sigma.value == expected
+    skewed = pairwise * np.where(np.tri(80, dtype=bool), 1.02, 0.98)
+    assert from_distances(to_query[:, 0], skewed).sigma.value == pytest.approx(
+        from_distances(to_query[:, 0], skewed.T).sigma.value, rel=1e-12
+    )
+
+
 @pytest.mark.parametrize("count", [40, 100])
 @pytest.mark.parametrize("copies", [0, 5])
 def test_many_queries_at_once_have_the_same_sigma(count, copies):

@@ -138,7 +138,28 @@ def test_limits_hold_and_a_copy_steps_in_for_what_they_shut_out():
     assert sum(i in best for i in capped.indices) == 1 and len(set(PASSAGE[capped.indices])) == 3
     costs = np.where(np.isin(np.arange(100), best), 50.0, 5.0)
     cheap = select(ROWS, QUERY, None, token_budget=30, costs=costs)
-    assert costs[cheap.indices].sum() <= 30 and len(set(PASSAGE[cheap.indices])) == len(cheap)
+    assert costs[cheap.indices].sum() <= 30 and len(set(PASSAGE[cheap.indices])) == len(cheap) == 6
+
+
+def test_what_a_budget_leaves_is_filled_with_copies():
+    found = select(ROWS, QUERY, None, token_budget=35, costs=np.ones(100))
+    assert len(found) == 35 and len(set(PASSAGE[found.indices[:20]])) == 20
+    assert len(select(ROWS, QUERY, None, token_budget=35, costs=np.ones(100), min_gain_share=1e-9)) <= 20
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_copies_that_fill_up_count_once_against_their_source(most):
+    found = select(ROWS, QUERY, 100, sources=PASSAGE.tolist(), max_per_source=most)
+    assert np.bincount(PASSAGE[found.indices], minlength=20).tolist() == [most] * 20
+
+
+def test_one_group_that_the_query_is_about_is_a_topic():
+    rows = with_copies(topics(12, dim=200, seed=3), 7, 0.9).astype(np.float32)
+    query = rows[::12].mean(axis=0)
+    found = select(rows, query, 8)
+    assert found.near_copies == 0
+    assert (found.indices % 12 == 0).sum() >= 6
+    assert select(rows, rows[:12].mean(axis=0), 8).near_copies == 84
 
 
 def test_scores_choose_who_stands_for_a_group():
