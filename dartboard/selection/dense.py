@@ -6,7 +6,9 @@ burst are made at its end: a pick stands if its lead over every row of the burst
 all other rows, exceeds what rounding may have done. Picks after the first that fails are forgotten. Where
 the bound of a row outside the burst was in the way, such bounds are made tight before the next one. Small
 kernels compare what rows reach together with the picks, which takes half of the passes, and look at gains
-only where that is too coarse.
+only where that is too coarse: because weights are steep, or where a proof fails. A target that is covered in
+full, as a pick is by itself, adds nothing to anybody's gain, and nothing to what rounding may do to it: with
+steep weights that is most of it, and rows of a small kernel are judged by what is left.
 
 It keeps the contract of :mod:`dartboard.selection.compiled`: a walk that stops after m picks because it
 cannot prove the next one returns ``-m - 1``.
@@ -50,10 +52,12 @@ def walk(
     """Fill ``rows`` and ``gains`` with the next picks; keeps ``covered`` and ``bounds``."""
     small = len(weights) <= _FEW_TARGETS
     longest, least = (_BURST, 48 if len(rows) > 10 else 32) if small else (4, 24)
-    burst = _by_totals if small else _by_rises
-    made, size = 0, least
+    burst = _by_totals if small and not _steep(weights, len(rows)) else _by_rises
+    made, size, full = 0, least, slack
     while made < len(rows):
         check()
+        if small and burst is _by_rises:
+            slack = _slack(kernel, weights, covered, full)
         count = min(longest, len(rows) - made)
         active, outside = _largest(bounds, size)
         block = kernel.take(active, axis=0)
@@ -81,7 +85,7 @@ def walk(
             return made
         if kept < count:
             if outside < level[kept] or size >= len(bounds):
-                if not blur:
+                if not blur and not (small and kept):
                     return -made - 1
                 burst = _by_rises
             size = least if kept else 2 * size
@@ -218,6 +222,26 @@ def _by_totals(
     blur = float(totals[-1, leaders[-1]]) * _blur(weights)
     totals -= reached
     return totals, leaders, tops, blur
+
+
+def _steep(weights: FloatArray, picks: int) -> bool:
+    """Whether the last of so many picks will hardly be seen in a total."""
+    place = max(0, len(weights) - picks - 1)
+    return float(np.partition(weights, place)[place]) < 4.0 * _blur(weights) * float(weights.sum())
+
+
+def _slack(kernel: FloatArray, weights: FloatArray, covered: FloatArray, full: FloatArray) -> FloatArray:
+    """What rounding may do to gains, given what it may do to all that a row covers (``full``).
+
+    Nothing exceeds 1, so that targets which are covered by 1, to within rounding, are left out.
+    """
+    alone = kernel @ weights
+    most = int(full.argmax())
+    rounding = full[most] / alone[most]
+    slack: FloatArray = kernel @ np.where(covered < 1.0, weights, _ZERO[weights.dtype])
+    slack *= rounding
+    slack += alone * weights.dtype.type(2.0 * _EPS[weights.dtype])
+    return slack
 
 
 def _blur(weights: FloatArray) -> float:
