@@ -1,16 +1,22 @@
-"""Fit on half of the queries, choose on the other half."""
+"""Fit on half of the queries, choose on the other half.
+
+Half of some queries is few, and differences between two numbers that suit equally well are larger there than
+they look: what is fitted replaces the rule only where it beats it by more than chance, query by query
+(:mod:`dartboard.calibration.chance`).
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from dartboard.calibration.chance import LEVEL, Recalls, chance, differing, gain_over, means_of, said
 from dartboard.calibration.labelled import Labelled
 from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, Evidence, fit_divisor, fit_sigma
 from dartboard.calibration.stored import Calibration, Kind
 from dartboard.errors import ConfigError
 from dartboard.selection import Dartboard, Limits, TopK, bandwidth, from_embeddings
-from dartboard.types import IntArray
+from dartboard.types import FloatArray, IntArray
 
 
 def calibrate(
@@ -24,11 +30,11 @@ def calibrate(
     resamples: int = 1000,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Fit σ and the rule's divisor; keep what selects best on held-out queries.
+    """Fit σ and the rule's divisor; keep what beats the rule on held-out queries by more than chance.
 
-    ``redundant`` are the same queries over the corpus with near-copies added. Where pairs are few, or an
-    interval is wide, the rule stays as it comes and ``reason`` says so. ``progress`` hears how many
-    queries are worked through, of twice as many as there are held out.
+    ``redundant`` are the same queries over the corpus with near-copies added. Where pairs are few, an
+    interval is wide, or the difference could be chance, the rule stays as it comes and ``reason`` says so.
+    ``progress`` hears how many queries are worked through, of twice as many as there are held out.
     """
     if k < 1 or triage_k < k:
         raise ConfigError(f"k must be >= 1 and triage_k >= k, got k={k}, triage_k={triage_k}")
@@ -52,9 +58,20 @@ def calibrate(
         "divisor": fit_divisor([evidence[i][1] for i in fitted], resamples=1, seed=seed).value,
         "default": bandwidth.DIVISOR,
     }
-    held_out = _held_out(labelled, redundant, held, trial, k, triage_k, progress)
-    kind, reason = _choose(held_out, sigma, divisor)
-    return Calibration(kind=kind, reason=reason, held_out=held_out, seed=seed, **common)
+    recalls = _held_out(labelled, redundant, held, trial, k, triage_k, progress)
+    estimates: dict[Kind, Estimate] = {"divisor": divisor, "sigma": sigma}
+    gains = {name: gain_over(recalls[name], recalls["default"]) for name in estimates}
+    p_values = {name: chance(gain, seed=seed) for name, gain in gains.items()}
+    held_out = means_of(recalls)
+    kind, reason = _choose(held_out, estimates, gains, p_values)
+    return Calibration(
+        kind=kind,
+        reason=reason,
+        held_out=held_out,
+        p_values={name: round(p, 6) for name, p in p_values.items()},
+        seed=seed,
+        **common,
+    )
 
 
 def _evidence(labelled: Labelled, query: int, triage_k: int) -> tuple[Evidence, Evidence]:
@@ -78,22 +95,21 @@ def _held_out(
     k: int,
     triage_k: int,
     progress: Callable[[int], None] | None,
-) -> dict[str, dict[str, float]]:
-    """Mean recall of the targets for each kind, and for nearest neighbours, on each corpus."""
-    found: dict[str, dict[str, float]] = {name: {} for name in (*trial, "nearest neighbours")}
+) -> Recalls:
+    """The recall of the targets for each kind, and for nearest neighbours, on each corpus."""
+    found: Recalls = {name: {} for name in (*trial, "nearest neighbours")}
     done = 0
     for corpus, data in (("as it is", labelled), ("with near-copies", redundant)):
         if data is None:
             continue
-        sums = dict.fromkeys(found, 0.0)
-        for query in queries:
+        for by_corpus in found.values():
+            by_corpus[corpus] = np.zeros(len(queries))
+        for place, query in enumerate(queries):
             for name, recall in _recalls(data, int(query), trial, k, triage_k).items():
-                sums[name] += recall / len(queries)
+                found[name][corpus][place] = recall
             done += 1
             if progress:
                 progress(done)
-        for name, total in sums.items():
-            found[name][corpus] = round(total, 6)
     return found
 
 
@@ -115,21 +131,38 @@ def _recalls(data: Labelled, query: int, trial: dict[str, float], k: int, triage
     return recalls
 
 
-def _choose(held_out: dict[str, dict[str, float]], sigma: Estimate, divisor: Estimate) -> tuple[Kind, str]:
+def _choose(
+    held_out: dict[str, dict[str, float]],
+    estimates: dict[Kind, Estimate],
+    gains: dict[Kind, FloatArray],
+    p_values: dict[Kind, float],
+) -> tuple[Kind, str]:
     score = {name: float(np.mean(list(by_corpus.values()))) for name, by_corpus in held_out.items()}
-    kinds: tuple[Kind, ...] = ("default", "divisor", "sigma")
-    best = max(kinds, key=lambda name: score[name])
-    if score[best] == score["default"]:
+    better = [name for name in estimates if score[name] > score["default"]]
+    if not better:
         return (
             "default",
             f"nothing fitted beats the rule as it comes on held-out queries ({score['default']:.3f})",
         )
-    estimate = sigma if best == "sigma" else divisor
-    if not estimate.settled:
+    better.sort(key=lambda name: -score[name])  # the divisor first where both are level
+    for name in better:
+        if p_values[name] < LEVEL and estimates[name].settled:
+            return name, (
+                f"recall on held-out queries {score[name]:.3f}, against {score['default']:.3f} for the rule "
+                f"({said(p_values[name])}){_NOTES.get(name, '')}"
+            )
+    best = better[0]
+    if p_values[best] < LEVEL:
         return "default", (
-            f"the {best} fitted best but its interval, {estimate.low:.3g} to {estimate.high:.3g}, is too "
+            f"the fitted {_NAMES[best]} does best, but its interval, {estimates[best].interval}, is too "
             "wide to rely on: pairs are few or contradict each other"
         )
-    return best, (
-        f"recall on held-out queries {score[best]:.3f}, against {score['default']:.3f} for the rule"
+    return "default", (
+        f"the fitted {_NAMES[best]} gets a recall of {score[best]:.3f} on held-out queries, the rule "
+        f"{score['default']:.3f}, but the difference could be chance ({said(p_values[best])}; "
+        f"{len(differing(gains[best]))} of {len(gains[best])} queries differ)"
     )
+
+
+_NAMES: dict[Kind, str] = {"sigma": "σ", "divisor": "divisor"}
+_NOTES: dict[Kind, str] = {"sigma": "; unlike the rule, a fixed σ sets no near-copies aside"}

@@ -8,7 +8,9 @@ statistic:
 * the divisor of the label-free rule ``σ = width of the pool / divisor``: ``-(d / width)²``;
 * the temperature τ of pair scores in the hybrid variant, ``P ∝ exp(score / τ)``: ``score``.
 
-Intervals are bootstrapped over queries.
+Intervals are bootstrapped over queries. Where the likelihood has no maximum, because targets are always the
+nearest candidate or never nearer than others, all resamples say the same, and the interval is what the pairs
+do not rule out: where the logarithm of the likelihood is at most 1.92 (95 %) below its supremum.
 """
 
 import math
@@ -26,15 +28,19 @@ FEWEST_PAIRS = 20
 WIDEST = 3.0
 """An interval whose ends differ by more than this factor settles nothing."""
 
+_LOSS = 1.92
+"""Half of the 95th percentile of χ² with one degree of freedom."""
+
 _STEEPNESS = np.geomspace(1e-6, 1e12, 721)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A parameter by maximum likelihood, with a 95 % bootstrap interval over queries.
+    """A parameter by maximum likelihood, with a 95 % interval.
 
-    ``at_edge`` says that the pairs set no limit on one side: targets are always the nearest candidate
-    (any smaller σ explains them better still), or no nearer than the others.
+    ``at_edge`` says that there is no likeliest value: targets are always the nearest candidate (any smaller
+    σ explains them better still), or no nearer than the others. ``open_below`` and ``open_above`` say that
+    the pairs set no limit on that side: the end of the interval is then only the last number tried.
     """
 
     value: float
@@ -42,11 +48,24 @@ class Estimate:
     high: float
     pairs: int
     at_edge: bool = False
+    open_below: bool = False
+    open_above: bool = False
 
     @property
     def settled(self) -> bool:
         """Whether the interval is narrow enough to rely on."""
         return not self.at_edge and self.high <= WIDEST * self.low
+
+    @property
+    def interval(self) -> str:
+        """What is known, in words."""
+        if self.open_below and self.open_above:
+            return "no limit on either side"
+        if self.open_below:
+            return f"at most {self.high:.3g}, no lower limit"
+        if self.open_above:
+            return f"at least {self.low:.3g}, no upper limit"
+        return f"{self.low:.3g} to {self.high:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +105,42 @@ def _fit(
     if not useful:
         raise InvalidInputError("no query has a known target among its candidates: nothing to calibrate on")
     excess = np.stack([_excess(e) for e in useful])
-    values, at_edge = _roots(excess.sum(axis=0)[None])
-    weights = np.random.default_rng(seed).multinomial(
-        len(useful), np.full(len(useful), 1 / len(useful)), size=resamples
-    )
-    spread = np.sort([parameter(root) for root in _roots(weights @ excess)[0]])
-    low, high = np.quantile(spread, [0.025, 0.975], method="nearest")
+    slope = excess.sum(axis=0)
+    values, edges = _roots(slope[None])
+    between = _by_likelihood(slope, edges[0]) if edges[0] else _by_bootstrap(excess, resamples, seed)
+    low, high = sorted(parameter(steepness) for steepness in between)
+    least, most = sorted(parameter(float(end)) for end in _STEEPNESS[[0, -1]])
     return Estimate(
         value=parameter(float(values[0])),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         pairs=sum(len(e.targets) for e in useful),
-        at_edge=bool(at_edge[0]),
+        at_edge=bool(edges[0]),
+        open_below=low <= least,
+        open_above=high >= most,
     )
+
+
+def _by_bootstrap(excess: FloatArray, resamples: int, seed: int) -> tuple[float, float]:
+    """Between which steepnesses 95 % of the resamples lie; those without a maximum lie at the ends."""
+    count = len(excess)
+    weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
+    roots, edges = _roots(weights @ excess)
+    roots = np.where(edges < 0, _STEEPNESS[0], np.where(edges > 0, _STEEPNESS[-1], roots))
+    low, high = np.quantile(np.sort(roots), [0.025, 0.975], method="nearest")
+    return float(low), float(high)
+
+
+def _by_likelihood(slope: FloatArray, edge: int) -> tuple[float, float]:
+    """The steepnesses that are not ruled out, from the edge at which the likelihood is largest."""
+    areas = np.abs(slope[:-1] + slope[1:]) / 2 * np.diff(_STEEPNESS)
+    if edge > 0:
+        lost = np.append(areas[::-1].cumsum()[::-1], 0.0)
+        ruled_out = np.flatnonzero(lost >= _LOSS)
+        return float(_STEEPNESS[ruled_out[-1] if len(ruled_out) else 0]), float(_STEEPNESS[-1])
+    lost = np.append(0.0, areas.cumsum())
+    ruled_out = np.flatnonzero(lost >= _LOSS)
+    return float(_STEEPNESS[0]), float(_STEEPNESS[ruled_out[0] if len(ruled_out) else -1])
 
 
 def _excess(evidence: Evidence) -> FloatArray:
@@ -112,13 +154,17 @@ def _excess(evidence: Evidence) -> FloatArray:
     return slope
 
 
-def _roots(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Where each falling row crosses zero, between grid points by the logarithm; and which never do."""
+def _roots(slopes: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Where each falling row crosses zero, between grid points by the logarithm; and which never do.
+
+    Of these, the second is -1 where the likelihood only falls, 1 where it only rises; 0 for all others.
+    """
     positive = (slopes > 0).sum(axis=1)
-    edge = (positive == 0) | (slopes.min(axis=1) >= 0)
+    edge = np.where(positive == 0, -1, np.where(slopes.min(axis=1) >= 0, 1, 0))
     right = np.clip(positive, 1, slopes.shape[1] - 1)
     rows = np.arange(len(slopes))
     above, below = slopes[rows, right - 1], slopes[rows, right]
-    share = np.where(edge | (above == below), 0.5, above / np.where(above == below, 1.0, above - below))
+    level = above == below
+    share = np.where((edge != 0) | level, 0.5, above / np.where(level, 1.0, above - below))
     grid = np.log(_STEEPNESS)
     return np.exp(grid[right - 1] + np.clip(share, 0, 1) * (grid[right] - grid[right - 1])), edge

@@ -24,6 +24,7 @@ class Calibration:
     ``kind`` is ``sigma`` (the number ``sigma.value`` for every query), ``divisor`` (the rule with the
     divisor ``divisor.value``), or ``default`` (the rule as it comes). ``held_out`` is the recall of the
     targets on queries that were not fitted on, for each kind: on the corpus as it is, and with near-copies.
+    ``p_values`` say for what was fitted how probable as large a difference from the rule is by chance.
     ``temperature`` is the same for the pair scores of the hybrid variant, where a scorer was asked.
     """
 
@@ -32,6 +33,7 @@ class Calibration:
     sigma: Estimate
     divisor: Estimate
     held_out: dict[str, dict[str, float]] = field(default_factory=dict)
+    p_values: dict[str, float] = field(default_factory=dict)
     distance: str = "scaled_cosine"
     model: str = ""
     k: int = 5

@@ -2,7 +2,7 @@
 
 ``P(t|q) ∝ exp(score / τ)`` over the candidates. Without labels τ is the standard deviation of a query's
 scores; with pairs it is estimated by maximum likelihood on half of the queries, and kept if it selects
-better on the other half.
+better on the other half, by more than chance.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dartboard.calibration.chance import LEVEL, chance, gain_over, means_of, said
 from dartboard.calibration.labelled import Labelled, labelled_by
 from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, fit_temperature
 from dartboard.embeddings.pairs import PairScorer, Scores
@@ -18,7 +19,7 @@ from dartboard.errors import ConfigError
 from dartboard.pairing import hybrid_pool
 from dartboard.selection import Dartboard, Limits, from_embeddings
 from dartboard.selection.building import Auto
-from dartboard.types import Dataset, IntArray
+from dartboard.types import Dataset, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Temperature:
 
     ``kind`` is ``fitted`` (the number ``estimate.value`` for every query) or ``auto`` (the standard
     deviation of each query's scores). ``held_out`` is the recall of the targets on queries that were not
-    fitted on.
+    fitted on, ``p_value`` how probable as large a difference is by chance.
     """
 
     kind: Literal["fitted", "auto"]
@@ -35,6 +36,7 @@ class Temperature:
     estimate: Estimate
     scorer: str
     held_out: dict[str, dict[str, float]] = field(default_factory=dict)
+    p_value: float | None = None
 
     def value_or_auto(self) -> float | Auto:
         """The temperature for selection."""
@@ -66,7 +68,7 @@ def calibrate_temperature(
     resamples: int = 1000,
     progress: Callable[[int], None] | None = None,
 ) -> Temperature:
-    """Fit τ; keep it if it selects better than each query's standard deviation on held-out queries.
+    """Fit τ; keep it if it beats each query's standard deviation on held-out queries by more than chance.
 
     ``redundant`` are the same queries over the corpus with near-copies. ``progress`` hears how many queries
     are scored: all of them on the corpus as it is, then half of them on the other.
@@ -88,12 +90,13 @@ def calibrate_temperature(
         corpora["with near-copies"] = _Scored.of(
             redundant, scorer, held, triage_k, lambda done: hear(len(order) + done)
         )
-    held_out = {
-        "fitted": {corpus: data.recall(held, trial, k) for corpus, data in corpora.items()},
-        "auto": {corpus: data.recall(held, "auto", k) for corpus, data in corpora.items()},
+    recalls = {
+        "fitted": {corpus: data.recalls(held, trial, k) for corpus, data in corpora.items()},
+        "auto": {corpus: data.recalls(held, "auto", k) for corpus, data in corpora.items()},
     }
-    kind, reason = _choose(held_out, estimate)
-    return Temperature(kind=kind, reason=reason, held_out=held_out, **common)
+    held_out, p = means_of(recalls), chance(gain_over(recalls["fitted"], recalls["auto"]), seed=seed)
+    kind, reason = _choose(held_out, estimate, p)
+    return Temperature(kind=kind, reason=reason, held_out=held_out, p_value=round(p, 6), **common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,9 @@ class _Scored:
             seed=seed,
         )
 
-    def recall(self, queries: IntArray, tau: float | Auto, k: int) -> float:
-        """The mean share of targets among k picks of the hybrid variant."""
-        return round(float(np.mean([self._recall(int(query), tau, k) for query in queries])), 6)
+    def recalls(self, queries: IntArray, tau: float | Auto, k: int) -> FloatArray:
+        """The share of each query's targets among k picks of the hybrid variant."""
+        return np.array([self._recall(int(query), tau, k) for query in queries])
 
     def _recall(self, query: int, tau: float | Auto, k: int) -> float:
         wanted = set(self.labelled.targets[query])
@@ -172,7 +175,7 @@ class _Known:
 
 
 def _choose(
-    held_out: dict[str, dict[str, float]], estimate: Estimate
+    held_out: dict[str, dict[str, float]], estimate: Estimate, p: float
 ) -> tuple[Literal["fitted", "auto"], str]:
     score = {name: float(np.mean(list(by_corpus.values()))) for name, by_corpus in held_out.items()}
     if score["fitted"] <= score["auto"]:
@@ -180,12 +183,17 @@ def _choose(
             f"fitted, it does not beat the spread of each query's scores on held-out queries "
             f"({score['fitted']:.3f} against {score['auto']:.3f})"
         )
+    if p >= LEVEL:
+        return "auto", (
+            f"fitted, it gets a recall of {score['fitted']:.3f} on held-out queries, the spread of each "
+            f"query's scores {score['auto']:.3f}, but the difference could be chance ({said(p)})"
+        )
     if not estimate.settled:
         return "auto", (
-            f"it fitted best but its interval, {estimate.low:.3g} to {estimate.high:.3g}, is too wide to "
-            "rely on: pairs are few or contradict each other"
+            f"it fitted best but its interval, {estimate.interval}, is too wide to rely on: pairs are few or "
+            "contradict each other"
         )
     return "fitted", (
         f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the spread of "
-        "each query's scores"
+        f"each query's scores ({said(p)})"
     )

@@ -65,7 +65,11 @@ def calibrate(
     σ is the spread of a query around what it means. From pairs of queries and passages it is estimated
     by maximum likelihood, with a 95 % interval; so is the divisor of the rule that takes σ from the
     candidates. Half of the queries fit them. The other half decides, on the corpus as it is and with
-    near-copies added, whether either beats the rule as it comes. Few or contradictory pairs keep the rule.
+    near-copies added, whether either beats the rule as it comes by more than chance (a permutation test
+    over queries, p < .05). Few or contradictory pairs keep the rule.
+
+    Where the rule sees groups of near-copies, it sets all but one of each aside. A fixed σ, whether found
+    here or given, does not.
 
     With --variant hybrid, the temperature of the pair scores (late interaction over the default model) is
     fitted and tried out in the same way: about a second a query. With --alpha, so is α of the hybrid
@@ -182,8 +186,11 @@ def _draw(console: "Console", found: "Calibration", name: str, out: Path | None)
     console.print(f"[bold]{name}[/bold]")
     console.print(_fits(fits))
     if found.held_out:
-        console.print(_trial(f"recall@{found.k} on held-out queries", found.held_out))
+        title = f"recall@{found.k} on held-out queries"
+        console.print(_trial(title, found.held_out, "p against the rule", found.p_values))
     console.print(f"Use [bold]{_CHOICES[found.kind].format(found)}[/bold]: {found.reason}.")
+    if found.kind != "sigma":
+        console.print("(Should you fix σ all the same: unlike the rule, a number sets no near-copies aside.)")
     if found.temperature is not None:
         _draw_temperature(console, found.temperature, found.k)
     if out is not None:
@@ -194,7 +201,9 @@ def _draw(console: "Console", found: "Calibration", name: str, out: Path | None)
 
 def _draw_temperature(console: "Console", found: "Temperature", k: int) -> None:
     if found.held_out:
-        console.print(_trial(f"hybrid: recall@{k} on held-out queries", found.held_out))
+        p_values = {} if found.p_value is None else {"fitted": found.p_value}
+        title = f"hybrid: recall@{k} on held-out queries"
+        console.print(_trial(title, found.held_out, "p against auto", p_values))
     choice = {
         "fitted": f"temperature = {found.estimate.value:.3g} for every query",
         "auto": "the standard deviation of each query's scores",
@@ -209,20 +218,28 @@ def _fits(fits: "dict[str, Estimate]") -> "Table":
     for title in ("", "estimate", "95 % interval", "pairs"):
         table.add_column(title)
     for label, fit in fits.items():
-        edge = "  (no limit on one side)" if fit.at_edge else ""
-        wide = "  (wide: few or contradictory pairs)" if not edge and not fit.settled else ""
-        interval = f"{fit.low:.3g} to {fit.high:.3g}{edge}{wide}"
-        table.add_row(label, f"{fit.value:.3g}", interval, f"{fit.pairs}")
+        table.add_row(label, *_known(fit), f"{fit.pairs}")
     return table
 
 
-def _trial(title: str, held_out: dict[str, dict[str, float]]) -> "Table":
+def _known(fit: "Estimate") -> tuple[str, str]:
+    """The estimate, where there is one, and its interval."""
+    if fit.at_edge:
+        return "none", fit.interval
+    wide = "" if fit.settled else "  (wide: few or contradictory pairs)"
+    return f"{fit.value:.3g}", f"{fit.interval}{wide}"
+
+
+def _trial(
+    title: str, held_out: dict[str, dict[str, float]], against: str, p_values: dict[str, float]
+) -> "Table":
     from rich.table import Table
 
     corpora = list(next(iter(held_out.values())))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (title, *corpora):
+    for heading in (title, *corpora, against):
         table.add_column(heading)
     for kind, by_corpus in held_out.items():
-        table.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora))
+        p = f"{p_values[kind]:.3f}" if kind in p_values else ""
+        table.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora), p)
     return table

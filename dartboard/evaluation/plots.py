@@ -155,7 +155,8 @@ def sweep(record: Mapping[str, Any]) -> str | None:
             right = fit is None or fit["value"] <= auto["sigma"]
             if fit:
                 blue = COLOURS["mmr"]
-                axes.axvspan(fit["low"], fit["high"], color=blue, alpha=0.15, linewidth=0)
+                shown = found["sigmas"][0], found["sigmas"][-1]
+                axes.axvspan(*np.clip((fit["low"], fit["high"]), *shown), color=blue, alpha=0.15, linewidth=0)
                 text = f"calibrated {fit['value']:.3f}"
                 _mark(axes, fit["value"], fit["values"][name], "D", blue, text, right=not right)
             text = f"auto {auto['sigma']:.3f}"

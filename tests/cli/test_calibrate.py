@@ -1,6 +1,7 @@
 """``dartboard calibrate`` on a data set that is always there."""
 
 import json
+import re
 
 import pytest
 
@@ -8,6 +9,7 @@ from dartboard.calibration import Calibration, labelled_by
 from dartboard.cli.app import main
 from dartboard.datasets import load_dataset
 from dartboard.errors import InvalidInputError
+from tests.datasets.folders import beir_folder, write_jsonl, write_text
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +36,22 @@ def test_the_page_says_what_to_use_and_why(capsys, tmp_path, monkeypatch):
     assert main(["calibrate", "--dataset", "synthetic_query_focused", "-k", "3", "--out", str(out)]) == 0
     page = capsys.readouterr().out
     assert "95 % interval" in page and "recall@3 on held-out queries" in page
-    assert "Use " in page and "Written to" in page
+    assert "Use " in page and "Written to" in page and "p against the rule" in page
+    assert "near-copies aside" in page
+
+
+def test_two_pairs_say_what_is_known(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["tea leaf", "coffee bean", "ship water", "car fuel", "house roof", "tree wood", "bread", "sand"]
+    folder = beir_folder(tmp_path, "pairs")
+    write_jsonl(folder / "corpus.jsonl", [{"_id": f"d{i}", "text": text} for i, text in enumerate(words)])
+    write_jsonl(folder / "queries.jsonl", [{"_id": "a", "text": "tea"}, {"_id": "b", "text": "bread"}])
+    write_text(folder / "qrels" / "test.tsv", "a\td0\t1\nb\td6\t1\n")
+    assert main(["calibrate", "--dataset", str(folder)]) == 0
+    page = capsys.readouterr().out
+    assert re.search(r"(?m)^σ +none +at most 0\.\d+, no lower limit +2", page)
+    assert re.search(r"(?m)^divisor of the rule +none +at least [\d.]+, no upper limit +2", page)
+    assert "only 2 pairs" in page and "a number sets no near-copies aside" in page
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path, capsys):
