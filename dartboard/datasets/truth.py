@@ -40,11 +40,13 @@ def reachable_queries(text: TextDataset, pieces_of: Mapping[str, list[str]]) -> 
     if lacking := _unreachable(text, set(kept), pieces_of):
         query_id, ids = next(iter(lacking.items()))
         logger.warning(
-            "%s: %d relevant passages of %d queries are not in the corpus, or have no text, and were left "
-            "out (passage %r of query %r is the first): measures are those without them",
+            "%s: the corpus lacks relevant passages, or their text: %d of %d, in %d of %d queries (the first "
+            "is %r of query %r). They were left out: measures are those without them",
             text.name,
             sum(map(len, lacking.values())),
+            sum(len(_relevant(text.qrels.get(query_id, {}))) for query_id in kept),
             len(lacking),
+            len(kept),
             ids[0],
             query_id,
         )

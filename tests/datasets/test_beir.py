@@ -110,8 +110,8 @@ def test_judged_passages_that_the_corpus_lacks_are_told_of(tmp_path, caplog):
         stream.write("q1\tgone\t1\nq2\taway\t2\nq2\tnever\t0\nq2\tgone\t1\n")
     dataset = prepare(load_beir(folder), HashingModel(), cache_dir=tmp_path / "cache")
     assert dataset.metadata["unreachable"] == {"q1": ["gone"], "q2": ["away", "gone"]}
-    assert "tiny: 3 relevant passages of 2 queries are not in the corpus" in caplog.text
-    assert "(passage 'gone' of query 'q1' is the first)" in caplog.text
+    assert "tiny: the corpus lacks relevant passages, or their text: 3 of 6, in 2 of 2 queries" in caplog.text
+    assert "(the first is 'gone' of query 'q1')" in caplog.text
     caplog.clear()
     prepare(load_beir(beir_folder(tmp_path, "whole")), HashingModel(), cache_dir=tmp_path / "cache")
     assert not caplog.records

@@ -135,6 +135,16 @@ def test_words(written):
     assert any("with 2 near-copies of every chunk: dartboard" in one for one in said)
 
 
+def test_an_interval_without_a_limit_does_not_stretch_the_picture(written):
+    record = written[1].record
+    sigmas, fitted = record["sweep"]["sigmas"], record["sweep"]["calibrated"]
+
+    def drawn(low):
+        return plots.sweep(record | {"sweep": record["sweep"] | {"calibrated": fitted | {"low": low}}})
+
+    assert drawn(7e-7) == drawn(sigmas[0]) != drawn(fitted["value"])
+
+
 def test_too_few_queries_are_admitted():
     outcome = evaluate_dataset(clustered(queries=3), config("unused", sigma_sweep=False, copies=[]))
     assert "3 queries are too few: no difference could come out significant." in sentences(outcome.record)
