@@ -230,8 +230,7 @@ def _probability(pool: Pool) -> FloatArray:
     relevance = pool.relevance
     alone = pool.without_copies()
     if alone.aside:
-        order, starts = alone.by_row()
-        leaders = order[starts]
+        leaders = alone.leaders()
         relevance = np.full(len(pool), -np.inf)
         relevance[leaders] = pool.relevance[leaders]
     with np.errstate(under="ignore"):

@@ -64,7 +64,7 @@ def _start(pool: Pool, limits: Limits, referee: Referee) -> tuple[int, int, int,
     """
     if limits.k is None or not _is_plain(pool, limits):
         return None
-    leaders = pool.by_row()[0]
+    leaders = pool.leaders()
     try:
         first = most_relevant(pool, pool.relevance[leaders], leaders, referee)
     except Uncertain:
@@ -73,13 +73,14 @@ def _start(pool: Pool, limits: Limits, referee: Referee) -> tuple[int, int, int,
 
 
 def _is_plain(pool: Pool, limits: Limits) -> bool:
-    """Whether k candidates are asked for, whichever they are, of a pool without copies that covers itself."""
+    """Whether k distinct candidates are asked for, whichever they are, of a pool that covers itself."""
     return (
-        limits.token_budget is None
+        limits.k is not None
+        and limits.token_budget is None
         and limits.sources is None
         and not limits.must_include
         and pool.targets_are == "rows"
-        and len(pool.log_weights) == len(pool)
+        and min(limits.k, len(pool)) <= len(pool.log_weights)
     )
 
 

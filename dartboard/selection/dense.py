@@ -65,6 +65,10 @@ def walk(
         margin = slack[active]
         margin += blur
         ceilings = now + margin
+        for step, leader in enumerate(leaders, start=1):  # who is picked is no rival any more
+            ceilings[step:, leader] = -np.inf
+        if outside == -np.inf:
+            ceilings[:, bounds[active] == -np.inf] = -np.inf
         found = now[_COUNTING[:count], leaders]
         level = found - margin[leaders]
         good = _proved(ceilings >= level[:, None], level, max(smallest, outside))
@@ -233,14 +237,18 @@ def _steep(weights: FloatArray, picks: int) -> bool:
 def _slack(kernel: FloatArray, weights: FloatArray, covered: FloatArray, full: FloatArray) -> FloatArray:
     """What rounding may do to gains, given what it may do to all that a row covers (``full``).
 
-    Nothing exceeds 1, so that targets which are covered by 1, to within rounding, are left out.
+    Nothing exceeds 1, so that targets which are covered by 1 are left out; unless a row covers them as well,
+    when it may do so better by what rounding makes of 1.
     """
-    alone = kernel @ weights
-    most = int(full.argmax())
-    rounding = full[most] / alone[most]
-    slack: FloatArray = kernel @ np.where(covered < 1.0, weights, _ZERO[weights.dtype])
+    most, eps = int(full.argmax()), _EPS[weights.dtype]
+    rounding = full[most] / (kernel[most] @ weights)
+    done = (covered >= 1.0).nonzero()[0]
+    left = weights.copy()
+    left[done] = 0.0
+    slack: FloatArray = kernel @ left
     slack *= rounding
-    slack += alone * weights.dtype.type(2.0 * _EPS[weights.dtype])
+    as_well = kernel.take(done, axis=1) >= 1.0 - 4.0 * eps
+    slack += eps * (as_well * weights[done]).sum(axis=1)
     return slack
 
 

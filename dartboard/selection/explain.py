@@ -33,8 +33,8 @@ def explain(
 
 
 def explain_answer(pool: Pool, answer: Answer, *, method: str) -> Selection:
-    """The result of a walk that came with its explanation, on a pool without copies."""
-    picks = pool.by_row()[0][answer.rows]
+    """The result of a walk that came with its explanation."""
+    picks = pool.leaders()[answer.rows]
     return told(
         answer,
         indices=pool.positions[picks],
@@ -44,6 +44,7 @@ def explain_answer(pool: Pool, answer: Answer, *, method: str) -> Selection:
         relevance=pool.relevance,
         sigma=pool.sigma,
         origin=pool.origin,
+        near_copies=pool.aside,
         method=method,
     )
 
@@ -58,6 +59,7 @@ def told(
     relevance: FloatArray,
     sigma: Sigma,
     origin: Origin | None,
+    near_copies: int,
     method: str,
 ) -> Selection:
     """An answer in rows, told in candidates."""
@@ -76,6 +78,7 @@ def told(
         method=method,
         relevance=relevance,
         origin=origin,
+        near_copies=near_copies,
     )
 
 

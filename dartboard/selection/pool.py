@@ -67,6 +67,12 @@ class Pool:
         order = np.lexsort((self.positions, -self.relevance, self.row_of))
         return order, np.searchsorted(self.row_of[order], np.arange(rows))
 
+    def leaders(self) -> IntArray:
+        """``(rows,)`` the most relevant candidate of each row."""
+        order, starts = self.by_row()
+        leaders: IntArray = order if len(order) == len(starts) else order[starts]
+        return leaders
+
     def by_relevance(self) -> IntArray:
         """Candidates, the most relevant first, then by row, then in the caller's order."""
         return np.lexsort((self.positions, self.row_of, -self.relevance))

@@ -2,8 +2,8 @@
 
 On pools of this size the numbers cost less than the objects that hold them. What goes to and fro between a
 pool, its limits and a walk goes straight through here, by the same functions. Whatever is out of the
-ordinary (copies, near-copies, a doubtful pick, arrays that have to be converted, anything to complain of) is
-not answered, and the caller goes the long way.
+ordinary (copies, a doubtful pick, arrays that have to be converted, anything to complain of) is not answered,
+and the caller goes the long way.
 """
 
 from typing import Any
@@ -38,18 +38,26 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     vectors, to_query, similarity, order, row_of = fast_rows(query, embeddings, by_query=True)
     if len(order) < n:
         return None
-    apart, spread = None, Sigma(sigma, "given")
+    apart, groups, spread = None, None, Sigma(sigma, "given")
     if sigma == "auto":
         apart = distances(vectors, vectors, "scaled_cosine")
         spread, groups = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
-        if groups is not None:
-            return None
     elif type(sigma) is str:
         return None
     if not FAST_FROM_SIGMA <= spread.value <= _LARGEST_SIGMA:
         return None
+    log_weights = log_kernel(to_query, spread.value)
+    relevance = log_weights[row_of]
+    if groups is not None and apart is not None:
+        leaders = bandwidth.leading(groups, to_query)
+        if k > len(leaders):
+            return None
+        place = np.empty(n, dtype=np.intp)
+        place[groups[leaders]] = np.arange(len(leaders))
+        order, row_of, similarity = order[leaders], place[groups][row_of], similarity[leaders]
+        vectors, log_weights, apart = vectors[leaders], log_weights[leaders], apart[np.ix_(leaders, leaders)]
     kernel = VectorKernel(vectors, "scaled_cosine", spread.value, apart=apart)
-    log_weights, rounding = log_kernel(to_query, spread.value), kernel.rounding
+    rounding = kernel.rounding
     first = int(log_weights.argmax())
     if np.count_nonzero(log_weights >= log_weights[first] - rounding) != 1:
         return None
@@ -62,9 +70,10 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
         similarity=similarity[answer.rows],
         row_of=row_of,
         positions=np.arange(n),
-        relevance=log_weights[row_of],
+        relevance=relevance,
         sigma=spread,
         origin=Origin(query, embeddings, "scaled_cosine"),
+        near_copies=n - len(vectors),
         method="dartboard",
     )
 
