@@ -63,6 +63,8 @@ class Candidates:
     def groups(self) -> IntArray | None:
         """Groups of near-copies."""
         apart = self.pairwise
+        if self.alone > bandwidth.ALL_ALONE:
+            return None
         return bandwidth.groups_of(apart, "scaled_cosine", self.median, self.to_query, apart)
 
     @property

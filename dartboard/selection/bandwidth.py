@@ -49,6 +49,8 @@ REDUNDANT, DISTINCT = 0.1, 0.3
 """Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
 SHARPER = 2.5
 """How much smaller σ is where it does not."""
+ALL_ALONE = 0.9
+"""Where more of the probability stands alone, the query means no copies, and none are looked for."""
 ONE_TOPIC = 0.9
 """A group with more of the probability than this is a topic, whose passages the query asks for."""
 
@@ -98,21 +100,15 @@ def from_candidates(
         return Judged(_stand_in(distance, known))
     if to_query is None or len(vectors) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    groups = groups_of(vectors, distance, median, to_query, apart)
+    alone, groups = _share_alone(vectors, distance, median, to_query, apart), None
+    if alone <= ALL_ALONE:
+        groups = groups_of(vectors, distance, median, to_query, apart)
     if groups is not None:
         leaders = leading(groups, to_query)
         vectors, to_query = vectors[leaders], to_query[leaders]
         apart = None if apart is None else apart[np.ix_(leaders, leaders)]
         median = _median_of(vectors, distance, apart) or median
-    if len(vectors) <= SAMPLE:
-        pairwise = distances(vectors, vectors, distance) if apart is None else apart
-        nearest = _nearest(pairwise)
-    else:
-        likely = np.argsort(to_query, kind="stable")[:NEIGHBOURS_OF]
-        pairwise = distances(vectors[likely], vectors, distance)
-        pairwise[np.arange(len(likely)), likely] = np.inf
-        nearest, to_query = pairwise.min(axis=1), to_query[likely]
-    alone = float(standing_alone(nearest, to_query, median, distance))
+        alone = _share_alone(vectors, distance, median, to_query, apart)
     return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
 
 
@@ -132,13 +128,14 @@ def from_distances(
         return Judged(_stand_in(distance, known))
     if to_query is None or len(pairwise) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    groups = groups_of(pairwise, distance, median, to_query, pairwise)
+    alone, groups = _share_apart(pairwise, distance, median, to_query), None
+    if alone <= ALL_ALONE:
+        groups = groups_of(pairwise, distance, median, to_query, pairwise)
     if groups is not None:
         leaders = leading(groups, to_query)
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
         median = _median(pairwise) or median
-    nearest = np.where(pairwise > 0, pairwise, np.inf).min(axis=1)
-    alone = float(standing_alone(nearest, to_query, median, distance))
+        alone = _share_apart(pairwise, distance, median, to_query)
     return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
 
 
@@ -166,6 +163,26 @@ def groups_of(
     groups[likely] = likely[found]
     weights = _probability(to_query, median)
     return None if np.bincount(groups, weights).max() > ONE_TOPIC * weights.sum() else groups
+
+
+def _share_alone(
+    vectors: FloatArray, distance: Distance, median: float, to_query: FloatArray, apart: FloatArray | None
+) -> float:
+    """The share of the probability that stands alone; in a large pool, among what is nearest to the query."""
+    if len(vectors) <= SAMPLE:
+        nearest = _nearest(distances(vectors, vectors, distance) if apart is None else apart)
+    else:
+        likely = np.argsort(to_query, kind="stable")[:NEIGHBOURS_OF]
+        pairwise = distances(vectors[likely], vectors, distance)
+        pairwise[np.arange(len(likely)), likely] = np.inf
+        nearest, to_query = pairwise.min(axis=1), to_query[likely]
+    return float(standing_alone(nearest, to_query, median, distance))
+
+
+def _share_apart(pairwise: FloatArray, distance: Distance, median: float, to_query: FloatArray) -> float:
+    """The same by distances, of which those of 0 are one candidate twice."""
+    nearest = np.where(pairwise > 0, pairwise, np.inf).min(axis=1)
+    return float(standing_alone(nearest, to_query, median, distance))
 
 
 def standing_alone(

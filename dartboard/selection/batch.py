@@ -156,6 +156,7 @@ def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> 
     near, asked = ((1.0 - each.astype(np.float64)) / 2.0 for each in (nearest, to_query))
     alone = bandwidth.standing_alone(near, asked, np.array(wide), "scaled_cosine").tolist()
     crowded = (near <= copies.WITHIN * np.array(wide)[:, None]).sum(axis=1) >= copies.fewest(near.shape[1])
+    crowded &= np.array(alone) <= bandwidth.ALL_ALONE
     for i in np.flatnonzero(crowded):
         if wide[i] > 0 and copies.near_copies((1.0 - cosines[i]) / 2.0, wide[i]) is not None:
             wide[i] = 0.0
