@@ -80,7 +80,8 @@ def row_dots(left: FloatArray, right: FloatArray) -> FloatArray:
 def unit_vector(vector: FloatArray, dtype: type) -> FloatArray:
     """One vector, finite and not all zero, scaled to length 1, ``(d,)``."""
     one: FloatArray = vector.astype(dtype, copy=False)
-    square = float(np.dot(one, one))
+    with np.errstate(over="ignore"):
+        square = float(np.dot(one, one))
     if 1e-12 < square < 1e12:
         return one / one.dtype.type(math.sqrt(square))
     unit: FloatArray = unit_rows(one[None])[0]
