@@ -211,7 +211,7 @@ class Engine:
                     min_similarity=min_similarity,
                 )
             else:
-                result = RetrievalResult(query, [], [], {"candidates": 0, "seconds": {}})
+                result = RetrievalResult(query, [], [], {"candidates": 0, "near_copies": 0, "seconds": {}})
             self._describe(result, found, started)
             return result
 

@@ -56,6 +56,13 @@ def test_explains_itself_where_asked(client):
     assert set(first["shares"]) == {"hybrid", "dense", "bm25"}
 
 
+def test_explains_that_nothing_was_found(client):
+    response = retrieve(client, explain=True, filter='source = "nowhere.md"')
+    assert response.status_code == 200
+    found = response.json()
+    assert found["results"] == [] and found["candidates"] == found["near_copies"] == 0
+
+
 def test_narrows_to_chunks_and_documents(client):
     everything = client.app.state.service.engines.get("demo").collection
     source = everything.get(["slow-01"])[0].metadata["source"]
