@@ -175,7 +175,7 @@ class Pool:
 
     def _leaders(self, groups: IntArray) -> IntArray:
         """``(n,)`` the most relevant candidate of each one's group."""
-        order = np.lexsort((self.positions, self.row_of, -self.relevance))
+        order = self.by_relevance()
         _, firsts, members = np.unique(groups[order], return_index=True, return_inverse=True)
         leaders = np.empty(len(self), dtype=np.intp)
         leaders[order] = order[firsts[members]]
