@@ -38,7 +38,7 @@ def attacked(request, open_page, hostile):
     page.wait_for_selector(".card")
     page.evaluate(f"location.hash = new URLSearchParams({{q: {query!r}, c: 'hostile', k: 12, pool: 60}})")
     expect(page.locator("#collection")).to_have_value("hostile")
-    expect(page.locator(".column.dartboard .card-text").first).to_contain_text("onsumers")
+    expect(page.locator(".card")).to_have_count(3 * len(HOSTILE))  # the demo's answer, shown before, has fifteen
     return page
 
 
@@ -83,10 +83,10 @@ def test_the_layout_holds(attacked):
 
 
 def test_control_characters_are_visible_and_directions_stay_apart(attacked):
-    control = attacked.locator(".column.top_k .card", has_text="red").locator(".card-text")
-    if control.count():
-        assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in control.first.inner_text())
-    assert attacked.locator(".card-text bdi[dir=auto]").count() == attacked.locator(".card-text").count()
+    control = attacked.locator(".column.top_k .card", has_text="zero").locator(".card-text")
+    expect(control).to_have_count(1)
+    assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in control.inner_text())
+    expect(attacked.locator(".card-text bdi[dir=auto]")).to_have_count(attacked.locator(".card-text").count())
 
 
 def test_the_policy_forbids_inline_code(served, open_page):
