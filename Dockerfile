@@ -6,9 +6,12 @@ ARG PYTHON=python:3.11-slim-bookworm
 FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
-RUN python -m venv /opt/dartboard
+# The newest compiler of this base will do.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/* \
+ && python -m venv /opt/dartboard
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY dartboard ./dartboard
 RUN /opt/dartboard/bin/pip install --no-compile ".[serve,postgres,search,docs]"
 

@@ -48,7 +48,6 @@ def doors(folder: Path):
     yield "torch", "splade", told("search", "a", "--retriever", f"splade:{folder}", *store)
     yield "torch", "cross-encoder", called("dartboard.embeddings", "CrossEncoder", str(folder))
     yield "vocab", "vocabulary", called("dartboard.vocab", "build_from_clusters", None, 100)
-    yield "fast", "accelerate", called("dartboard.selection", "accelerate")
     yield "serve", "the application", called("dartboard.api", "create_app")
     yield "mcp", "mcp", told("mcp", *store)
     yield "ray", "--ray", told("index", str(folder / "note.txt"), "--ray", "auto", *store)

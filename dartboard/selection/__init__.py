@@ -13,7 +13,6 @@ from dartboard.selection.building import (
     in_order_of,
     log_softmax,
 )
-from dartboard.selection.compiled import accelerate
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.door import METHODS, Method, select
 from dartboard.selection.limits import Limits
@@ -32,7 +31,6 @@ __all__ = [
     "Random",
     "Selection",
     "TopK",
-    "accelerate",
     "from_distances",
     "from_embeddings",
     "from_log_probs",

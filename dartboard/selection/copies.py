@@ -54,6 +54,11 @@ def near_copies(apart: FloatArray, median: float) -> IntArray | None:
     return groups
 
 
+def crowded(nearest: FloatArray, median: float) -> bool:
+    """Whether, by how far each is from the nearest other one, enough are near by for groups of copies."""
+    return int(np.count_nonzero(nearest <= WITHIN * median)) >= fewest(len(nearest))
+
+
 def fewest(n: int) -> int:
     """How many of n candidates need a neighbour near by: joins begin with two, and take in one more each."""
     return math.ceil(JOINED * (n - 1)) + 1

@@ -1,294 +1,265 @@
-"""What numba compiles. Imported by :func:`dartboard.selection.compiled.accelerate` alone: numba is heavy.
+"""Calls into what was compiled from ``machine.c``.
 
-The functions stand at the top of the module, so that numba finds them in its cache the next time. Those
-that add up may reorder their sums, to use the whole width of the processor; NaN and infinity stay.
+Arrays have to be what the functions say, C-contiguous unless a stride is asked for, and are not looked at:
+only selection's own code calls here, with arrays that it made.
 """
 
-from typing import Any
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+import numpy.typing as npt
 
-_SUMS = {"reassoc", "contract", "nsz"}
-_TILE = 64
-_BLOCK = 32
-_HALF = 0.5
-_f = np.float32
-_i = np.int32
+from dartboard.types import FloatArray, IntArray
+
+_AT, _SIZE, _REAL, _SMALL = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_double, ctypes.c_float
+_BITS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "32", np.dtype(np.float64): "64"}
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
-def exp(x: Any) -> Any:
-    """``exp(x)`` of a float32 ``x <= 0``, to 1e-7 of itself: ``2^n p(r)`` with ``x = n log 2 + r``.
+class Lined(NamedTuple):
+    """Candidates as unit rows, the closest to the query first: their cosines with it, who is where.
 
-    The polynomial is that of Cephes. 2^n goes in by two halves, so that values below 1e-38 fade gradually.
+    ``pairs``, ``(n, n)``, are cosines of rows on and below the diagonal.
     """
-    x = max(x, _f(-104.0))
-    n = np.floor(x * _f(1.4426950408889634) + _f(0.5))
-    r = x - n * _f(0.693359375)
-    r = r - n * _f(-2.12194440e-4)
-    p = _f(1.9875691500e-4)
-    p = p * r + _f(1.3981999507e-3)
-    p = p * r + _f(8.3334519073e-3)
-    p = p * r + _f(4.1665795894e-2)
-    p = p * r + _f(1.6666665459e-1)
-    p = p * r + _f(5.0000001201e-1)
-    p = p * (r * r) + r + _f(1.0)
-    power = _i(n)
-    half = power >> _i(1)
-    rest = power - half
-    low = _i((half + _i(127)) << _i(23)).view(np.float32)
-    high = _i((rest + _i(127)) << _i(23)).view(np.float32)
-    return p * low * high
+
+    unit: FloatArray
+    pairs: FloatArray
+    cosines: FloatArray
+    order: IntArray
+    row_of: IntArray
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
-def fill(kernel: Any, scale: Any) -> None:
-    """Cosines below and on the diagonal become ``exp(scale · (1 - cos)²)`` on both sides of it, in place."""
-    n = len(kernel)
-    for top in range(0, n, _TILE):
-        end = min(top + _TILE, n)
-        for i in range(top, end):
-            row = kernel[i]
-            for j in range(i + 1):
-                apart = row[j] - _f(1.0)
-                row[j] = exp(apart * apart * scale)
-        for left in range(0, top, _TILE):
-            for j in range(left, left + _TILE):
-                for i in range(top, end):
-                    kernel[j, i] = kernel[i, j]
-        for i in range(top, end):
-            for j in range(top, i):
-                kernel[j, i] = kernel[i, j]
+class Concluded(NamedTuple):
+    """A selection: picks and their arrays, then those of all candidates, and the bound."""
+
+    picks: IntArray
+    similarity: FloatArray
+    gains: FloatArray
+    log_gains: FloatArray
+    coverage: FloatArray
+    owners: IntArray
+    relevance: FloatArray
+    bound: float
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})  # type: ignore[untyped-decorator]
-def gaussian(cosines: Any, start: int, scale: Any, kernel: Any) -> None:
-    """``exp(scale · (1 - cos)²)`` of the rows from ``start`` on, as many and as wide as ``kernel``."""
-    for i in range(len(kernel)):
-        row = cosines[start + i]
-        for j in range(kernel.shape[1]):
-            apart = row[j] - _f(1.0)
-            kernel[i, j] = exp(apart * apart * scale)
+class Machine:
+    """The functions of one library."""
 
+    def __init__(self, library: ctypes.CDLL) -> None:
+        def take(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+            function: Callable[..., Any] = getattr(library, name)
+            function.restype, function.argtypes = result, arguments  # type: ignore[attr-defined]
+            return function
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def prints(bits: Any, multipliers: Any, found: Any) -> None:
-    """Fingerprints of rows of 64-bit words, by as many words as there are multipliers."""
-    for i in range(len(bits)):
-        total = np.uint64(0)
-        for j in range(len(multipliers)):
-            total += bits[i, j] * multipliers[j]
-        found[i] = total
+        def both(name: str, result: Any, *arguments: Any) -> dict[np.dtype[Any], Callable[..., Any]]:
+            return {dtype: take(f"{name}_{bits}", result, *arguments) for dtype, bits in _BITS.items()}
 
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)  # type: ignore[untyped-decorator]
-def prepare(kernel: Any, log_weights: Any, rounding: float, weights: Any, alone: Any, slack: Any) -> float:
-    """Weights, what each row covers alone and what rounding may do to it; returns the sum of weights."""
-    peak = log_weights.max()
-    for t in range(len(weights)):
-        weights[t] = np.exp(log_weights[t] - peak)
-    total = 0.0
-    for t in range(len(weights)):
-        total += weights[t]
-    share = kernel.dtype.type(rounding)
-    for row in range(len(kernel)):
-        covers = kernel.dtype.type(0.0)
-        for t in range(len(weights)):
-            covers += kernel[row, t] * weights[t]
-        alone[row] = covers
-        slack[row] = covers * share
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)  # type: ignore[untyped-decorator]
-def gain(kernel: Any, weights: Any, covered: Any, row: Any) -> Any:
-    """``Σ_t w_t max(0, K[row,t] - covered_t)``."""
-    zero = kernel.dtype.type(0.0)
-    total = zero
-    for t in range(kernel.shape[1]):
-        rise = kernel[row, t] - covered[t]
-        total += weights[t] * (rise if rise > 0 else zero)
-    return total
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _top(bounds: Any, block: Any) -> Any:
-    highest = bounds[block * _BLOCK]
-    for row in range(block * _BLOCK + 1, min((block + 1) * _BLOCK, len(bounds))):
-        highest = max(highest, bounds[row])
-    return highest
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _highest(bounds: Any, tops: Any) -> Any:
-    """The first row with the largest bound, by the largest of each block."""
-    block = 0
-    for other in range(1, len(tops)):
-        if tops[other] > tops[block]:
-            block = other
-    row = block * _BLOCK
-    while bounds[row] != tops[block]:
-        row += 1
-    return row
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _tops(bounds: Any) -> Any:
-    tops = np.empty((len(bounds) + _BLOCK - 1) // _BLOCK, bounds.dtype)
-    for block in range(len(tops)):
-        tops[block] = _top(bounds, block)
-    return tops
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def walk(
-    kernel: Any,
-    weights: Any,
-    covered: Any,
-    bounds: Any,
-    slack: Any,
-    smallest: float,
-    stop_below: float,
-    rows: Any,
-    gains: Any,
-) -> int:
-    """The next picks and their gains, with ``covered`` and ``bounds`` kept; ``-m - 1`` if unclear after m."""
-    tops = _tops(bounds)
-    checked = np.full(len(bounds), -1)
-    for step in range(len(rows)):
-        while True:
-            best = _highest(bounds, tops)
-            if checked[best] == step:
-                break
-            if bounds[best] == -np.inf:
-                return -step - 1
-            bounds[best] = gain(kernel, weights, covered, best) + slack[best]
-            checked[best] = step
-            tops[best // _BLOCK] = _top(bounds, best // _BLOCK)
-        found = bounds[best] - slack[best]
-        if found < stop_below:
-            return step
-        if found < smallest:
-            return -step - 1
-        level = max(found - slack[best], smallest)
-        for block in range(len(tops)):
-            if tops[block] >= level:
-                for row in range(block * _BLOCK, min((block + 1) * _BLOCK, len(bounds))):
-                    if row != best and bounds[row] >= level:
-                        if checked[row] != step:
-                            bounds[row] = gain(kernel, weights, covered, row) + slack[row]
-                            checked[row] = step
-                        if bounds[row] >= level:
-                            return -step - 1
-                tops[block] = _top(bounds, block)
-        rows[step] = best
-        gains[step] = found
-        bounds[best] = -np.inf
-        tops[best // _BLOCK] = _top(bounds, best // _BLOCK)
-        for t in range(kernel.shape[1]):
-            covered[t] = max(covered[t], kernel[best, t])
-    return len(rows)
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _most(values: Any, size: int) -> float:
-    """The sum of the ``size`` largest values."""
-    left, tops, total = values.copy(), _tops(values), 0.0
-    for _ in range(min(size, len(values))):
-        row = _highest(left, tops)
-        if left[row] <= 0.0:
-            break
-        total += left[row]
-        left[row] = -np.inf
-        tops[row // _BLOCK] = _top(left, row // _BLOCK)
-    return total
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def answer(
-    kernel: Any,
-    weights: Any,
-    alone: Any,
-    slack: Any,
-    smallest: float,
-    stop_share: float,
-    size: int,
-    rows: Any,
-    gains: Any,
-    owners: Any,
-    most: Any,
-) -> int:
-    """The whole walk from the pick ``rows[0]`` on, and what explains it, as in :mod:`.dense`."""
-    first = rows[0]
-    if alone[first] - slack[first] < smallest:
-        return -1
-    gains[0] = alone[first]
-    covered, bounds = kernel[first].copy(), alone + slack
-    most[0] = _most(bounds, size)
-    bounds[first] = -np.inf
-    stop_below = stop_share * gains[0] if stop_share > 0.0 else -np.inf
-    further = walk(kernel, weights, covered, bounds, slack, smallest, stop_below, rows[1:], gains[1:])
-    if further < 0:
-        return -1
-    made = int(further) + 1
-    tops = _tops(bounds)
-    waiting = bounds.copy()
-    for _ in range(min(2 * size, len(bounds) - made)):
-        row = _highest(waiting, tops)
-        bounds[row] = gain(kernel, weights, covered, row) + slack[row]
-        waiting[row] = -np.inf
-        tops[row // _BLOCK] = _top(waiting, row // _BLOCK)
-    most[1] = _most(bounds, size)
-    nearest = kernel[first].copy()
-    owners[:] = 0
-    for pick in range(1, made):
-        row = rows[pick]
-        for t in range(len(owners)):
-            if kernel[row, t] > nearest[t]:
-                nearest[t] = kernel[row, t]
-                owners[t] = pick
-    for t in range(len(owners)):
-        if nearest[t] < _HALF:
-            owners[t] = -1
-    return made
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def answers(
-    kernels: Any,
-    relevance: Any,
-    scales: Any,
-    rounding: Any,
-    smallest: float,
-    rows: Any,
-    gains: Any,
-    owners: Any,
-    most: Any,
-    totals: Any,
-    sure: Any,
-) -> None:
-    """:func:`answer` for the queries of a block that are ``sure``, from their cosines on, and stay so."""
-    n = kernels.shape[1]
-    weights = np.empty(n, kernels.dtype)
-    alone = np.empty(n, kernels.dtype)
-    slack = np.empty(n, kernels.dtype)
-    for i in range(len(kernels)):
-        if not sure[i]:
-            continue
-        sure[i] = False
-        fill(kernels[i], scales[i])
-        totals[i] = prepare(kernels[i], relevance[i], rounding[i], weights, alone, slack)
-        first = relevance[i].argmax()
-        close = 0
-        for t in range(n):
-            if relevance[i, t] >= relevance[i, first] - rounding[i]:
-                close += 1
-        if close != 1:
-            continue
-        rows[i, 0] = first
-        size = rows.shape[1]
-        made = answer(
-            kernels[i], weights, alone, slack, smallest, 0.0, size, rows[i], gains[i], owners[i], most[i]
+        self._gaussian = take("gaussian", None, _AT, _SIZE, _SIZE, _SIZE, _SMALL, _AT)
+        self._exponentials = take("exponentials", None, _AT, _SIZE, _AT)
+        self._fill = take("fill", None, _AT, _SIZE, _SMALL)
+        self._line_up = take("line_up", ctypes.c_int, _AT, _AT, _SIZE, _SIZE, *[_AT] * 6)
+        self._spread_out = take("spread_out", _SMALL, _AT, _SIZE, _AT, _AT)
+        self._conclude = take(
+            "conclude", _SIZE, _AT, _SIZE, _AT, _AT, _AT, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8
         )
-        sure[i] = made == size
+        self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
+        self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
+        self._prepare = both("prepare", _REAL, _AT, _SIZE, _SIZE, _AT, _REAL, _AT, _AT, _AT)
+        self._walk = both("walk", _SIZE, _AT, _SIZE, _SIZE, _AT, _AT, _AT, _AT, _REAL, _REAL, _SIZE, _AT, _AT)
+        self._answer = both(
+            "answer", _SIZE, _AT, _SIZE, _AT, _AT, _AT, _REAL, _REAL, _SIZE, _SIZE, _AT, _AT, _AT, _AT
+        )
+        self._answers = take(
+            "answers",
+            None,
+            *(_AT, _SIZE, _SIZE, _AT, _AT, _AT, _REAL, _SIZE, _AT, _AT, _AT, _AT, _AT, _AT),
+        )
+
+    def exp(self, values: FloatArray) -> FloatArray:
+        """``exp`` of float32 values that are not above 0."""
+        out = np.empty_like(values)
+        self._exponentials(values.ctypes.data, values.size, out.ctypes.data)
+        return out
+
+    def fill(self, kernel: FloatArray, scale: np.float32) -> None:
+        """Cosines below and on the diagonal become ``exp(scale · (1 - cos)²)`` on both sides, in place."""
+        self._fill(kernel.ctypes.data, len(kernel), scale)
+
+    def gaussian(self, cosines: FloatArray, start: int, scale: np.float32, kernel: FloatArray) -> None:
+        """``exp(scale · (1 - cos)²)`` of the rows from ``start`` on, as many and as wide as ``kernel``."""
+        rows, columns = kernel.shape
+        step = cosines.strides[0]
+        self._gaussian(
+            cosines.ctypes.data + start * step, step // 4, rows, columns, scale, kernel.ctypes.data
+        )
+
+    def line_up(self, syrk: int, embeddings: FloatArray, query: FloatArray) -> Lined | None:
+        """Few float32 candidates in order, by the ``cblas_ssyrk`` at an address; None for the unusual."""
+        n, dim = embeddings.shape
+        floats = np.empty(n * (dim + n + 1), np.float32)
+        order, row_of = np.empty((2, n), dtype=np.intp)
+        at = floats.ctypes.data
+        usual = self._line_up(
+            *(syrk, embeddings.ctypes.data, n, dim, query.ctypes.data),
+            *(at, at + 4 * n * dim, at + 4 * n * (dim + n), order.ctypes.data, row_of.ctypes.data),
+        )
+        if not usual:
+            return None
+        unit, pairs, cosines = floats[: n * dim], floats[n * dim : n * (dim + n)], floats[n * (dim + n) :]
+        return Lined(unit.reshape(n, dim), pairs.reshape(n, n), cosines, order, row_of)
+
+    def spread_out(self, pairs: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Distances of all pairs, of each row to the nearest other one, and the least of them."""
+        n = len(pairs)
+        apart, nearest = np.empty(n * (n - 1) // 2, np.float32), np.empty(n, np.float32)
+        return apart, nearest, self._spread_out(pairs.ctypes.data, n, apart.ctypes.data, nearest.ctypes.data)
+
+    def conclude(
+        self, lined: Lined, sigma: float, rounding: float, smallest: float, k: int
+    ) -> Concluded | None:
+        """``k`` picks and what explains them; None where one is unclear. ``pairs`` are overwritten."""
+        n = len(lined.order)
+        whole, real = np.empty(k + n, dtype=np.intp), np.empty(4 * k + n + 1)
+        ints, reals = whole.ctypes.data, real.ctypes.data
+        made = self._conclude(
+            *(lined.pairs.ctypes.data, n, lined.cosines.ctypes.data),
+            *(lined.order.ctypes.data, lined.row_of.ctypes.data, sigma, rounding, smallest, k),
+            *(ints, ints + 8 * k, reals, reals + 8 * k, reals + 16 * k, reals + 24 * k, reals + 32 * k),
+            reals + 8 * (4 * k + n),
+        )
+        if made < k:
+            return None
+        similarity, gains, log_gains, coverage = real[: 4 * k].reshape(4, k)
+        shares = (similarity, gains, log_gains, coverage)
+        return Concluded(whole[:k], *shares, whole[k:], real[4 * k : -1], float(real[-1]))
+
+    def add_strip(
+        self,
+        cosines: FloatArray,
+        diagonal: int | None,
+        scale: np.float32,
+        weights: tuple[FloatArray, FloatArray],
+        sums: tuple[FloatArray, FloatArray],
+        strip: FloatArray,
+        room: FloatArray,
+    ) -> None:
+        """Kernel values of rows of a panel into ``strip``, added to the sums of rows and of columns.
+
+        Where rows begin at the diagonal, at a column, what stands above it does not count and becomes 0,
+        and what stands on it becomes one half.
+        """
+        at = -1 if diagonal is None else diagonal
+        self._add_strip(
+            *(cosines.ctypes.data, cosines.strides[0] // 4, *strip.shape, at, scale),
+            *(array.ctypes.data for array in (*weights, *sums, strip, room)),
+        )
+
+    def prints(
+        self,
+        bits: npt.NDArray[np.uint64],
+        multipliers: npt.NDArray[np.uint64],
+        found: npt.NDArray[np.uint64],
+    ) -> None:
+        """Fingerprints of rows of 64-bit words, by as many words as there are multipliers."""
+        wide = bits.strides[0] // 8
+        self._prints(
+            bits.ctypes.data, len(bits), wide, multipliers.ctypes.data, len(multipliers), found.ctypes.data
+        )
+
+    def prepare(
+        self,
+        kernel: FloatArray,
+        log_weights: FloatArray,
+        rounding: float,
+        weights: FloatArray,
+        alone: FloatArray,
+        slack: FloatArray,
+    ) -> float:
+        """Weights, what each row covers alone, what rounding may do to it; returns the sum of weights."""
+        total: float = self._prepare[kernel.dtype](
+            kernel.ctypes.data,
+            *kernel.shape,
+            np.ascontiguousarray(log_weights, np.float64).ctypes.data,
+            rounding,
+            weights.ctypes.data,
+            alone.ctypes.data,
+            slack.ctypes.data,
+        )
+        return total
+
+    def walk(
+        self,
+        kernel: FloatArray,
+        weights: FloatArray,
+        covered: FloatArray,
+        bounds: FloatArray,
+        slack: FloatArray,
+        smallest: float,
+        stop_below: float,
+        rows: IntArray,
+        gains: FloatArray,
+    ) -> int:
+        """As :func:`dartboard.selection.dense.walk`."""
+        made: int = self._walk[kernel.dtype](
+            kernel.ctypes.data,
+            *kernel.shape,
+            *(array.ctypes.data for array in (weights, covered, bounds, slack)),
+            smallest,
+            stop_below,
+            len(rows),
+            rows.ctypes.data,
+            gains.ctypes.data,
+        )
+        return made
+
+    def answer(
+        self,
+        kernel: FloatArray,
+        weights: FloatArray,
+        alone: FloatArray,
+        slack: FloatArray,
+        smallest: float,
+        stop_share: float,
+        size: int,
+        rows: IntArray,
+        gains: FloatArray,
+        owners: IntArray,
+        most: FloatArray,
+    ) -> int:
+        """As :func:`dartboard.selection.dense.answer`."""
+        made: int = self._answer[kernel.dtype](
+            kernel.ctypes.data,
+            len(kernel),
+            *(array.ctypes.data for array in (weights, alone, slack)),
+            smallest,
+            stop_share,
+            size,
+            len(rows),
+            *(array.ctypes.data for array in (rows, gains, owners, most)),
+        )
+        return made
+
+    def answers(
+        self,
+        kernels: FloatArray,
+        relevance: FloatArray,
+        scales: FloatArray,
+        rounding: FloatArray,
+        smallest: float,
+        rows: IntArray,
+        gains: FloatArray,
+        owners: IntArray,
+        most: FloatArray,
+        totals: FloatArray,
+        sure: npt.NDArray[np.bool_],
+    ) -> None:
+        """:meth:`answer` for the queries of a block that are ``sure``, from their cosines on, and stay so."""
+        self._answers(
+            kernels.ctypes.data,
+            *kernels.shape[:2],
+            *(np.ascontiguousarray(array).ctypes.data for array in (relevance, scales, rounding)),
+            smallest,
+            rows.shape[1],
+            *(array.ctypes.data for array in (rows, gains, owners, most, totals, sure)),
+        )

@@ -11,16 +11,20 @@ from typing import Any
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.selection import bandwidth
+from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Sigma
-from dartboard.selection.coverage import VectorKernel
+from dartboard.selection.compiled import compiled
+from dartboard.selection.coverage import VectorKernel, rounding_32
 from dartboard.selection.explain import told
 from dartboard.selection.greedy import ALL_AT_ONCE
+from dartboard.selection.halves import address
 from dartboard.selection.kernels import distances, log_kernel
+from dartboard.selection.machine import Lined, Machine
 from dartboard.selection.origin import Origin
 from dartboard.selection.result import Selection
 from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, fast_rows
-from dartboard.selection.states import LinearState
+from dartboard.selection.states import SMALLEST, LinearState
+from dartboard.types import FloatArray
 
 _LARGEST_SIGMA = 10.0
 _LARGEST_K = 20
@@ -35,6 +39,8 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     if not (FAST_FROM_ROWS <= n <= ALL_AT_ONCE and 0 < k <= _LARGEST_K and embeddings.shape[1] == query.size):
         return None
     check()
+    if (machine := compiled()) and (found := _select_natively(machine, embeddings, query, k, sigma)):
+        return found
     vectors, to_query, similarity, order, row_of = fast_rows(query, embeddings, by_query=True)
     if len(order) < n:
         return None
@@ -76,6 +82,56 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
         near_copies=n - len(vectors),
         method="dartboard",
     )
+
+
+def _select_natively(
+    machine: Machine, embeddings: FloatArray, query: FloatArray, k: int, sigma: str | float
+) -> Selection | None:
+    """The same by what is compiled, unless near-copies have to be looked for."""
+    syrk = address()
+    if syrk is None or not (embeddings.flags.c_contiguous and query.flags.c_contiguous):
+        return None
+    if type(sigma) is str and sigma != "auto":
+        return None
+    lined = machine.line_up(syrk, embeddings, query)
+    if lined is None:
+        return None
+    spread = _judged(machine, lined) if sigma == "auto" else Sigma(float(sigma), "given")
+    if spread is None or not FAST_FROM_SIGMA <= spread.value <= _LARGEST_SIGMA:
+        return None
+    concluded = machine.conclude(
+        lined, spread.value, rounding_32(spread.value), SMALLEST[embeddings.dtype], k
+    )
+    if concluded is None:
+        return None
+    return Selection(
+        indices=concluded.picks,
+        gains=concluded.gains,
+        log_gains=concluded.log_gains,
+        coverage=concluded.coverage,
+        similarity=concluded.similarity,
+        bound=concluded.bound,
+        owners=concluded.owners,
+        targets=np.arange(len(embeddings)),
+        sigma=spread,
+        method="dartboard",
+        relevance=concluded.relevance,
+        origin=Origin(query, embeddings, "scaled_cosine"),
+    )
+
+
+def _judged(machine: Machine, lined: Lined) -> Sigma | None:
+    """σ of a pool in which near-copies need not be looked for; None for any other."""
+    apart, nearest, least = machine.spread_out(lined.pairs)
+    if least <= 0:
+        return None
+    middle = len(apart) // 2
+    median = float(np.partition(apart, middle)[middle])
+    to_query = 0.5 - 0.5 * np.minimum(lined.cosines, 1.0, dtype=np.float64)
+    alone = float(bandwidth.standing_alone(nearest, to_query, median, "scaled_cosine"))
+    if alone <= bandwidth.ALL_ALONE and copies.crowded(nearest, median):
+        return None
+    return Sigma(bandwidth.spread(median, alone), "candidates")
 
 
 def _usable(values: Any, dimensions: int) -> bool:

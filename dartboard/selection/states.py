@@ -4,11 +4,11 @@ Plain numbers carry a bound of what rounding may have done to them, by which a w
 between logarithms are decided by the caller's preference.
 """
 
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dartboard.deadline import check
 from dartboard.selection import dense
 from dartboard.selection.compiled import compiled
 from dartboard.selection.greedy import ALL_AT_ONCE, LARGEST_BLOCK, Settler, Uncertain
@@ -19,6 +19,11 @@ TIE = 1e-9
 
 SMALLEST = {np.dtype(t): float(np.finfo(t).tiny) * 1e8 for t in (np.float32, np.float64)}
 """Plain numbers below this have lost digits."""
+
+
+_AT_ONCE = 256
+_LONGEST = 1_000_000
+"""So many picks are made between two looks at the deadline, and so many numbers looked through at once."""
 
 
 class Answer(NamedTuple):
@@ -145,12 +150,21 @@ class LinearState:
         if engine is None:
             return [], [], True
         self._begun = True
-        rows, gains = np.empty(count, dtype=np.intp), np.empty(count)
         state = (self._kernel, self._weights, self._covered, bounds, self._slack)
-        made = engine.walk(*state, self._smallest, stop_below, rows, gains)
-        unclear = made < 0
-        made = -made - 1 if unclear else made
-        return rows[:made].tolist(), gains[:made].tolist(), unclear
+        picks: list[int] = []
+        found: list[float] = []
+        while len(picks) < count:
+            check()
+            size = min(count - len(picks), _AT_ONCE)
+            rows, gains = np.empty(size, dtype=np.intp), np.empty(size)
+            made = engine.walk(*state, self._smallest, stop_below, rows, gains)
+            unclear = made < 0
+            made = -made - 1 if unclear else made
+            picks += rows[:made].tolist()
+            found += gains[:made].tolist()
+            if unclear or made < len(rows):
+                return picks, found, unclear
+        return picks, found, False
 
     def answer(self, first: int, count: int, size: int, stop_share: float) -> Answer | None:
         """The walk of up to ``count`` picks from row ``first`` on, explained; None where a pick is unclear.
@@ -158,7 +172,7 @@ class LinearState:
         Only for a state without peaks. ``size`` is that of the sets which the bound is about.
         """
         engine = self._engine()
-        if engine is None:
+        if engine is None or count * len(self._kernel) > _LONGEST:
             return None
         rows, gains, most = np.empty(count, dtype=np.intp), np.empty(count), np.empty(2)
         rows[0] = first
@@ -169,7 +183,7 @@ class LinearState:
             return None
         return Answer(rows[:made], gains[:made] / self._total, owners, *(most / self._total).tolist())
 
-    def _engine(self) -> ModuleType | None:
+    def _engine(self) -> Any:
         """Who walks fast: what is compiled, or bursts where the pool is small."""
         return compiled() or (dense if len(self._kernel) <= ALL_AT_ONCE else None)
 

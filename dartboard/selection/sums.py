@@ -51,7 +51,7 @@ class _Adder:
         self.kept = np.empty((keep, len(weights)), np.float32)
         self._weights, self._scale = weights, np.float32(-1.0 / (8.0 * sigma**2))
         self._cosines = np.empty((largest, largest), np.float32)
-        self._strip = np.empty(_STRIP * largest, np.float32)
+        self._strip, self._room = np.empty(_STRIP * largest, np.float32), np.empty(largest, np.float32)
 
     def add_triangle(self, rows: FloatArray, panel: slice) -> None:
         """Rows with themselves: only what stands on and below the diagonal is made."""
@@ -64,10 +64,9 @@ class _Adder:
         weights, sums = self._weights[panel], self.sums[panel]
         for start in range(0, size, _STRIP):
             end = min(start + _STRIP, size)
-            strip = self._kernel(start, end, end)
-            strip[:, start:] *= _TRIANGLE[: end - start, : end - start]
-            sums[start:end] += strip @ weights[:end]
-            sums[:end] += weights[start:end] @ strip
+            strip = self._add(
+                start, start, (weights[start:end], weights[:end]), (sums[start:end], sums[:end])
+            )
             if panel.start == 0:
                 self._keep_corner(strip, start, end)
 
@@ -78,19 +77,35 @@ class _Adder:
         ours, theirs = self._weights[panel], self._weights[other]
         for start in range(0, len(rows), _STRIP):
             end = min(start + _STRIP, len(rows))
-            strip = self._kernel(start, end, len(others))
-            self.sums[panel][start:end] += strip @ theirs
-            self.sums[other] += ours[start:end] @ strip
+            sums = (self.sums[panel][start:end], self.sums[other])
+            strip = self._add(start, None, (ours[start:end], theirs), sums)
             if other.start == 0:
                 self.kept[:, panel][:, start:end] = strip[:, : len(self.kept)].T
 
-    def _kernel(self, start: int, end: int, width: int) -> FloatArray:
-        """The kernel of some rows of the panel, in one piece."""
-        strip = self._strip[: (end - start) * width].reshape(end - start, width)
+    def _add(
+        self,
+        start: int,
+        diagonal: int | None,
+        weights: tuple[FloatArray, FloatArray],
+        sums: tuple[FloatArray, FloatArray],
+    ) -> FloatArray:
+        """The kernel of rows of the panel from ``start`` on, added to the sums of its rows and columns.
+
+        Rows that begin on the diagonal count up to it: what stands on it becomes one half, what stands
+        above 0.
+        """
+        rows, columns = len(weights[0]), len(weights[1])
+        strip = self._strip[: rows * columns].reshape(rows, columns)
+        cosines = self._cosines[start : start + rows, :columns]
         if machine := compiled():
-            machine.gaussian(self._cosines, start, self._scale, strip)
+            machine.add_strip(cosines, diagonal, self._scale, weights, sums, strip, self._room)
             return strip
-        return gaussian(self._cosines[start:end, :width], self._scale, strip)
+        gaussian(cosines, self._scale, strip)
+        if diagonal is not None:
+            strip[:, diagonal:] *= _TRIANGLE[:rows, :rows]
+        for ours, added in zip(sums, (strip @ weights[1], weights[0] @ strip), strict=True):
+            ours += added
+        return strip
 
     def _keep_corner(self, strip: FloatArray, start: int, end: int) -> None:
         """What a strip of the first panel says of the rows to keep, on both sides of the diagonal."""

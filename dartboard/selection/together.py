@@ -4,7 +4,6 @@ Every step of the walk is made for all queries before the next. A query whose fi
 does not lead by more than rounding may have done is not ``sure``: whoever asked has to select it alone.
 """
 
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from dartboard.selection.compiled import compiled
 from dartboard.selection.coverage import rounding_32
 from dartboard.selection.dense import HALF
+from dartboard.selection.machine import Machine
 from dartboard.selection.states import SMALLEST
 from dartboard.types import FloatArray, IntArray
 
@@ -61,7 +61,7 @@ class _Made(NamedTuple):
 
 
 def _fast(
-    machine: ModuleType,
+    machine: Machine,
     cosines: FloatArray,
     relevance: FloatArray,
     sigma: FloatArray,

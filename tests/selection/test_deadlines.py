@@ -40,7 +40,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_walk_looks_at_its_deadline_as_it_goes(way):
+def test_a_walk_looks_at_its_deadline_as_it_goes(way, numpy_engine):
     options = {"k": 150, "sigma": 0.3} | WAYS[way]
     vectors, query = pool()
     undisturbed = select(vectors, query, **options)
@@ -51,6 +51,13 @@ def test_a_walk_looks_at_its_deadline_as_it_goes(way):
         with deadline(600, cancelled=event), pytest.raises(DeadlineError, match="cancelled"):
             select(vectors, query, **options)
         assert event.left == -1
+
+
+def test_a_compiled_walk_looks_at_its_deadline_now_and_then(machine):
+    vectors, query = pool(2600)
+    event = After(9)
+    with deadline(600, cancelled=event), pytest.raises(DeadlineError, match="cancelled"):
+        select(vectors, query, k=2500, sigma=0.3)
 
 
 def test_a_long_selection_ends_in_time():

@@ -10,6 +10,8 @@ from dartboard.selection import door, from_embeddings, quick, select
 from dartboard.selection.quick import select_quickly
 from tests.selection.pools import topical
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def the_long_way(*of, **options):
     with pytest.MonkeyPatch.context() as patch:

@@ -9,6 +9,8 @@ from dartboard.selection import Dartboard, Limits, from_embeddings, select, shor
 from dartboard.selection.dense import sum_of_largest
 from tests.selection.pools import topical, unit
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 N = 300
 
 

@@ -9,6 +9,8 @@ from dartboard.selection import sums
 from dartboard.selection.kernels import fast_kernel
 from tests.selection.pools import topical
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.mark.parametrize("panel", [50, 97, 200, 1000])
 @pytest.mark.parametrize("keep", [0, 5, 96, 130, 400])

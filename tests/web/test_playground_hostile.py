@@ -38,7 +38,9 @@ def attacked(request, open_page, hostile):
     page.wait_for_selector(".card")
     page.evaluate(f"location.hash = new URLSearchParams({{q: {query!r}, c: 'hostile', k: 12, pool: 60}})")
     expect(page.locator("#collection")).to_have_value("hostile")
-    expect(page.locator(".card")).to_have_count(3 * len(HOSTILE))  # the demo's answer, shown before, has fifteen
+    expect(page.locator(".card")).to_have_count(
+        3 * len(HOSTILE)
+    )  # the demo's answer, shown before, has fifteen
     return page
 
 

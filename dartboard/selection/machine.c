@@ -1,0 +1,492 @@
+/* Selection in C: the kernel, the walk with its proofs, and what explains it.
+
+   The picks and proofs are those of dense.py, which documents them. Whatever cannot be proved here is handed
+   back. Sums may be reordered where it says so ("omp simd reduction"), nowhere else; NaN and infinity stay.
+   Hot functions are compiled for several generations of processors, and the loader takes the best.
+
+   Matrices stand row by row. Functions that end in _32 and _64 are made twice from the second part of this
+   file, for float and for double. */
+
+#ifndef REAL
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(ONE_TARGET)
+#define HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define HOT
+#endif
+#define SAME static inline __attribute__((always_inline))
+
+typedef intptr_t size;
+
+enum { TILE = 64, BLOCK = 32 };
+
+/* exp(x) of x <= 0, to 1e-7 of itself: 2^n p(r) with x = n log 2 + r. The polynomial is that of Cephes. 2^n
+   goes in by two halves, so that values below 1e-38 fade gradually. */
+SAME float small_exp(float x) {
+    x = x > -104.0f ? x : -104.0f;
+    float n = (x * 1.4426950408889634f + 12582912.0f) - 12582912.0f; /* to the nearest whole number */
+    float r = x - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    int32_t power = (int32_t)n, half = power >> 1;
+    union { int32_t bits; float value; } low, high;
+    low.bits = (half + 127) << 23;
+    high.bits = (power - half + 127) << 23;
+    return p * low.value * high.value;
+}
+
+/* exp(scale (1 - cos)^2) of a row. */
+SAME void gaussian_row(const float *cosines, float *out, size count, float scale) {
+    for (size j = 0; j < count; j++) {
+        float apart = cosines[j] - 1.0f;
+        out[j] = small_exp(apart * apart * scale);
+    }
+}
+
+HOT void gaussian(const float *cosines, size wide, size rows, size columns, float scale, float *out) {
+    for (size i = 0; i < rows; i++) gaussian_row(cosines + i * wide, out + i * columns, columns, scale);
+}
+
+HOT void exponentials(const float *values, size count, float *out) {
+    for (size i = 0; i < count; i++) out[i] = small_exp(values[i]);
+}
+
+/* Cosines below and on the diagonal become exp(scale (1 - cos)^2) on both sides of it, in place. */
+HOT void fill(float *kernel, size n, float scale) {
+    for (size top = 0; top < n; top += TILE) {
+        size end = top + TILE < n ? top + TILE : n;
+        for (size i = top; i < end; i++) gaussian_row(kernel + i * n, kernel + i * n, i + 1, scale);
+        for (size left = 0; left < top; left += TILE)
+            for (size j = left; j < left + TILE; j++)
+                for (size i = top; i < end; i++) kernel[j * n + i] = kernel[i * n + j];
+        for (size i = top; i < end; i++)
+            for (size j = top; j < i; j++) kernel[j * n + i] = kernel[i * n + j];
+    }
+}
+
+/* Fingerprints of rows of 64-bit words, by as many words as there are multipliers. */
+HOT void prints(const uint64_t *bits, size rows, size wide, const uint64_t *multipliers, size count,
+                uint64_t *found) {
+    for (size i = 0; i < rows; i++) {
+        uint64_t total = 0;
+        for (size j = 0; j < count; j++) total += bits[i * wide + j] * multipliers[j];
+        found[i] = total;
+    }
+}
+
+/* What this was compiled from, so that nobody calls what has changed since. */
+const char *source(void) { return SOURCE; }
+
+#define REAL float
+#define EPS 1.1920929e-07f
+#define NAME(name) name##_32
+#include "machine.c"
+#undef REAL
+#undef EPS
+#undef NAME
+#define REAL double
+#define EPS 2.220446049250313e-16
+#define NAME(name) name##_64
+#include "machine.c"
+#undef REAL
+#undef EPS
+#undef NAME
+
+/* cblas_ssyrk of a BLAS with 64-bit integers. */
+typedef void (*syrk)(int, int, int, int64_t, int64_t, float, const float *, int64_t, float, float *, int64_t);
+enum { BY_ROWS = 101, LOWER = 122, AS_IS = 111 };
+
+SAME float dot(const float *left, const float *right, size count) {
+    float total = 0;
+#pragma omp simd reduction(+ : total)
+    for (size j = 0; j < count; j++) total += left[j] * right[j];
+    return total;
+}
+
+/* A place for every key in order: the largest key first. Returns 0 where two keys are the same. */
+static int rank(const float *keys, size n, size *order) {
+    for (size i = 0; i < n; i++) {
+        size low = 0, high = i;
+        while (low < high) {
+            size middle = (low + high) / 2;
+            if (keys[order[middle]] == keys[i]) return 0;
+            if (keys[order[middle]] > keys[i]) low = middle + 1;
+            else high = middle;
+        }
+        memmove(order + low + 1, order + low, (i - low) * sizeof *order);
+        order[low] = i;
+    }
+    return 1;
+}
+
+/* Few candidates as unit rows, those closest to the query first, with their cosines to it, and the cosines of
+   rows below and on the diagonal of pairs. Returns 0 for what is out of the ordinary: two candidates equally
+   close, lengths near the ends of the format, numbers that are none. */
+HOT int line_up(syrk product, const float *embeddings, size n, size dim, const float *query, float *unit,
+                float *pairs, float *cosines, size *order, size *row_of) {
+    float length = dot(query, query, dim), shortest = INFINITY, longest = 0;
+    float *room = malloc((2 * n + dim) * sizeof *room);
+    if (!room) return 0;
+    float *squares = room, *unordered = room + n, *asked = room + 2 * n;
+    int usual = length > 1e-12f && length < 1e12f;
+    length = sqrtf(length);
+    for (size j = 0; j < dim; j++) asked[j] = query[j] / length;
+    for (size i = 0; i < n && usual; i++) {
+        squares[i] = dot(embeddings + i * dim, embeddings + i * dim, dim);
+        shortest = squares[i] < shortest ? squares[i] : shortest;
+        longest = squares[i] > longest ? squares[i] : longest;
+        usual = squares[i] > 1e-12f && squares[i] < 1e12f;
+    }
+    int scaled = shortest > 1 - 3e-7f && longest < 1 + 3e-7f;
+    for (size i = 0; i < n && usual; i++) {
+        squares[i] = scaled ? 1.0f : sqrtf(squares[i]);
+        unordered[i] = dot(embeddings + i * dim, asked, dim) / squares[i];
+    }
+    usual = usual && rank(unordered, n, order);
+    if (usual) {
+        for (size i = 0; i < n; i++) {
+            const float *row = embeddings + order[i] * dim;
+            float by = 1 / squares[order[i]];
+            cosines[i] = unordered[order[i]];
+            row_of[order[i]] = i;
+            if (scaled) memcpy(unit + i * dim, row, dim * sizeof *row);
+            else
+                for (size j = 0; j < dim; j++) unit[i * dim + j] = row[j] * by;
+        }
+        product(BY_ROWS, LOWER, AS_IS, n, dim, 1.0f, unit, dim, 0.0f, pairs, n);
+    }
+    free(room);
+    return usual;
+}
+
+/* How far apart all pairs are, and each row from the nearest other one; returns the least of it. */
+HOT float spread_out(const float *pairs, size n, float *apart, float *nearest) {
+    float least = INFINITY;
+    for (size i = 0; i < n; i++) {
+        float near = INFINITY;
+        for (size j = 0; j < i; j++) {
+            float far = 0.5f - 0.5f * pairs[i * n + j];
+            far = far > 0 ? far : 0;
+            apart[j] = far;
+            near = far < near ? far : near;
+            nearest[j] = far < nearest[j] ? far : nearest[j];
+        }
+        nearest[i] = near;
+        apart += i;
+        least = near < least ? near : least;
+    }
+    return least;
+}
+
+/* The selection of k rows that line_up has lined up, as candidates, with all that explains it. Of rows,
+   results are picks, similarity, gains as shares, their logarithms, and coverage; of candidates, owners and
+   log-probabilities. Negative where a pick is unclear. */
+size conclude(float *pairs, size n, const float *cosines, const size *order, const size *row_of, double sigma,
+              double rounding, double smallest, size k, size *picks, size *owners, double *similarity,
+              double *gains, double *log_gains, double *coverage, double *relevance, double *bound) {
+    double *likely = malloc(n * (sizeof *likely + sizeof(size) + 3 * sizeof(float))), most[2];
+    if (!likely) return -1;
+    size *stand = (size *)(likely + n), made = -1;
+    float *weights = (float *)(stand + n), *alone = weights + n, *slack = alone + n;
+    for (size i = 0; i < n; i++) {
+        double far = 0.5 - 0.5 * (cosines[i] < 1 ? cosines[i] : 1), scaled = far / (1.4142135623730951 * sigma);
+        likely[i] = -scaled * scaled;
+    }
+    if (n == 1 || likely[1] < likely[0] - rounding) {
+        fill(pairs, n, (float)(-1.0 / (8.0 * sigma * sigma)));
+        double total = prepare_32(pairs, n, n, likely, rounding, weights, alone, slack), reached = 0;
+        picks[0] = 0;
+        made = answer_32(pairs, n, weights, alone, slack, smallest, 0.0, k, k, picks, gains, stand, most);
+        for (size i = 0; i < made; i++) {
+            gains[i] /= total;
+            reached += gains[i];
+            log_gains[i] = log(gains[i]);
+            coverage[i] = reached = reached < 1 ? reached : 1;
+            similarity[i] = cosines[picks[i]] < 1 ? cosines[picks[i]] : 1;
+            picks[i] = order[picks[i]];
+        }
+        for (size c = 0; c < n && made > 0; c++) {
+            owners[c] = stand[row_of[c]];
+            relevance[c] = likely[row_of[c]];
+        }
+        double best = reached + most[1] / total;
+        best = most[0] / total < best ? most[0] / total : best;
+        best = best < 1 ? best : 1;
+        *bound = reached / best < 1 ? reached / best : 1;
+    }
+    free(likely);
+    return made;
+}
+
+/* Kernel values of some rows of a panel of cosines, and what they add to the sums of their rows and of their
+   columns. Rows that begin on the diagonal, at column "diagonal", count up to it: what stands above becomes 0,
+   and what stands on it, which is 1, one half, as if it belonged to both sides. */
+HOT void add_strip(const float *cosines, size wide, size rows, size columns, size diagonal, float scale,
+                   const float *row_weights, const float *column_weights, double *row_sums,
+                   double *column_sums, float *strip, float *room) {
+    memset(room, 0, columns * sizeof *room);
+    for (size i = 0; i < rows; i++) {
+        float *row = strip + i * columns, weight = row_weights[i], total = 0;
+        size full = diagonal < 0 ? columns : diagonal + i;
+        gaussian_row(cosines + i * wide, row, full, scale);
+#pragma omp simd reduction(+ : total)
+        for (size j = 0; j < full; j++) {
+            total += row[j] * column_weights[j];
+            room[j] += row[j] * weight;
+        }
+        row_sums[i] += total;
+        if (diagonal >= 0) {
+            row_sums[i] += weight;
+            memset(row + full, 0, (columns - full) * sizeof *row);
+            row[full] = 0.5f;
+        }
+    }
+    for (size j = 0; j < columns; j++) column_sums[j] += room[j];
+}
+
+/* answer_32 for the queries of a block that are sure, from their cosines on, and stay so. */
+void answers(float *kernels, size queries, size n, const double *relevance, const float *scales,
+             const double *rounding, double smallest, size k, size *rows, double *gains, size *owners,
+             double *most, double *totals, uint8_t *sure) {
+    float *room = malloc(3 * n * sizeof *room);
+    for (size i = 0; i < queries; i++) {
+        if (!sure[i]) continue;
+        sure[i] = 0;
+        if (!room) continue;
+        float *kernel = kernels + i * n * n, *weights = room, *alone = room + n, *slack = room + 2 * n;
+        const double *likely = relevance + i * n;
+        fill(kernel, n, scales[i]);
+        totals[i] = prepare_32(kernel, n, n, likely, rounding[i], weights, alone, slack);
+        size first = 0, close = 0;
+        for (size t = 1; t < n; t++) first = likely[t] > likely[first] ? t : first;
+        for (size t = 0; t < n; t++) close += likely[t] >= likely[first] - rounding[i];
+        if (close != 1) continue;
+        rows[i * k] = first;
+        sure[i] = answer_32(kernel, n, weights, alone, slack, smallest, 0.0, k, k, rows + i * k, gains + i * k,
+                            owners + i * n, most + 2 * i) == k;
+    }
+    free(room);
+}
+
+#else
+
+/* Weights, what each row covers alone and what rounding may do to it; returns the sum of weights. */
+HOT double NAME(prepare)(const REAL *kernel, size n, size targets, const double *log_weights, double rounding,
+                         REAL *weights, REAL *alone, REAL *slack) {
+    double peak = -INFINITY, total = 0.0;
+    for (size t = 0; t < targets; t++) peak = log_weights[t] > peak ? log_weights[t] : peak;
+    for (size t = 0; t < targets; t++) {
+        weights[t] = (REAL)exp(log_weights[t] - peak);
+        total += weights[t];
+    }
+    for (size i = 0; i < n; i++) {
+        REAL covers = 0;
+        const REAL *row = kernel + i * targets;
+#pragma omp simd reduction(+ : covers)
+        for (size t = 0; t < targets; t++) covers += row[t] * weights[t];
+        alone[i] = covers;
+        slack[i] = covers * (REAL)rounding;
+    }
+    return total;
+}
+
+/* The sum over targets t of w_t max(0, K_t - covered_t). */
+SAME REAL NAME(gain)(const REAL *row, const REAL *weights, const REAL *covered, size targets) {
+    REAL total = 0;
+#pragma omp simd reduction(+ : total)
+    for (size t = 0; t < targets; t++) {
+        REAL rise = row[t] - covered[t];
+        total += weights[t] * (rise > 0 ? rise : 0);
+    }
+    return total;
+}
+
+/* What rounding may do to a gain where much is covered in full: see _slack in dense.py. */
+SAME REAL NAME(doubt)(const REAL *row, const REAL *weights, const REAL *covered, size targets, REAL rounding) {
+    REAL left = 0, as_well = 0;
+#pragma omp simd reduction(+ : left, as_well)
+    for (size t = 0; t < targets; t++) {
+        REAL open = covered[t] >= 1 ? 0 : weights[t];
+        left += row[t] * open;
+        as_well += row[t] >= 1 - 4 * EPS ? weights[t] - open : 0;
+    }
+    return left * rounding + as_well * EPS;
+}
+
+SAME REAL NAME(top)(const REAL *bounds, size n, size block) {
+    size end = (block + 1) * BLOCK < n ? (block + 1) * BLOCK : n;
+    REAL highest = bounds[block * BLOCK];
+    for (size i = block * BLOCK + 1; i < end; i++) highest = bounds[i] > highest ? bounds[i] : highest;
+    return highest;
+}
+
+/* The first row with the largest bound, by the largest of each block. */
+SAME size NAME(highest)(const REAL *bounds, const REAL *tops, size blocks) {
+    size block = 0;
+    for (size other = 1; other < blocks; other++) block = tops[other] > tops[block] ? other : block;
+    size row = block * BLOCK;
+    while (bounds[row] != tops[block]) row++;
+    return row;
+}
+
+/* The next picks and their gains, with covered and bounds kept; -m - 1 if unclear after m. */
+HOT size NAME(walk)(const REAL *kernel, size n, size targets, const REAL *weights, REAL *covered, REAL *bounds,
+                    const REAL *slack, double smallest, double stop_below, size count, size *rows,
+                    double *gains) {
+    size blocks = (n + BLOCK - 1) / BLOCK, step = 0, widest = 0;
+    REAL *tops = malloc(blocks * sizeof *tops), *now = malloc(n * sizeof *now);
+    size *checked = malloc(n * sizeof *checked);
+    REAL rounding = -1;
+    int unclear = !(tops && now && checked);
+    if (unclear) goto done;
+    for (size block = 0; block < blocks; block++) tops[block] = NAME(top)(bounds, n, block);
+    for (size i = 0; i < n; i++) checked[i] = -1;
+    for (; step < count; step++) {
+        size best;
+        while (checked[best = NAME(highest)(bounds, tops, blocks)] != step) {
+            if (bounds[best] == -INFINITY) {
+                unclear = 1;
+                goto done;
+            }
+            now[best] = NAME(gain)(kernel + best * targets, weights, covered, targets);
+            REAL most = now[best] + slack[best];
+            bounds[best] = most < bounds[best] ? most : bounds[best];
+            checked[best] = step;
+            tops[best / BLOCK] = NAME(top)(bounds, n, best / BLOCK);
+        }
+        double found = now[best];
+        if (found < stop_below) goto done;
+        if (found < smallest) {
+            unclear = 1;
+            goto done;
+        }
+        REAL lead = now[best] - slack[best];
+        int exact = 0;
+        for (size block = 0; block < blocks; block++) {
+            if (tops[block] < lead) continue;
+            size end = (block + 1) * BLOCK < n ? (block + 1) * BLOCK : n;
+            for (size i = block * BLOCK; i < end; i++) {
+                if (i == best || bounds[i] < lead) continue;
+                const REAL *row = kernel + i * targets;
+                if (checked[i] != step) {
+                    now[i] = NAME(gain)(row, weights, covered, targets);
+                    REAL most = now[i] + slack[i];
+                    bounds[i] = most < bounds[i] ? most : bounds[i];
+                    checked[i] = step;
+                }
+                if (bounds[i] < lead) continue;
+                if (!exact) {
+                    if (rounding < 0) {
+                        for (size j = 1; j < n; j++) widest = slack[j] > slack[widest] ? j : widest;
+                        REAL covers = 0;
+                        for (size t = 0; t < targets; t++) covers += kernel[widest * targets + t] * weights[t];
+                        rounding = slack[widest] / covers;
+                    }
+                    REAL mine = NAME(doubt)(kernel + best * targets, weights, covered, targets, rounding);
+                    REAL tight = now[best] - mine;
+                    lead = tight > lead ? tight : lead;
+                    exact = 1;
+                    if (bounds[i] < lead) continue;
+                }
+                REAL most = now[i] + NAME(doubt)(row, weights, covered, targets, rounding);
+                bounds[i] = most < bounds[i] ? most : bounds[i];
+                if (bounds[i] >= lead) {
+                    unclear = 1;
+                    goto done;
+                }
+            }
+            tops[block] = NAME(top)(bounds, n, block);
+        }
+        if (lead < smallest) {
+            unclear = 1;
+            goto done;
+        }
+        rows[step] = best;
+        gains[step] = found;
+        bounds[best] = -INFINITY;
+        tops[best / BLOCK] = NAME(top)(bounds, n, best / BLOCK);
+        const REAL *row = kernel + best * targets;
+        for (size t = 0; t < targets; t++) covered[t] = row[t] > covered[t] ? row[t] : covered[t];
+    }
+done:
+    free(tops);
+    free(now);
+    free(checked);
+    return unclear ? -step - 1 : step;
+}
+
+/* The sum of the count largest positive values; takes them out. */
+SAME double NAME(largest)(REAL *values, size n, REAL *tops, size count) {
+    size blocks = (n + BLOCK - 1) / BLOCK;
+    double total = 0;
+    for (size block = 0; block < blocks; block++) tops[block] = NAME(top)(values, n, block);
+    for (; count > 0; count--) {
+        size row = NAME(highest)(values, tops, blocks);
+        if (values[row] <= 0) break;
+        total += values[row];
+        values[row] = -INFINITY;
+        tops[row / BLOCK] = NAME(top)(values, n, row / BLOCK);
+    }
+    return total;
+}
+
+/* The whole walk from the pick rows[0] on, among targets that are the rows, and what explains it: owners are
+   the picks that stand for each target best and by half, or -1; most, the sums of the count largest bounds
+   before the first and after the last pick. Negative where a pick is unclear. */
+HOT size NAME(answer)(const REAL *kernel, size n, const REAL *weights, const REAL *alone, const REAL *slack,
+                      double smallest, double stop_share, size count, size picks, size *rows, double *gains,
+                      size *owners, double *most) {
+    size first = rows[0], made = -1, blocks = (n + BLOCK - 1) / BLOCK;
+    if (alone[first] - slack[first] < smallest) return -1;
+    REAL *room = malloc((3 * n + blocks) * sizeof *room);
+    if (!room) return -1;
+    REAL *covered = room, *bounds = room + n, *spare = room + 2 * n, *tops = room + 3 * n;
+    memcpy(covered, kernel + first * n, n * sizeof *covered);
+    for (size i = 0; i < n; i++) bounds[i] = spare[i] = alone[i] + slack[i];
+    most[0] = NAME(largest)(spare, n, tops, count);
+    bounds[first] = -INFINITY;
+    gains[0] = alone[first];
+    double stop_below = stop_share > 0 ? stop_share * gains[0] : -INFINITY;
+    made = NAME(walk)(kernel, n, n, weights, covered, bounds, slack, smallest, stop_below, picks - 1, rows + 1,
+                      gains + 1);
+    if (made >= 0) {
+        made++;
+        memcpy(spare, bounds, n * sizeof *spare);
+        for (size block = 0; block < blocks; block++) tops[block] = NAME(top)(spare, n, block);
+        for (size i = 0; i < 2 * count && i < n - made; i++) {
+            size row = NAME(highest)(spare, tops, blocks);
+            REAL now = NAME(gain)(kernel + row * n, weights, covered, n) + slack[row];
+            bounds[row] = now < bounds[row] ? now : bounds[row];
+            spare[row] = -INFINITY;
+            tops[row / BLOCK] = NAME(top)(spare, n, row / BLOCK);
+        }
+        most[1] = NAME(largest)(bounds, n, tops, count);
+        memcpy(spare, kernel + first * n, n * sizeof *spare);
+        for (size t = 0; t < n; t++) owners[t] = 0;
+        for (size pick = 1; pick < made; pick++) {
+            const REAL *row = kernel + rows[pick] * n;
+            for (size t = 0; t < n; t++) {
+                if (row[t] > spare[t]) {
+                    spare[t] = row[t];
+                    owners[t] = pick;
+                }
+            }
+        }
+        for (size t = 0; t < n; t++) owners[t] = spare[t] < (REAL)0.5 ? -1 : owners[t];
+    }
+    free(room);
+    return made;
+}
+
+#endif
