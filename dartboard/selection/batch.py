@@ -1,10 +1,11 @@
 """Many queries in one call.
 
-A thousand small selections are a thousand times the same dozen NumPy calls. Queries with equally many
-candidates go through them together, in float32, a block at a time that stays in the processor's cache.
-Each query proves its picks as a single selection does; one that cannot, or has copies among its
-candidates, is selected by itself, so the picks are the same either way. Blocks go through threads,
-which keep to the caller's deadline, and meanwhile the matrix products, which are small, take one thread each.
+What is compiled answers them one by one, in threads, without Python in between. In NumPy, a thousand small
+selections are a thousand times the same dozen calls: there, queries with equally many candidates go through
+them together, in float32, a block at a time that stays in the processor's cache. Each query proves its picks
+as a single selection does; one that cannot, or has copies among its candidates, is selected by itself, so
+the picks are the same either way. Threads keep to the caller's deadline, and meanwhile the matrix products,
+which are small, take one thread each.
 """
 
 import os
@@ -22,6 +23,7 @@ from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.blas import one_thread_each
 from dartboard.selection.building import Auto
+from dartboard.selection.compiled import compiled
 from dartboard.selection.content import fingerprints
 from dartboard.selection.door import select
 from dartboard.selection.kernels import check_sigma
@@ -33,6 +35,9 @@ from dartboard.types import FloatArray
 
 _BLOCK_ENTRIES = 400_000
 """Kernel entries that a block may have; measured: fewer cost calls, more leave the cache."""
+
+_BLOCK_QUERIES = 16
+"""So many queries a thread answers before it takes the next ones."""
 
 _FAST_UP_TO = bandwidth.SAMPLE
 """Larger pools are not small selections any more, and take σ from a sample by content."""
@@ -64,20 +69,24 @@ def select_many(
         check()
         return select(embeddings[i], asked[i], k, sigma=sigma, **options)
 
-    with one_thread_each(), ThreadPoolExecutor(threads or os.cpu_count() or 1) as workers:
-        if options or not (isinstance(embeddings, np.ndarray) and _uniform(embeddings, asked, sigma)):
-            return list(workers.map(lambda i: context.copy().run(alone, i), range(len(asked))))
-        pools: FloatArray = embeddings
+    def one_by_one(block: range) -> list[Selection]:
+        return [alone(i) for i in block]
 
-        def together(start: int) -> list[Selection]:
-            check()
-            block = range(len(asked))[start : start + size]
-            results = _select_block(pools[start : block.stop], asked[start : block.stop], k or 5, sigma)
-            return [alone(i) if result is None else result for i, result in zip(block, results, strict=True)]
+    def together(block: range) -> list[Selection]:
+        check()
+        here = slice(block.start, block.stop)
+        results = _select_block(np.asarray(embeddings[here]), asked[here], k or 5, sigma)
+        return [alone(i) if result is None else result for i, result in zip(block, results, strict=True)]
 
-        size = max(1, _BLOCK_ENTRIES // pools.shape[1] ** 2)
-        blocks = workers.map(lambda start: context.copy().run(together, start), range(0, len(asked), size))
-        return [result for block in blocks for result in block]
+    workers = threads or os.cpu_count() or 1
+    run, size = one_by_one, max(1, min(_BLOCK_QUERIES, len(asked) // (4 * workers)))
+    plain = isinstance(embeddings, np.ndarray) and not (options or compiled())
+    if plain and _uniform(np.asarray(embeddings), asked, sigma):
+        run, size = together, max(1, _BLOCK_ENTRIES // np.asarray(embeddings).shape[1] ** 2)
+    blocks = [range(len(asked))[start : start + size] for start in range(0, len(asked), size)]
+    with one_thread_each(), ThreadPoolExecutor(workers) as pool:
+        found = pool.map(lambda block: context.copy().run(run, block), blocks)
+        return [result for block in found for result in block]
 
 
 def _uniform(embeddings: npt.NDArray[Any], queries: npt.NDArray[Any], sigma: float | Auto) -> bool:

@@ -23,7 +23,11 @@
 
 typedef intptr_t size;
 
-enum { TILE = 64, BLOCK = 32 };
+/* Who gains most of a few rivals that rounding does not tell apart, after so many picks; -1 if that is not
+   clear even so. */
+typedef size (*referee)(void *knows, const size *rivals, size count, size picks);
+
+enum { TILE = 64, BLOCK = 32, MOST_RIVALS = 32 };
 
 /* exp(x) of x <= 0, to 1e-7 of itself: 2^n p(r) with x = n log 2 + r. The polynomial is that of Cephes. 2^n
    goes in by two halves, so that values below 1e-38 fade gradually. */
@@ -114,14 +118,20 @@ SAME float dot(const float *left, const float *right, size count) {
     return total;
 }
 
-/* A place for every key in order: the largest key first. Returns 0 where two keys are the same. */
-static int rank(const float *keys, size n, size *order) {
+/* Rows in order of their keys, the largest first, and where keys are the same, of their content. Returns 0
+   where two rows are the same. */
+static int rank(const float *keys, const float *rows, size n, size dim, size *order) {
     for (size i = 0; i < n; i++) {
         size low = 0, high = i;
         while (low < high) {
-            size middle = (low + high) / 2;
-            if (keys[order[middle]] == keys[i]) return 0;
-            if (keys[order[middle]] > keys[i]) low = middle + 1;
+            size middle = (low + high) / 2, other = order[middle];
+            int before = keys[other] > keys[i];
+            if (keys[other] == keys[i]) {
+                int differ = memcmp(rows + other * dim, rows + i * dim, dim * sizeof *rows);
+                if (!differ) return 0;
+                before = differ > 0;
+            }
+            if (before) low = middle + 1;
             else high = middle;
         }
         memmove(order + low + 1, order + low, (i - low) * sizeof *order);
@@ -131,8 +141,8 @@ static int rank(const float *keys, size n, size *order) {
 }
 
 /* Few candidates as unit rows, those closest to the query first, with their cosines to it, and the cosines of
-   rows below and on the diagonal of pairs. Returns 0 for what is out of the ordinary: two candidates equally
-   close, lengths near the ends of the format, numbers that are none. */
+   rows below and on the diagonal of pairs. Returns 0 for what is out of the ordinary: two candidates that are
+   the same, lengths near the ends of the format, numbers that are none. */
 HOT int line_up(syrk product, const float *embeddings, size n, size dim, const float *query, float *unit,
                 float *pairs, float *cosines, size *order, size *row_of) {
     float length = dot(query, query, dim), shortest = INFINITY, longest = 0;
@@ -153,7 +163,7 @@ HOT int line_up(syrk product, const float *embeddings, size n, size dim, const f
         squares[i] = scaled ? 1.0f : sqrtf(squares[i]);
         unordered[i] = dot(embeddings + i * dim, asked, dim) / squares[i];
     }
-    usual = usual && rank(unordered, n, order);
+    usual = usual && rank(unordered, embeddings, n, dim, order);
     if (usual) {
         for (size i = 0; i < n; i++) {
             const float *row = embeddings + order[i] * dim;
@@ -189,12 +199,103 @@ HOT float spread_out(const float *pairs, size n, float *apart, float *nearest) {
     return least;
 }
 
+/* Few candidates in double precision, as line_up has lined them up; as much of it as was asked for. */
+typedef struct {
+    const float *embeddings, *query;
+    const size *order, *picks;
+    size n, dim, judged;
+    double sigma, *unit, *weights, *covered, *row;
+} exactly;
+
+HOT static void scale(const float *vector, size dim, double *unit) {
+    double square = 0;
+#pragma omp simd reduction(+ : square)
+    for (size j = 0; j < dim; j++) square += (double)vector[j] * vector[j];
+    square = sqrt(square);
+    for (size j = 0; j < dim; j++) unit[j] = vector[j] / square;
+}
+
+/* The logarithm of the kernel of a unit vector with all candidates. */
+HOT static void log_kernel(const exactly *all, const double *unit, double *out) {
+    for (size i = 0; i < all->n; i++) {
+        const double *other = all->unit + i * all->dim;
+        double cosine = 0;
+#pragma omp simd reduction(+ : cosine)
+        for (size j = 0; j < all->dim; j++) cosine += unit[j] * other[j];
+        double far = (cosine < 1 ? 0.5 - 0.5 * cosine : 0) / (1.4142135623730951 * all->sigma);
+        out[i] = -far * far;
+    }
+}
+
+/* Everything but weights is made here; weights are logarithms at first. Returns 0 if there is no room. */
+static int make_exact(exactly *all) {
+    size n = all->n, dim = all->dim;
+    if (all->unit) return 1;
+    all->unit = malloc((n * dim + dim + 3 * n) * sizeof *all->unit);
+    if (!all->unit) return 0;
+    double *asked = all->unit + n * dim;
+    all->weights = asked + dim;
+    all->covered = all->weights + n;
+    all->row = all->covered + n;
+    for (size i = 0; i < n; i++) scale(all->embeddings + all->order[i] * dim, dim, all->unit + i * dim);
+    scale(all->query, dim, asked);
+    log_kernel(all, asked, all->weights);
+    memset(all->covered, 0, n * sizeof *all->covered);
+    return 1;
+}
+
+static const double EXACT_ROUNDING = 1e-12, LEAST = 1e-290;
+
+/* The most probable of the first rows, by more than double precision may get wrong; else -1. */
+static size most_probable(exactly *all, size count) {
+    if (!make_exact(all)) return -1;
+    size best = 0, close = 0;
+    for (size i = 1; i < count; i++) best = all->weights[i] > all->weights[best] ? i : best;
+    for (size i = 0; i < count; i++) close += all->weights[i] >= all->weights[best] - EXACT_ROUNDING;
+    return close == 1 ? best : -1;
+}
+
+/* A referee: the rivals' gains in double precision, as in referee.py. */
+static size settle_exactly(void *knows, const size *rivals, size count, size picks) {
+    exactly *all = knows;
+    if (!make_exact(all)) return -1;
+    size n = all->n, best = 0;
+    double gains[MOST_RIVALS], doubts[MOST_RIVALS];
+    if (!all->judged) {
+        double peak = all->weights[0];
+        for (size t = 1; t < n; t++) peak = all->weights[t] > peak ? all->weights[t] : peak;
+        for (size t = 0; t < n; t++) all->weights[t] = exp(all->weights[t] - peak);
+    }
+    for (; all->judged <= picks; all->judged++) {
+        log_kernel(all, all->unit + all->picks[all->judged] * all->dim, all->row);
+        for (size t = 0; t < n; t++) {
+            double covers = exp(all->row[t]);
+            all->covered[t] = covers > all->covered[t] ? covers : all->covered[t];
+        }
+    }
+    for (size i = 0; i < count; i++) {
+        gains[i] = doubts[i] = 0;
+        log_kernel(all, all->unit + rivals[i] * all->dim, all->row);
+        for (size t = 0; t < n; t++) {
+            double covers = exp(all->row[t]), rise = covers - all->covered[t];
+            gains[i] += all->weights[t] * (rise > 0 ? rise : 0);
+            doubts[i] += all->weights[t] * covers * EXACT_ROUNDING;
+        }
+        best = gains[i] > gains[best] ? i : best;
+    }
+    double lead = gains[best] - doubts[best];
+    size close = 0;
+    for (size i = 0; i < count; i++) close += gains[i] + doubts[i] >= lead;
+    return close == 1 && lead > LEAST ? rivals[best] : -1;
+}
+
 /* The selection of k rows that line_up has lined up, as candidates, with all that explains it. Of rows,
    results are picks, similarity, gains as shares, their logarithms, and coverage; of candidates, owners and
    log-probabilities. Negative where a pick is unclear. */
-size conclude(float *pairs, size n, const float *cosines, const size *order, const size *row_of, double sigma,
-              double rounding, double smallest, size k, size *picks, size *owners, double *similarity,
-              double *gains, double *log_gains, double *coverage, double *relevance, double *bound) {
+size conclude(const float *embeddings, size n, size dim, const float *query, float *pairs, const float *cosines,
+              const size *order, const size *row_of, double sigma, double rounding, double smallest, size k,
+              size *picks, size *owners, double *similarity, double *gains, double *log_gains, double *coverage,
+              double *relevance, double *bound) {
     double *likely = malloc(n * (sizeof *likely + sizeof(size) + 3 * sizeof(float))), most[2];
     if (!likely) return -1;
     size *stand = (size *)(likely + n), made = -1;
@@ -203,11 +304,16 @@ size conclude(float *pairs, size n, const float *cosines, const size *order, con
         double far = 0.5 - 0.5 * (cosines[i] < 1 ? cosines[i] : 1), scaled = far / (1.4142135623730951 * sigma);
         likely[i] = -scaled * scaled;
     }
-    if (n == 1 || likely[1] < likely[0] - rounding) {
+    exactly all = {.embeddings = embeddings, .query = query, .order = order, .picks = picks, .n = n, .dim = dim,
+                   .sigma = sigma};
+    size close = 1;
+    while (close < n && likely[close] >= likely[0] - rounding) close++;
+    picks[0] = close == 1 ? 0 : most_probable(&all, close);
+    if (picks[0] >= 0) {
         fill(pairs, n, (float)(-1.0 / (8.0 * sigma * sigma)));
         double total = prepare_32(pairs, n, n, likely, rounding, weights, alone, slack), reached = 0;
-        picks[0] = 0;
-        made = answer_32(pairs, n, weights, alone, slack, smallest, 0.0, k, k, picks, gains, stand, most);
+        made = answer_32(pairs, n, weights, alone, slack, smallest, 0.0, k, k, picks, gains, stand, most,
+                         settle_exactly, &all);
         for (size i = 0; i < made; i++) {
             gains[i] /= total;
             reached += gains[i];
@@ -225,6 +331,7 @@ size conclude(float *pairs, size n, const float *cosines, const size *order, con
         best = best < 1 ? best : 1;
         *bound = reached / best < 1 ? reached / best : 1;
     }
+    free(all.unit);
     free(likely);
     return made;
 }
@@ -253,30 +360,6 @@ HOT void add_strip(const float *cosines, size wide, size rows, size columns, siz
         }
     }
     for (size j = 0; j < columns; j++) column_sums[j] += room[j];
-}
-
-/* answer_32 for the queries of a block that are sure, from their cosines on, and stay so. */
-void answers(float *kernels, size queries, size n, const double *relevance, const float *scales,
-             const double *rounding, double smallest, size k, size *rows, double *gains, size *owners,
-             double *most, double *totals, uint8_t *sure) {
-    float *room = malloc(3 * n * sizeof *room);
-    for (size i = 0; i < queries; i++) {
-        if (!sure[i]) continue;
-        sure[i] = 0;
-        if (!room) continue;
-        float *kernel = kernels + i * n * n, *weights = room, *alone = room + n, *slack = room + 2 * n;
-        const double *likely = relevance + i * n;
-        fill(kernel, n, scales[i]);
-        totals[i] = prepare_32(kernel, n, n, likely, rounding[i], weights, alone, slack);
-        size first = 0, close = 0;
-        for (size t = 1; t < n; t++) first = likely[t] > likely[first] ? t : first;
-        for (size t = 0; t < n; t++) close += likely[t] >= likely[first] - rounding[i];
-        if (close != 1) continue;
-        rows[i * k] = first;
-        sure[i] = answer_32(kernel, n, weights, alone, slack, smallest, 0.0, k, k, rows + i * k, gains + i * k,
-                            owners + i * n, most + 2 * i) == k;
-    }
-    free(room);
 }
 
 #else
@@ -343,10 +426,11 @@ SAME size NAME(highest)(const REAL *bounds, const REAL *tops, size blocks) {
 /* The next picks and their gains, with covered and bounds kept; -m - 1 if unclear after m. */
 HOT size NAME(walk)(const REAL *kernel, size n, size targets, const REAL *weights, REAL *covered, REAL *bounds,
                     const REAL *slack, double smallest, double stop_below, size count, size *rows,
-                    double *gains) {
+                    double *gains, referee settle, void *knows) {
     size blocks = (n + BLOCK - 1) / BLOCK, step = 0, widest = 0;
     REAL *tops = malloc(blocks * sizeof *tops), *now = malloc(n * sizeof *now);
     size *checked = malloc(n * sizeof *checked);
+    size rivals[MOST_RIVALS];
     REAL rounding = -1;
     int unclear = !(tops && now && checked);
     if (unclear) goto done;
@@ -372,6 +456,7 @@ HOT size NAME(walk)(const REAL *kernel, size n, size targets, const REAL *weight
             goto done;
         }
         REAL lead = now[best] - slack[best];
+        size close = 0;
         int exact = 0;
         for (size block = 0; block < blocks; block++) {
             if (tops[block] < lead) continue;
@@ -401,19 +486,25 @@ HOT size NAME(walk)(const REAL *kernel, size n, size targets, const REAL *weight
                 }
                 REAL most = now[i] + NAME(doubt)(row, weights, covered, targets, rounding);
                 bounds[i] = most < bounds[i] ? most : bounds[i];
-                if (bounds[i] >= lead) {
+                if (bounds[i] < lead) continue;
+                if (!settle || close == MOST_RIVALS - 1) {
                     unclear = 1;
                     goto done;
                 }
+                rivals[close++] = i;
             }
             tops[block] = NAME(top)(bounds, n, block);
         }
-        if (lead < smallest) {
+        if (close) {
+            rivals[close++] = best;
+            best = settle(knows, rivals, close, step);
+        }
+        if (lead < smallest || best < 0) {
             unclear = 1;
             goto done;
         }
         rows[step] = best;
-        gains[step] = found;
+        gains[step] = now[best];
         bounds[best] = -INFINITY;
         tops[best / BLOCK] = NAME(top)(bounds, n, best / BLOCK);
         const REAL *row = kernel + best * targets;
@@ -446,7 +537,7 @@ SAME double NAME(largest)(REAL *values, size n, REAL *tops, size count) {
    before the first and after the last pick. Negative where a pick is unclear. */
 HOT size NAME(answer)(const REAL *kernel, size n, const REAL *weights, const REAL *alone, const REAL *slack,
                       double smallest, double stop_share, size count, size picks, size *rows, double *gains,
-                      size *owners, double *most) {
+                      size *owners, double *most, referee settle, void *knows) {
     size first = rows[0], made = -1, blocks = (n + BLOCK - 1) / BLOCK;
     if (alone[first] - slack[first] < smallest) return -1;
     REAL *room = malloc((3 * n + blocks) * sizeof *room);
@@ -459,7 +550,7 @@ HOT size NAME(answer)(const REAL *kernel, size n, const REAL *weights, const REA
     gains[0] = alone[first];
     double stop_below = stop_share > 0 ? stop_share * gains[0] : -INFINITY;
     made = NAME(walk)(kernel, n, n, weights, covered, bounds, slack, smallest, stop_below, picks - 1, rows + 1,
-                      gains + 1);
+                      gains + 1, settle, knows);
     if (made >= 0) {
         made++;
         memcpy(spare, bounds, n * sizeof *spare);

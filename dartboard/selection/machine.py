@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dartboard.types import FloatArray, IntArray
 
 _AT, _SIZE, _REAL, _SMALL = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_double, ctypes.c_float
+_NO_REFEREE = (None, None)
 _BITS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "32", np.dtype(np.float64): "64"}
 
 
@@ -61,20 +62,15 @@ class Machine:
         self._line_up = take("line_up", ctypes.c_int, _AT, _AT, _SIZE, _SIZE, *[_AT] * 6)
         self._spread_out = take("spread_out", _SMALL, _AT, _SIZE, _AT, _AT)
         self._conclude = take(
-            "conclude", _SIZE, _AT, _SIZE, _AT, _AT, _AT, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8
+            "conclude",
+            _SIZE,
+            *(_AT, _SIZE, _SIZE, *[_AT] * 5, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8),
         )
         self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
         self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
         self._prepare = both("prepare", _REAL, _AT, _SIZE, _SIZE, _AT, _REAL, _AT, _AT, _AT)
-        self._walk = both("walk", _SIZE, _AT, _SIZE, _SIZE, _AT, _AT, _AT, _AT, _REAL, _REAL, _SIZE, _AT, _AT)
-        self._answer = both(
-            "answer", _SIZE, _AT, _SIZE, _AT, _AT, _AT, _REAL, _REAL, _SIZE, _SIZE, _AT, _AT, _AT, _AT
-        )
-        self._answers = take(
-            "answers",
-            None,
-            *(_AT, _SIZE, _SIZE, _AT, _AT, _AT, _REAL, _SIZE, _AT, _AT, _AT, _AT, _AT, _AT),
-        )
+        self._walk = both("walk", _SIZE, _AT, _SIZE, _SIZE, *[_AT] * 4, _REAL, _REAL, _SIZE, *[_AT] * 4)
+        self._answer = both("answer", _SIZE, _AT, _SIZE, *[_AT] * 3, _REAL, _REAL, _SIZE, _SIZE, *[_AT] * 6)
 
     def exp(self, values: FloatArray) -> FloatArray:
         """``exp`` of float32 values that are not above 0."""
@@ -116,14 +112,25 @@ class Machine:
         return apart, nearest, self._spread_out(pairs.ctypes.data, n, apart.ctypes.data, nearest.ctypes.data)
 
     def conclude(
-        self, lined: Lined, sigma: float, rounding: float, smallest: float, k: int
+        self,
+        embeddings: FloatArray,
+        query: FloatArray,
+        lined: Lined,
+        sigma: float,
+        rounding: float,
+        smallest: float,
+        k: int,
     ) -> Concluded | None:
-        """``k`` picks and what explains them; None where one is unclear. ``pairs`` are overwritten."""
-        n = len(lined.order)
+        """``k`` picks and what explains them; None where one is unclear. ``pairs`` are overwritten.
+
+        Picks that float32 does not tell apart are settled in double precision, from the candidates as given.
+        """
+        n, dim = embeddings.shape
         whole, real = np.empty(k + n, dtype=np.intp), np.empty(4 * k + n + 1)
         ints, reals = whole.ctypes.data, real.ctypes.data
         made = self._conclude(
-            *(lined.pairs.ctypes.data, n, lined.cosines.ctypes.data),
+            *(embeddings.ctypes.data, n, dim, query.ctypes.data),
+            *(lined.pairs.ctypes.data, lined.cosines.ctypes.data),
             *(lined.order.ctypes.data, lined.row_of.ctypes.data, sigma, rounding, smallest, k),
             *(ints, ints + 8 * k, reals, reals + 8 * k, reals + 16 * k, reals + 24 * k, reals + 32 * k),
             reals + 8 * (4 * k + n),
@@ -210,6 +217,7 @@ class Machine:
             len(rows),
             rows.ctypes.data,
             gains.ctypes.data,
+            *_NO_REFEREE,
         )
         return made
 
@@ -237,29 +245,6 @@ class Machine:
             size,
             len(rows),
             *(array.ctypes.data for array in (rows, gains, owners, most)),
+            *_NO_REFEREE,
         )
         return made
-
-    def answers(
-        self,
-        kernels: FloatArray,
-        relevance: FloatArray,
-        scales: FloatArray,
-        rounding: FloatArray,
-        smallest: float,
-        rows: IntArray,
-        gains: FloatArray,
-        owners: IntArray,
-        most: FloatArray,
-        totals: FloatArray,
-        sure: npt.NDArray[np.bool_],
-    ) -> None:
-        """:meth:`answer` for the queries of a block that are ``sure``, from their cosines on, and stay so."""
-        self._answers(
-            kernels.ctypes.data,
-            *kernels.shape[:2],
-            *(np.ascontiguousarray(array).ctypes.data for array in (relevance, scales, rounding)),
-            smallest,
-            rows.shape[1],
-            *(array.ctypes.data for array in (rows, gains, owners, most, totals, sure)),
-        )

@@ -26,7 +26,8 @@ from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, fast_rows
 from dartboard.selection.states import SMALLEST, LinearState
 from dartboard.types import FloatArray
 
-_LARGEST_SIGMA = 10.0
+_SMALLEST_SIGMA, _LARGEST_SIGMA = 0.003, 10.0
+"""Compiled, a small σ is tried: what float32 does not prove costs little to settle in double precision."""
 _LARGEST_K = 20
 """Of more picks, one is too often too close to call."""
 
@@ -97,11 +98,10 @@ def _select_natively(
     if lined is None:
         return None
     spread = _judged(machine, lined) if sigma == "auto" else Sigma(float(sigma), "given")
-    if spread is None or not FAST_FROM_SIGMA <= spread.value <= _LARGEST_SIGMA:
+    if spread is None or not _SMALLEST_SIGMA <= spread.value <= _LARGEST_SIGMA:
         return None
-    concluded = machine.conclude(
-        lined, spread.value, rounding_32(spread.value), SMALLEST[embeddings.dtype], k
-    )
+    rounding, smallest = rounding_32(spread.value), SMALLEST[embeddings.dtype]
+    concluded = machine.conclude(embeddings, query, lined, spread.value, rounding, smallest, k)
     if concluded is None:
         return None
     return Selection(

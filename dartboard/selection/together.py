@@ -9,10 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.selection.compiled import compiled
 from dartboard.selection.coverage import rounding_32
 from dartboard.selection.dense import HALF
-from dartboard.selection.machine import Machine
 from dartboard.selection.states import SMALLEST
 from dartboard.types import FloatArray, IntArray
 
@@ -38,9 +36,7 @@ def walks(
 
     Queries that are not ``sure`` to begin with are not walked.
     """
-    given = (cosines, relevance, sigma, k, sure)
-    machine = compiled()
-    made = _plain(*given) if machine is None else _fast(machine, *given)
+    made = _walked(cosines, relevance, sigma, k, sure)
     shares = made.gains / made.total[:, None]
     coverage = np.minimum(shares.cumsum(axis=1), 1.0)
     alone, still = (most / made.total for most in made.most)
@@ -60,36 +56,7 @@ class _Made(NamedTuple):
     most: tuple[FloatArray, FloatArray]
 
 
-def _fast(
-    machine: Machine,
-    cosines: FloatArray,
-    relevance: FloatArray,
-    sigma: FloatArray,
-    k: int,
-    sure: npt.NDArray[np.bool_],
-) -> _Made:
-    size, n = relevance.shape
-    still_sure, total, most = sure.copy(), np.ones(size), np.ones((size, 2))
-    picks, owners = np.zeros((size, k), dtype=np.intp), np.empty((size, n), dtype=np.intp)
-    gains = np.ones((size, k))
-    scale = (-1.0 / (8.0 * sigma**2)).astype(np.float32)
-    machine.answers(
-        cosines,
-        relevance,
-        scale,
-        rounding_32(sigma),
-        _SMALLEST,
-        picks,
-        gains,
-        owners,
-        most,
-        total,
-        still_sure,
-    )
-    return _Made(still_sure, picks, gains, owners, total, (most[:, 0], most[:, 1]))
-
-
-def _plain(
+def _walked(
     kernel: FloatArray, relevance: FloatArray, sigma: FloatArray, k: int, sure: npt.NDArray[np.bool_]
 ) -> _Made:
     n, each, rounding = kernel.shape[1], np.arange(len(kernel)), rounding_32(sigma)

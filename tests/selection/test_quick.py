@@ -83,7 +83,7 @@ ODD = {
     "k of another kind": (VECTORS, QUERY, 5.0, 0.09),
     "no k": (VECTORS, QUERY, None, 0.09),
     "k below 1": (VECTORS, QUERY, 0, 0.09),
-    "a small sigma": (VECTORS, QUERY, 5, 0.01),
+    "a small sigma": (VECTORS, QUERY, 5, 0.002),
     "a sigma that is no number": (VECTORS, QUERY, 5, float("nan")),
     "a word": (VECTORS, QUERY, 5, "wide"),
     "another dimension": (VECTORS, QUERY[:5], 5, 0.09),
