@@ -31,7 +31,8 @@ class Dartboard:
 
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
-        return self._select(limits.apply(pool).without_copies(), limits)
+        with np.errstate(under="ignore"):  # what underflows is not proved, and worked out otherwise
+            return self._select(limits.apply(pool).without_copies(), limits)
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
         referee = Referee(pool)

@@ -93,14 +93,14 @@ def select(
     if k is None and limits.get("token_budget") is None:
         k = 5
     if method == "dartboard" and distance == "scaled_cosine" and scores is targets is None and not limits:
-        with threads_for(_count(embeddings)):
+        with threads_for(_count(embeddings)), np.errstate(under="ignore"):
             found = select_quickly(embeddings, query, k, sigma)
         if found is not None:
             return found
     chosen, bounds = method_of(method), Limits(k=k, **limits)
     if scores is not None and isinstance(chosen, MMR):
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
-    with threads_for(_count(embeddings)):
+    with threads_for(_count(embeddings)), np.errstate(under="ignore"):
         pool = from_embeddings(query, embeddings, sigma=sigma, distance=distance, targets=targets)
         if scores is not None:
             pool = pool.reweighted(log_softmax(scores, temperature))

@@ -97,10 +97,11 @@ def explain_picks(
         small = log_gains[1:] < log_gains[:1] + np.log(limits.min_gain_share)
         count = 1 + int(small.argmax()) if small.any() else len(chosen)
         chosen, log_gains = chosen[:count], log_gains[:count]
-    walk = Walk(_first_state(pool), pool.relevance)
-    for row in pool.row_of[chosen]:
-        walk.add(int(row), 0.0)
-    return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
+    with np.errstate(under="ignore"):
+        walk = Walk(_first_state(pool), pool.relevance)
+        for row in pool.row_of[chosen]:
+            walk.add(int(row), 0.0)
+        return _selection(pool, limits, chosen, log_gains, walk, method, parameters)
 
 
 def _first_state(pool: Pool) -> State:

@@ -139,13 +139,17 @@ def fast_kernel(rows: FloatArray, unit: FloatArray, sigma: float) -> FloatArray:
     through these, and becomes the other at the end.
     """
     scale = np.float32(-1.0 / (8.0 * sigma**2))
-    if rows is unit and (machine := compiled()):
+    machine = compiled()
+    if rows is unit and machine:
         cosines = np.empty((len(unit), len(unit)), np.float32)
         lower_product(unit, cosines)
         machine.fill(cosines, scale)
         return cosines
     if rows is not unit or len(unit) < _HALVED_FROM:
         kernel: FloatArray = rows @ unit.T
+        if machine:
+            machine.gaussian(kernel, scale, kernel)
+            return kernel
         at_once = max(1, _CACHED // kernel.shape[1])
         for start in range(0, len(kernel), at_once):
             block = kernel[start : start + at_once]

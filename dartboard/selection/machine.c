@@ -58,8 +58,21 @@ SAME void gaussian_row(const float *cosines, float *out, size count, float scale
     }
 }
 
-HOT void gaussian(const float *cosines, size wide, size rows, size columns, float scale, float *out) {
-    for (size i = 0; i < rows; i++) gaussian_row(cosines + i * wide, out + i * columns, columns, scale);
+HOT void gaussian(const float *cosines, size count, float scale, float *out) {
+    gaussian_row(cosines, out, count, scale);
+}
+
+/* The sum over rows of w max(0, board - covered), for some columns of a board. */
+HOT void gain_at_most(const float *board, size rows, size columns, const float *weights, const float *covered,
+                      const size *candidates, size count, float *gains) {
+    for (size i = 0; i < rows; i++) {
+        const float *row = board + i * columns;
+        float weight = weights[i], done = covered[i];
+        for (size c = 0; c < count; c++) {
+            float rise = row[candidates[c]] - done;
+            gains[c] += weight * (rise > 0 ? rise : 0);
+        }
+    }
 }
 
 HOT void exponentials(const float *values, size count, float *out) {
@@ -405,6 +418,16 @@ SAME REAL NAME(doubt)(const REAL *row, const REAL *weights, const REAL *covered,
         as_well += row[t] >= 1 - 4 * EPS ? weights[t] - open : 0;
     }
     return left * rounding + as_well * EPS;
+}
+
+/* The bounds of some rows as tight as they can be. */
+HOT void NAME(refresh)(const REAL *kernel, size targets, const REAL *weights, const REAL *covered, REAL *bounds,
+                       const REAL *slack, const size *rows, size count) {
+    for (size i = 0; i < count; i++) {
+        size row = rows[i];
+        REAL most = NAME(gain)(kernel + row * targets, weights, covered, targets) + slack[row];
+        bounds[row] = most < bounds[row] ? most : bounds[row];
+    }
 }
 
 SAME REAL NAME(top)(const REAL *bounds, size n, size block) {

@@ -56,7 +56,9 @@ class Machine:
         def both(name: str, result: Any, *arguments: Any) -> dict[np.dtype[Any], Callable[..., Any]]:
             return {dtype: take(f"{name}_{bits}", result, *arguments) for dtype, bits in _BITS.items()}
 
-        self._gaussian = take("gaussian", None, _AT, _SIZE, _SIZE, _SIZE, _SMALL, _AT)
+        self._gaussian = take("gaussian", None, _AT, _SIZE, _SMALL, _AT)
+        self._gain_at_most = take("gain_at_most", None, _AT, _SIZE, _SIZE, _AT, _AT, _AT, _SIZE, _AT)
+        self._refresh = both("refresh", None, _AT, _SIZE, *[_AT] * 5, _SIZE)
         self._exponentials = take("exponentials", None, _AT, _SIZE, _AT)
         self._fill = take("fill", None, _AT, _SIZE, _SMALL)
         self._line_up = take("line_up", ctypes.c_int, _AT, _AT, _SIZE, _SIZE, *[_AT] * 6)
@@ -82,12 +84,39 @@ class Machine:
         """Cosines below and on the diagonal become ``exp(scale · (1 - cos)²)`` on both sides, in place."""
         self._fill(kernel.ctypes.data, len(kernel), scale)
 
-    def gaussian(self, cosines: FloatArray, start: int, scale: np.float32, kernel: FloatArray) -> None:
-        """``exp(scale · (1 - cos)²)`` of the rows from ``start`` on, as many and as wide as ``kernel``."""
-        rows, columns = kernel.shape
-        step = cosines.strides[0]
-        self._gaussian(
-            cosines.ctypes.data + start * step, step // 4, rows, columns, scale, kernel.ctypes.data
+    def gaussian(self, cosines: FloatArray, scale: np.float32, kernel: FloatArray) -> None:
+        """``exp(scale · (1 - cos)²)``, into an array that may be the same one."""
+        self._gaussian(cosines.ctypes.data, cosines.size, scale, kernel.ctypes.data)
+
+    def gain_at_most(
+        self,
+        board: FloatArray,
+        weights: FloatArray,
+        covered: FloatArray,
+        candidates: IntArray,
+    ) -> FloatArray:
+        """``Σ_r w_r max(0, board[r,c] - covered_r)`` of candidates ``c``, whose columns these are."""
+        gains = np.zeros(len(candidates), np.float32)
+        self._gain_at_most(
+            *(board.ctypes.data, *board.shape, weights.ctypes.data, covered.ctypes.data),
+            *(candidates.ctypes.data, len(candidates), gains.ctypes.data),
+        )
+        return gains
+
+    def refresh(
+        self,
+        kernel: FloatArray,
+        weights: FloatArray,
+        covered: FloatArray,
+        bounds: FloatArray,
+        slack: FloatArray,
+        rows: IntArray,
+    ) -> None:
+        """As :func:`dartboard.selection.dense.refresh`."""
+        self._refresh[kernel.dtype](
+            *(kernel.ctypes.data, kernel.shape[1]),
+            *(array.ctypes.data for array in (weights, covered, bounds, slack, rows)),
+            len(rows),
         )
 
     def line_up(self, syrk: int, embeddings: FloatArray, query: FloatArray) -> Lined | None:

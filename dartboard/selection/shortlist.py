@@ -193,7 +193,7 @@ class _Board:
         made = engine.walk(board, weights, covered, bounds, slack, smallest, stop_below, picks[1:], gains[1:])
         if made < 0:
             return None
-        dense.refresh(board, weights, covered, bounds, slack, bounds.argsort()[-dense.TIGHT :])
+        engine.refresh(board, weights, covered, bounds, slack, bounds.argsort()[-dense.TIGHT :])
         picks, gains = picks[: made + 1], gains[: made + 1]
         levels = gains - slack[picks]
         if made + 1 < count:
@@ -256,6 +256,10 @@ class _Board:
 
     def _gain_at_most(self, candidates: IntArray, covered: FloatArray) -> FloatArray:
         """What candidates outside may gain at most where targets are covered already."""
+        machine = compiled()
+        if machine and self._board.dtype == np.float32:
+            gains = machine.gain_at_most(self._board, self._known, covered[self.rows], candidates)
+            return self._ceilings(gains, candidates)
         rise = self._board[:, candidates]
         rise -= covered[self.rows, None]
         np.maximum(rise, 0.0, out=rise)

@@ -4,7 +4,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select, select_many
+from dartboard.selection import (
+    METHODS,
+    Dartboard,
+    Limits,
+    from_distances,
+    from_embeddings,
+    from_log_probs,
+    select,
+    select_many,
+)
 from dartboard.selection.referee import Referee
 from dartboard.selection.states import LinearState
 from tests.selection import oracle
@@ -221,3 +230,18 @@ def test_rows_that_differ_only_at_the_end_are_not_copies():
     assert order[select(twins[order], query, 20, sigma=0.05).indices].tolist() == fast.indices.tolist()
     together = select_many(twins[None], query[None], 20, sigma=0.05)[0]
     assert together.indices.tolist() == fast.indices.tolist()
+
+
+@pytest.mark.parametrize("sigma", ["auto", 1e-4, 0.003, 0.09])
+@pytest.mark.parametrize("method", ["dartboard", "mmr", "near_duplicate_filter"])
+def test_nothing_is_raised_where_numpy_raises_whatever_it_can(sigma, method):
+    """Some set ``np.seterr(all="raise")`` for a whole process."""
+    for n, dtype in ((20, np.float64), (100, np.float32), (400, np.float32)):
+        query, vectors = topical(n, seed=n, dim=24, dtype=dtype)
+        want = select(vectors, query, 5, sigma=sigma, method=method)
+        pool = from_embeddings(query, vectors, sigma=sigma)
+        with np.errstate(all="raise"):
+            got = select(vectors, query, 5, sigma=sigma, method=method)
+            select(vectors, query, sigma=sigma, method=method, token_budget=9, costs=[2] * n)
+            assert METHODS[method]().select(pool, Limits(k=5)).indices.tolist() == want.indices.tolist()
+        assert got.indices.tolist() == want.indices.tolist()
