@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dartboard.selection.compiled import compiled
 from dartboard.types import FloatArray, IntArray
 
 LEAP = 0.3
@@ -80,6 +81,8 @@ def _joins(apart: FloatArray, limit: float) -> _Joins:
     (average linkage is reducible), so all such pairs are joined at once.
     """
     between = apart.astype(np.float64)
+    if machine := compiled():
+        return _Joins(*machine.join(np.ascontiguousarray(between), limit))
     np.fill_diagonal(between, np.inf)
     names, sizes = np.arange(len(between)), np.ones(len(between))
     made: list[tuple[IntArray, IntArray, FloatArray]] = []

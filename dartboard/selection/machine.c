@@ -120,10 +120,6 @@ const char *source(void) { return SOURCE; }
 #undef EPS
 #undef NAME
 
-/* cblas_ssyrk of a BLAS with 64-bit integers. */
-typedef void (*syrk)(int, int, int, int64_t, int64_t, float, const float *, int64_t, float, float *, int64_t);
-enum { BY_ROWS = 101, LOWER = 122, AS_IS = 111 };
-
 SAME float dot(const float *left, const float *right, size count) {
     float total = 0;
 #pragma omp simd reduction(+ : total)
@@ -132,62 +128,74 @@ SAME float dot(const float *left, const float *right, size count) {
 }
 
 /* Rows in order of their keys, the largest first, and where keys are the same, of their content. Returns 0
-   where two rows are the same. */
-static int rank(const float *keys, const float *rows, size n, size dim, size *order) {
+   where two rows are the same. Keys are sorted byte by byte, as whole numbers in the same order. */
+static int rank(const float *keys, const float *rows, size n, size dim, uint64_t *room, size *order) {
+    uint64_t *from = room, *to = room + n;
     for (size i = 0; i < n; i++) {
-        size low = 0, high = i;
-        while (low < high) {
-            size middle = (low + high) / 2, other = order[middle];
-            int before = keys[other] > keys[i];
-            if (keys[other] == keys[i]) {
-                int differ = memcmp(rows + other * dim, rows + i * dim, dim * sizeof *rows);
-                if (!differ) return 0;
-                before = differ > 0;
-            }
-            if (before) low = middle + 1;
-            else high = middle;
+        uint32_t bits;
+        memcpy(&bits, keys + i, sizeof bits);
+        bits = bits >> 31 ? bits : ~bits & 0x7fffffff;
+        from[i] = (uint64_t)bits << 32 | (uint64_t)i;
+    }
+    for (int shift = 32; shift < 64; shift += 8) {
+        size starts[257] = {0};
+        for (size i = 0; i < n; i++) starts[(from[i] >> shift & 255) + 1]++;
+        for (int byte = 0; byte < 256; byte++) starts[byte + 1] += starts[byte];
+        for (size i = 0; i < n; i++) to[starts[from[i] >> shift & 255]++] = from[i];
+        uint64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    for (size i = 0; i < n; i++) {
+        size row = (size)(from[i] & 0xffffffff), place = i;
+        for (; place && from[place - 1] >> 32 == from[i] >> 32; place--) {
+            int differ = memcmp(rows + order[place - 1] * dim, rows + row * dim, dim * sizeof *rows);
+            if (!differ) return 0;
+            if (differ < 0) break;
+            order[place] = order[place - 1];
         }
-        memmove(order + low + 1, order + low, (i - low) * sizeof *order);
-        order[low] = i;
+        order[place] = row;
     }
     return 1;
 }
 
-/* Few candidates as unit rows, those closest to the query first, with their cosines to it, and the cosines of
-   rows below and on the diagonal of pairs. Returns 0 for what is out of the ordinary: two candidates that are
-   the same, lengths near the ends of the format, numbers that are none. */
-HOT int line_up(syrk product, const float *embeddings, size n, size dim, const float *query, float *unit,
-                float *pairs, float *cosines, size *order, size *row_of) {
+/* Candidates as unit rows, those closest to the query first, with their cosines to it. Returns 0 for what is
+   out of the ordinary: two candidates that are the same, lengths near the ends of the format, numbers that
+   are none. */
+HOT int line_up(const float *embeddings, size n, size dim, const float *query, float *unit, float *cosines,
+                size *order, size *row_of) {
     float length = dot(query, query, dim), shortest = INFINITY, longest = 0;
-    float *room = malloc((2 * n + dim) * sizeof *room);
+    uint64_t *room = malloc(2 * n * sizeof *room + (2 * n + dim) * sizeof(float));
     if (!room) return 0;
-    float *squares = room, *unordered = room + n, *asked = room + 2 * n;
+    float *lengths = (float *)(room + 2 * n), *unordered = lengths + n, *asked = lengths + 2 * n;
     int usual = length > 1e-12f && length < 1e12f;
     length = sqrtf(length);
     for (size j = 0; j < dim; j++) asked[j] = query[j] / length;
     for (size i = 0; i < n && usual; i++) {
-        squares[i] = dot(embeddings + i * dim, embeddings + i * dim, dim);
-        shortest = squares[i] < shortest ? squares[i] : shortest;
-        longest = squares[i] > longest ? squares[i] : longest;
-        usual = squares[i] > 1e-12f && squares[i] < 1e12f;
+        const float *row = embeddings + i * dim;
+        float square = 0, product = 0;
+#pragma omp simd reduction(+ : square, product)
+        for (size j = 0; j < dim; j++) {
+            square += row[j] * row[j];
+            product += row[j] * asked[j];
+        }
+        shortest = square < shortest ? square : shortest;
+        longest = square > longest ? square : longest;
+        usual = square > 1e-12f && square < 1e12f;
+        lengths[i] = sqrtf(square);
+        unordered[i] = product;
     }
     int scaled = shortest > 1 - 3e-7f && longest < 1 + 3e-7f;
+    for (size i = 0; i < n && usual && !scaled; i++) unordered[i] /= lengths[i];
+    usual = usual && rank(unordered, embeddings, n, dim, room, order);
     for (size i = 0; i < n && usual; i++) {
-        squares[i] = scaled ? 1.0f : sqrtf(squares[i]);
-        unordered[i] = dot(embeddings + i * dim, asked, dim) / squares[i];
-    }
-    usual = usual && rank(unordered, embeddings, n, dim, order);
-    if (usual) {
-        for (size i = 0; i < n; i++) {
-            const float *row = embeddings + order[i] * dim;
-            float by = 1 / squares[order[i]];
-            cosines[i] = unordered[order[i]];
-            row_of[order[i]] = i;
-            if (scaled) memcpy(unit + i * dim, row, dim * sizeof *row);
-            else
-                for (size j = 0; j < dim; j++) unit[i * dim + j] = row[j] * by;
-        }
-        product(BY_ROWS, LOWER, AS_IS, n, dim, 1.0f, unit, dim, 0.0f, pairs, n);
+        const float *row = embeddings + order[i] * dim;
+        float by = 1 / lengths[order[i]];
+        cosines[i] = unordered[order[i]];
+        row_of[order[i]] = i;
+        if (scaled) memcpy(unit + i * dim, row, dim * sizeof *row);
+        else
+            for (size j = 0; j < dim; j++) unit[i * dim + j] = row[j] * by;
     }
     free(room);
     return usual;
@@ -210,6 +218,55 @@ HOT float spread_out(const float *pairs, size n, float *apart, float *nearest) {
         least = near < least ? near : least;
     }
     return least;
+}
+
+/* The row closest to a row among those that are left. */
+static size closest(const double *between, size n, const uint8_t *left, size row) {
+    size best = -1;
+    for (size i = 0; i < n; i++)
+        if (left[i] && i != row && (best < 0 || between[row * n + i] < between[row * n + best])) best = i;
+    return best;
+}
+
+/* Average linkage up to a limit: each join as the two rows that stand for its groups, the lower one of which
+   stands for both from then on, and its height; last, the height of the join beyond the limit. Returns how
+   many joins there are, or -1. Distances, (n, n), are overwritten. */
+size join(double *between, size n, double limit, size *first, size *second, double *heights) {
+    size *nearest = malloc(n * (sizeof *nearest + sizeof(double) + 1)), joins = 0;
+    if (!nearest) return -1;
+    double *sizes = (double *)(nearest + n);
+    uint8_t *left = (uint8_t *)(sizes + n);
+    for (size i = 0; i < n; i++) left[i] = 1, sizes[i] = 1;
+    for (size i = 0; i < n; i++) nearest[i] = closest(between, n, left, i);
+    for (;; joins++) {
+        size one = -1;
+        double height = INFINITY;
+        for (size i = 0; i < n; i++)
+            if (left[i] && nearest[i] >= 0 && between[i * n + nearest[i]] < height)
+                one = i, height = between[i * n + nearest[i]];
+        heights[joins] = height;
+        if (one < 0 || !(height <= limit)) break;
+        size other = nearest[one];
+        if (other < one) {
+            size swap = one;
+            one = other;
+            other = swap;
+        }
+        first[joins] = one;
+        second[joins] = other;
+        double share = sizes[one] / (sizes[one] + sizes[other]);
+        sizes[one] += sizes[other];
+        left[other] = 0;
+        for (size i = 0; i < n; i++) {
+            double apart = share * between[one * n + i] + (1 - share) * between[other * n + i];
+            between[one * n + i] = between[i * n + one] = apart;
+        }
+        for (size i = 0; i < n; i++)
+            if (left[i] && (i == one || nearest[i] == one || nearest[i] == other))
+                nearest[i] = closest(between, n, left, i);
+    }
+    free(nearest);
+    return joins;
 }
 
 /* Few candidates in double precision, as line_up has lined them up; as much of it as was asked for. */
@@ -302,13 +359,13 @@ static size settle_exactly(void *knows, const size *rivals, size count, size pic
     return close == 1 && lead > LEAST ? rivals[best] : -1;
 }
 
-/* The selection of k rows that line_up has lined up, as candidates, with all that explains it. Of rows,
-   results are picks, similarity, gains as shares, their logarithms, and coverage; of candidates, owners and
-   log-probabilities. Negative where a pick is unclear. */
-size conclude(const float *embeddings, size n, size dim, const float *query, float *pairs, const float *cosines,
-              const size *order, const size *row_of, double sigma, double rounding, double smallest, size k,
-              size *picks, size *owners, double *similarity, double *gains, double *log_gains, double *coverage,
-              double *relevance, double *bound) {
+/* The selection of k of the rows that line_up has lined up, or of some of them, told in candidates, with all
+   that explains it. Of picks, results are candidates, similarity, gains as shares, their logarithms, and
+   coverage; of candidates, owners and the log-probabilities of their rows. Negative where a pick is unclear. */
+size conclude(const float *embeddings, size candidates, size n, size dim, const float *query, float *pairs,
+              const float *cosines, const size *order, const size *row_of, double sigma, double rounding,
+              double smallest, size k, size *picks, size *owners, double *similarity, double *gains,
+              double *log_gains, double *coverage, double *relevance, double *bound) {
     double *likely = malloc(n * (sizeof *likely + sizeof(size) + 3 * sizeof(float))), most[2];
     if (!likely) return -1;
     size *stand = (size *)(likely + n), made = -1;
@@ -335,7 +392,7 @@ size conclude(const float *embeddings, size n, size dim, const float *query, flo
             similarity[i] = cosines[picks[i]] < 1 ? cosines[picks[i]] : 1;
             picks[i] = order[picks[i]];
         }
-        for (size c = 0; c < n && made > 0; c++) {
+        for (size c = 0; c < candidates && made > 0; c++) {
             owners[c] = stand[row_of[c]];
             relevance[c] = likely[row_of[c]];
         }

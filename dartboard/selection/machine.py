@@ -21,11 +21,10 @@ _BITS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "32", np.dtype(np.float
 class Lined(NamedTuple):
     """Candidates as unit rows, the closest to the query first: their cosines with it, who is where.
 
-    ``pairs``, ``(n, n)``, are cosines of rows on and below the diagonal.
+    Where several candidates share a row, ``order`` has one of them, and ``row_of`` the row of each.
     """
 
     unit: FloatArray
-    pairs: FloatArray
     cosines: FloatArray
     order: IntArray
     row_of: IntArray
@@ -42,6 +41,11 @@ class Concluded(NamedTuple):
     owners: IntArray
     relevance: FloatArray
     bound: float
+
+
+def in_one_piece(*arrays: FloatArray) -> bool:
+    """Whether arrays can be given away by their addresses."""
+    return all(array.flags.c_contiguous for array in arrays)
 
 
 class Machine:
@@ -61,12 +65,13 @@ class Machine:
         self._refresh = both("refresh", None, _AT, _SIZE, *[_AT] * 5, _SIZE)
         self._exponentials = take("exponentials", None, _AT, _SIZE, _AT)
         self._fill = take("fill", None, _AT, _SIZE, _SMALL)
-        self._line_up = take("line_up", ctypes.c_int, _AT, _AT, _SIZE, _SIZE, *[_AT] * 6)
+        self._line_up = take("line_up", ctypes.c_int, _AT, _SIZE, _SIZE, *[_AT] * 5)
         self._spread_out = take("spread_out", _SMALL, _AT, _SIZE, _AT, _AT)
+        self._join = take("join", _SIZE, _AT, _SIZE, _REAL, _AT, _AT, _AT)
         self._conclude = take(
             "conclude",
             _SIZE,
-            *(_AT, _SIZE, _SIZE, *[_AT] * 5, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8),
+            *(_AT, _SIZE, _SIZE, _SIZE, *[_AT] * 5, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8),
         )
         self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
         self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
@@ -119,20 +124,16 @@ class Machine:
             len(rows),
         )
 
-    def line_up(self, syrk: int, embeddings: FloatArray, query: FloatArray) -> Lined | None:
-        """Few float32 candidates in order, by the ``cblas_ssyrk`` at an address; None for the unusual."""
+    def line_up(self, embeddings: FloatArray, query: FloatArray) -> Lined | None:
+        """Float32 candidates in order; None for what is out of the ordinary, as copies are."""
         n, dim = embeddings.shape
-        floats = np.empty(n * (dim + n + 1), np.float32)
+        unit, cosines = np.empty((n, dim), np.float32), np.empty(n, np.float32)
         order, row_of = np.empty((2, n), dtype=np.intp)
-        at = floats.ctypes.data
         usual = self._line_up(
-            *(syrk, embeddings.ctypes.data, n, dim, query.ctypes.data),
-            *(at, at + 4 * n * dim, at + 4 * n * (dim + n), order.ctypes.data, row_of.ctypes.data),
+            *(embeddings.ctypes.data, n, dim, query.ctypes.data),
+            *(array.ctypes.data for array in (unit, cosines, order, row_of)),
         )
-        if not usual:
-            return None
-        unit, pairs, cosines = floats[: n * dim], floats[n * dim : n * (dim + n)], floats[n * (dim + n) :]
-        return Lined(unit.reshape(n, dim), pairs.reshape(n, n), cosines, order, row_of)
+        return Lined(unit, cosines, order, row_of) if usual else None
 
     def spread_out(self, pairs: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """Distances of all pairs, of each row to the nearest other one, and the least of them."""
@@ -140,26 +141,41 @@ class Machine:
         apart, nearest = np.empty(n * (n - 1) // 2, np.float32), np.empty(n, np.float32)
         return apart, nearest, self._spread_out(pairs.ctypes.data, n, apart.ctypes.data, nearest.ctypes.data)
 
+    def join(self, between: FloatArray, limit: float) -> tuple[IntArray, IntArray, FloatArray, float]:
+        """Joins of average linkage up to a height, and the height of the next; overwrites the distances."""
+        first, second = np.empty((2, len(between)), dtype=np.intp)
+        heights = np.empty(len(between))
+        made = self._join(
+            *(between.ctypes.data, len(between), limit),
+            *(first.ctypes.data, second.ctypes.data, heights.ctypes.data),
+        )
+        if made < 0:
+            raise MemoryError
+        return first[:made], second[:made], heights[:made], float(heights[made])
+
     def conclude(
         self,
         embeddings: FloatArray,
         query: FloatArray,
         lined: Lined,
+        pairs: FloatArray,
         sigma: float,
         rounding: float,
         smallest: float,
         k: int,
     ) -> Concluded | None:
-        """``k`` picks and what explains them; None where one is unclear. ``pairs`` are overwritten.
+        """``k`` picks and what explains them; None where one is unclear.
 
+        ``pairs``, ``(n, n)``, are cosines on and below the diagonal, and are overwritten.
         Picks that float32 does not tell apart are settled in double precision, from the candidates as given.
         """
         n, dim = embeddings.shape
+        rows = len(lined.order)
         whole, real = np.empty(k + n, dtype=np.intp), np.empty(4 * k + n + 1)
         ints, reals = whole.ctypes.data, real.ctypes.data
         made = self._conclude(
-            *(embeddings.ctypes.data, n, dim, query.ctypes.data),
-            *(lined.pairs.ctypes.data, lined.cosines.ctypes.data),
+            *(embeddings.ctypes.data, n, rows, dim, query.ctypes.data),
+            *(pairs.ctypes.data, lined.cosines.ctypes.data),
             *(lined.order.ctypes.data, lined.row_of.ctypes.data, sigma, rounding, smallest, k),
             *(ints, ints + 8 * k, reals, reals + 8 * k, reals + 16 * k, reals + 24 * k, reals + 32 * k),
             reals + 8 * (4 * k + n),

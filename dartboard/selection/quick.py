@@ -12,19 +12,19 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.selection import bandwidth, copies
-from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.bandwidth import Judged, Sigma
 from dartboard.selection.compiled import compiled
 from dartboard.selection.coverage import VectorKernel, rounding_32
 from dartboard.selection.explain import told
 from dartboard.selection.greedy import ALL_AT_ONCE
-from dartboard.selection.halves import address
+from dartboard.selection.halves import lower_product
 from dartboard.selection.kernels import distances, log_kernel
-from dartboard.selection.machine import Lined, Machine
+from dartboard.selection.machine import Lined, Machine, in_one_piece
 from dartboard.selection.origin import Origin
 from dartboard.selection.result import Selection
 from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, fast_rows
 from dartboard.selection.states import SMALLEST, LinearState
-from dartboard.types import FloatArray
+from dartboard.types import FloatArray, IntArray
 
 _SMALLEST_SIGMA, _LARGEST_SIGMA = 0.003, 10.0
 """Compiled, a small σ is tried: what float32 does not prove costs little to settle in double precision."""
@@ -88,20 +88,29 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
 def _select_natively(
     machine: Machine, embeddings: FloatArray, query: FloatArray, k: int, sigma: str | float
 ) -> Selection | None:
-    """The same by what is compiled, unless near-copies have to be looked for."""
-    syrk = address()
-    if syrk is None or not (embeddings.flags.c_contiguous and query.flags.c_contiguous):
+    """The same by what is compiled."""
+    if (isinstance(sigma, str) and sigma != "auto") or not in_one_piece(embeddings, query):
         return None
-    if type(sigma) is str and sigma != "auto":
-        return None
-    lined = machine.line_up(syrk, embeddings, query)
+    lined = machine.line_up(embeddings, query)
     if lined is None:
         return None
-    spread = _judged(machine, lined) if sigma == "auto" else Sigma(float(sigma), "given")
-    if spread is None or not _SMALLEST_SIGMA <= spread.value <= _LARGEST_SIGMA:
+    pairs = np.empty((len(embeddings), len(embeddings)), np.float32)
+    lower_product(lined.unit, pairs)
+    relevance = None
+    if not isinstance(sigma, str):
+        spread = Sigma(sigma, "given")
+    else:
+        judged = _judged(machine, lined, pairs)
+        if judged is None:
+            return None
+        spread = judged.sigma
+        if judged.groups is not None:
+            relevance = log_kernel(_to_query(lined), spread.value)[lined.row_of]
+            lined, pairs = _leading(lined, pairs, judged.groups)
+    if k > len(lined.order) or not _SMALLEST_SIGMA <= spread.value <= _LARGEST_SIGMA:
         return None
     rounding, smallest = rounding_32(spread.value), SMALLEST[embeddings.dtype]
-    concluded = machine.conclude(embeddings, query, lined, spread.value, rounding, smallest, k)
+    concluded = machine.conclude(embeddings, query, lined, pairs, spread.value, rounding, smallest, k)
     if concluded is None:
         return None
     return Selection(
@@ -115,23 +124,42 @@ def _select_natively(
         targets=np.arange(len(embeddings)),
         sigma=spread,
         method="dartboard",
-        relevance=concluded.relevance,
+        relevance=concluded.relevance if relevance is None else relevance,
         origin=Origin(query, embeddings, "scaled_cosine"),
+        near_copies=len(embeddings) - len(lined.order),
     )
 
 
-def _judged(machine: Machine, lined: Lined) -> Sigma | None:
-    """σ of a pool in which near-copies need not be looked for; None for any other."""
-    apart, nearest, least = machine.spread_out(lined.pairs)
+def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
+    """σ and near-copies, by the rule of :mod:`dartboard.selection.bandwidth`; None for the unusual."""
+    apart, nearest, least = machine.spread_out(pairs)
     if least <= 0:
         return None
     middle = len(apart) // 2
     median = float(np.partition(apart, middle)[middle])
-    to_query = 0.5 - 0.5 * np.minimum(lined.cosines, 1.0, dtype=np.float64)
-    alone = float(bandwidth.standing_alone(nearest, to_query, median, "scaled_cosine"))
-    if alone <= bandwidth.ALL_ALONE and copies.crowded(nearest, median):
-        return None
-    return Sigma(bandwidth.spread(median, alone), "candidates")
+    alone = float(bandwidth.standing_alone(nearest, _to_query(lined), median, "scaled_cosine"))
+    if alone > bandwidth.ALL_ALONE or not copies.crowded(nearest, median):
+        return Judged(Sigma(bandwidth.spread(median, alone), "candidates"))
+    full = np.zeros_like(pairs)
+    full[np.tri(len(full), k=-1, dtype=bool)] = apart
+    full += full.T
+    return bandwidth.from_candidates(lined.unit, "scaled_cosine", to_query=_to_query(lined), apart=full)
+
+
+def _leading(lined: Lined, pairs: FloatArray, groups: IntArray) -> tuple[Lined, FloatArray]:
+    """The rows that stand for groups, the most relevant of each, and their cosines."""
+    leaders = bandwidth.leading(groups, _to_query(lined))
+    place = np.empty(len(groups), dtype=np.intp)
+    place[groups[leaders]] = np.arange(len(leaders))
+    some = Lined(
+        lined.unit[leaders], lined.cosines[leaders], lined.order[leaders], place[groups][lined.row_of]
+    )
+    return some, pairs[np.ix_(leaders, leaders)]
+
+
+def _to_query(lined: Lined) -> FloatArray:
+    """Distances to the query."""
+    return 0.5 - 0.5 * np.minimum(lined.cosines, 1.0, dtype=np.float64)
 
 
 def _usable(values: Any, dimensions: int) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dartboard.selection.compiled import compiled
 from dartboard.selection.content import by_closeness, by_content
 from dartboard.selection.kernels import Distance, direct, distances, row_dots, unit_rows, unit_vector
 from dartboard.types import FloatArray, IntArray, check_matrix
@@ -34,6 +35,12 @@ class Rows(NamedTuple):
 
 def fast_rows(query: FloatArray, embeddings: FloatArray, *, by_query: bool) -> Rows:
     """Unit rows in float32, for the scaled cosine; in an order that the query has a say in, or not."""
+    if by_query and (machine := compiled()) and embeddings.dtype == np.float32:
+        asked = np.ascontiguousarray(query, np.float32)
+        lined = machine.line_up(np.ascontiguousarray(embeddings), asked)
+        if lined is not None:
+            similarity = np.minimum(lined.cosines, 1.0, dtype=np.float64)
+            return Rows(lined.unit, 0.5 - 0.5 * similarity, similarity, lined.order, lined.row_of)
     unit = unit_rows(embeddings, np.float32)
     cosines = row_dots(unit, unit_vector(query, np.float32))
     order = by_closeness(cosines) if by_query else None

@@ -59,7 +59,6 @@ def with_numpy(monkeypatch, call):
 def test_compiled_picks_are_those_of_numpy(machine, monkeypatch, found):
     if not found:
         monkeypatch.setattr(halves, "_syrk", lambda: None)
-        monkeypatch.setattr(quick, "address", lambda: None)
     for case in CASES:
         same(with_numpy(monkeypatch, lambda case=case: run(case)), run(case), case)
 
@@ -103,6 +102,34 @@ def test_the_order_of_candidates_changes_nothing(machine):
         )
         assert order[there.indices].tolist() == here.indices.tolist()
         assert there.log_gains.tolist() == here.log_gains.tolist() and there.bound == here.bound
+
+
+def test_near_copies_are_set_aside_at_once(machine, monkeypatch):
+    found = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        query, bases = scattered(seed, n=25)
+        copies = bases.repeat(4, axis=0) + 0.02 * rng.standard_normal((100, 64)).astype(np.float32)
+        got = quick._select_natively(machine, copies, query, 8, "auto")
+        want = with_numpy(monkeypatch, lambda q=query, v=copies: select(v, q, 8))
+        assert got is not None and got.near_copies == want.near_copies
+        same(want, got)
+        found += got.near_copies == 75
+    assert found >= 15
+
+
+@pytest.mark.parametrize("n", [2, 3, 40, 130])
+def test_joins_are_those_of_scipy(machine, n):
+    linkage = pytest.importorskip("scipy.cluster.hierarchy").linkage
+    points = np.random.default_rng(n).standard_normal((n, 3))
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    heights = linkage(apart[np.triu_indices(n, 1)], "average")[:, 2]
+    for limit in (0.0, float(np.median(heights)), np.inf):
+        first, second, made, following = machine.join(apart.copy(), limit)
+        below = heights[heights <= limit]
+        np.testing.assert_allclose(made, below, rtol=1e-12)
+        assert following == pytest.approx(heights[len(below)] if len(below) < n - 1 else np.inf)
+        assert (first < second).all() and len(set(second.tolist())) == len(second)
 
 
 def test_steep_pools_are_proved_where_much_is_covered_in_full(machine):
