@@ -1,17 +1,18 @@
 """Many queries in one call.
 
-What is compiled answers them one by one, in threads, without Python in between. In NumPy, a thousand small
-selections are a thousand times the same dozen calls: there, queries with equally many candidates go through
-them together, in float32, a block at a time that stays in the processor's cache. Each query proves its picks
-as a single selection does; one that cannot, or has copies among its candidates, is selected by itself, so
-the picks are the same either way. Threads keep to the caller's deadline, and meanwhile the matrix products,
-which are small, take one thread each.
+A thousand small selections are a thousand times the same dozen calls. Queries with equally many candidates go
+through them together, in float32, a block at a time that stays in the processor's cache: compiled
+(:mod:`dartboard.selection.blocks`), or in NumPy. Each query proves its picks as a single selection does; one
+that cannot, or has copies among its candidates, is selected by itself, so the picks are the same either way.
+Blocks go through threads, which keep to the caller's deadline, and meanwhile the matrix products, which are
+small, take one thread each.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,27 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.blas import one_thread_each
+from dartboard.selection.blocks import select_block
 from dartboard.selection.building import Auto
 from dartboard.selection.compiled import compiled
 from dartboard.selection.content import fingerprints
 from dartboard.selection.door import select
+from dartboard.selection.greedy import ALL_AT_ONCE
+from dartboard.selection.halves import address
 from dartboard.selection.kernels import check_sigma
 from dartboard.selection.limits import Limits
+from dartboard.selection.machine import in_one_piece
+from dartboard.selection.origin import Origin
+from dartboard.selection.quick import LARGEST_K, SMALLEST_SIGMA
 from dartboard.selection.result import Selection
-from dartboard.selection.rows import FAST_FROM_SIGMA
+from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA
 from dartboard.selection.together import walks
 from dartboard.types import FloatArray
 
 _BLOCK_ENTRIES = 400_000
 """Kernel entries that a block may have; measured: fewer cost calls, more leave the cache."""
+
+_Way = Callable[[FloatArray, FloatArray, int, float | Auto], list[Selection | None]]
 
 _BLOCK_QUERIES = 16
 """So many queries a thread answers before it takes the next ones."""
@@ -69,24 +78,37 @@ def select_many(
         check()
         return select(embeddings[i], asked[i], k, sigma=sigma, **options)
 
-    def one_by_one(block: range) -> list[Selection]:
-        return [alone(i) for i in block]
+    in_block = None if options else _way(embeddings, asked, k or 5, sigma)
 
     def together(block: range) -> list[Selection]:
+        if in_block is None:
+            return [alone(i) for i in block]
         check()
         here = slice(block.start, block.stop)
-        results = _select_block(np.asarray(embeddings[here]), asked[here], k or 5, sigma)
+        results = in_block(np.asarray(embeddings[here]), asked[here], k or 5, sigma)
         return [alone(i) if result is None else result for i, result in zip(block, results, strict=True)]
 
     workers = threads or os.cpu_count() or 1
-    run, size = one_by_one, max(1, min(_BLOCK_QUERIES, len(asked) // (4 * workers)))
-    plain = isinstance(embeddings, np.ndarray) and not (options or compiled())
-    if plain and _uniform(np.asarray(embeddings), asked, sigma):
-        run, size = together, max(1, _BLOCK_ENTRIES // np.asarray(embeddings).shape[1] ** 2)
+    size = max(1, min(_BLOCK_QUERIES, len(asked) // (4 * workers)))
+    if in_block is not None:
+        size = max(1, _BLOCK_ENTRIES // np.asarray(embeddings).shape[1] ** 2)
     blocks = [range(len(asked))[start : start + size] for start in range(0, len(asked), size)]
     with one_thread_each(), ThreadPoolExecutor(workers) as pool:
-        found = pool.map(lambda block: context.copy().run(run, block), blocks)
+        found = pool.map(lambda block: context.copy().run(together, block), blocks)
         return [result for block in found for result in block]
+
+
+def _way(embeddings: Any, queries: npt.NDArray[Any], k: int, sigma: float | Auto) -> _Way | None:
+    """How a block of these pools is selected from; None where they have to be taken one by one."""
+    if not (isinstance(embeddings, np.ndarray) and _uniform(embeddings, queries, sigma)):
+        return None
+    machine, syrk = compiled(), address()
+    if machine is None:
+        return _select_block
+    usual = in_one_piece(embeddings, queries) and k <= LARGEST_K
+    if syrk is None or not usual or not FAST_FROM_ROWS <= embeddings.shape[1] <= ALL_AT_ONCE:
+        return None
+    return partial(select_block, machine, syrk)
 
 
 def _uniform(embeddings: npt.NDArray[Any], queries: npt.NDArray[Any], sigma: float | Auto) -> bool:
@@ -96,7 +118,7 @@ def _uniform(embeddings: npt.NDArray[Any], queries: npt.NDArray[Any], sigma: flo
         and embeddings.dtype == queries.dtype == np.float32
         and embeddings.shape[2] == queries.shape[1]
         and bandwidth.SMALLEST_POOL <= embeddings.shape[1] <= _FAST_UP_TO
-        and (sigma == "auto" or check_sigma(sigma) >= FAST_FROM_SIGMA)
+        and (sigma == "auto" or check_sigma(sigma) >= (SMALLEST_SIGMA if compiled() else FAST_FROM_SIGMA))
     )
 
 
@@ -129,6 +151,8 @@ def _select_block(
             targets=np.arange(embeddings.shape[1]),
             sigma=spreads[i],
             method="dartboard",
+            relevance=relevance[i],
+            origin=Origin(queries[i], embeddings[i], "scaled_cosine"),
         )
         if safe
         else None

@@ -35,6 +35,13 @@ def lower_product(vectors: FloatArray, out: FloatArray) -> None:
 
 
 @cache
+def address() -> int | None:
+    """Where that ``cblas_ssyrk`` stands, for those who call it from C; None with another BLAS."""
+    syrk = _syrk()
+    return None if syrk is None else ctypes.cast(syrk, ctypes.c_void_p).value
+
+
+@cache
 def _syrk() -> Any:
     """``cblas_ssyrk`` of the BLAS in NumPy's wheels, or None."""
     for library in libraries():

@@ -406,6 +406,42 @@ size conclude(const float *embeddings, size candidates, size n, size dim, const 
     return made;
 }
 
+/* cblas_ssyrk of a BLAS with 64-bit integers. */
+typedef void (*syrk)(int, int, int, int64_t, int64_t, float, const float *, int64_t, float, float *, int64_t);
+enum { BY_ROWS = 101, LOWER = 122, AS_IS = 111 };
+
+/* Many small pools lined up, with the cosines of their pairs; and how far apart these are, where apart is
+   given. What line_up finds out of the ordinary, or holds two candidates in one place, is not usual. */
+void line_up_many(syrk product, const float *embeddings, size queries, size n, size dim, const float *asked,
+                  float *pairs, float *cosines, size *order, size *row_of, float *apart, float *nearest,
+                  uint8_t *usual) {
+    float *unit = malloc(n * dim * sizeof *unit);
+    for (size i = 0; i < queries; i++) {
+        usual[i] = unit && line_up(embeddings + i * n * dim, n, dim, asked + i * dim, unit, cosines + i * n,
+                                   order + i * n, row_of + i * n);
+        if (!usual[i]) continue;
+        product(BY_ROWS, LOWER, AS_IS, n, dim, 1.0f, unit, dim, 0.0f, pairs + i * n * n, n);
+        if (apart)
+            usual[i] = spread_out(pairs + i * n * n, n, apart + i * (n * (n - 1) / 2), nearest + i * n) > 0;
+    }
+    free(unit);
+}
+
+/* Selections from those that are usual, and stay so where every pick is clear. */
+void conclude_many(const float *embeddings, size queries, size n, size dim, const float *asked, float *pairs,
+                   const float *cosines, const size *order, const size *row_of, const double *sigma,
+                   const double *rounding, double smallest, size k, size *picks, size *owners,
+                   double *similarity, double *gains, double *log_gains, double *coverage, double *relevance,
+                   double *bound, uint8_t *usual) {
+    for (size i = 0; i < queries; i++) {
+        if (!usual[i]) continue;
+        usual[i] = conclude(embeddings + i * n * dim, n, n, dim, asked + i * dim, pairs + i * n * n,
+                            cosines + i * n, order + i * n, row_of + i * n, sigma[i], rounding[i], smallest, k,
+                            picks + i * k, owners + i * n, similarity + i * k, gains + i * k,
+                            log_gains + i * k, coverage + i * k, relevance + i * n, bound + i) == k;
+    }
+}
+
 /* Kernel values of some rows of a panel of cosines, and what they add to the sums of their rows and of their
    columns. Rows that begin on the diagonal, at column "diagonal", count up to it: what stands above becomes 0,
    and what stands on it, which is 1, one half, as if it belonged to both sides. */

@@ -43,6 +43,31 @@ class Concluded(NamedTuple):
     bound: float
 
 
+class LinedMany(NamedTuple):
+    """The same of many pools: ``apart`` and ``nearest`` are distances, ``usual`` are those to go on with."""
+
+    pairs: FloatArray
+    cosines: FloatArray
+    order: IntArray
+    row_of: IntArray
+    apart: FloatArray | None
+    nearest: FloatArray
+    usual: npt.NDArray[np.bool_]
+
+
+class ConcludedMany(NamedTuple):
+    """Selections from many pools."""
+
+    picks: IntArray
+    similarity: FloatArray
+    gains: FloatArray
+    log_gains: FloatArray
+    coverage: FloatArray
+    owners: IntArray
+    relevance: FloatArray
+    bound: FloatArray
+
+
 def in_one_piece(*arrays: FloatArray) -> bool:
     """Whether arrays can be given away by their addresses."""
     return all(array.flags.c_contiguous for array in arrays)
@@ -72,6 +97,12 @@ class Machine:
             "conclude",
             _SIZE,
             *(_AT, _SIZE, _SIZE, _SIZE, *[_AT] * 5, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8),
+        )
+        self._line_up_many = take("line_up_many", None, _AT, _AT, _SIZE, _SIZE, _SIZE, *[_AT] * 8)
+        self._conclude_many = take(
+            "conclude_many",
+            None,
+            *(_AT, _SIZE, _SIZE, _SIZE, *[_AT] * 7, _REAL, _SIZE, *[_AT] * 9),
         )
         self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
         self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
@@ -124,10 +155,15 @@ class Machine:
             len(rows),
         )
 
-    def line_up(self, embeddings: FloatArray, query: FloatArray) -> Lined | None:
-        """Float32 candidates in order; None for what is out of the ordinary, as copies are."""
+    def line_up(
+        self, embeddings: FloatArray, query: FloatArray, unit: FloatArray | None = None
+    ) -> Lined | None:
+        """Float32 candidates in order, their rows into ``unit`` where that is given.
+
+        None for what is out of the ordinary, as copies are.
+        """
         n, dim = embeddings.shape
-        unit, cosines = np.empty((n, dim), np.float32), np.empty(n, np.float32)
+        unit, cosines = np.empty((n, dim), np.float32) if unit is None else unit, np.empty(n, np.float32)
         order, row_of = np.empty((2, n), dtype=np.intp)
         usual = self._line_up(
             *(embeddings.ctypes.data, n, dim, query.ctypes.data),
@@ -185,6 +221,47 @@ class Machine:
         similarity, gains, log_gains, coverage = real[: 4 * k].reshape(4, k)
         shares = (similarity, gains, log_gains, coverage)
         return Concluded(whole[:k], *shares, whole[k:], real[4 * k : -1], float(real[-1]))
+
+    def line_up_many(
+        self, syrk: int, embeddings: FloatArray, queries: FloatArray, *, spread: bool
+    ) -> LinedMany:
+        """Pools ``(b, n, d)`` in order, by the ``cblas_ssyrk`` at an address; distances if ``spread``."""
+        count, n, dim = embeddings.shape
+        order, row_of = np.empty((2, count, n), dtype=np.intp)
+        usual = np.empty(count, dtype=bool)
+        pairs, cosines, nearest = (
+            np.empty(shape, np.float32) for shape in ((count, n, n), (count, n), (count, n))
+        )
+        apart = np.empty((count, n * (n - 1) // 2), np.float32) if spread else None
+        self._line_up_many(
+            *(syrk, embeddings.ctypes.data, count, n, dim, queries.ctypes.data),
+            *(array.ctypes.data for array in (pairs, cosines, order, row_of)),
+            *(None if apart is None else apart.ctypes.data, nearest.ctypes.data, usual.ctypes.data),
+        )
+        return LinedMany(pairs, cosines, order, row_of, apart, nearest, usual)
+
+    def conclude_many(
+        self,
+        embeddings: FloatArray,
+        queries: FloatArray,
+        lined: LinedMany,
+        sigma: FloatArray,
+        rounding: FloatArray,
+        smallest: float,
+        k: int,
+    ) -> ConcludedMany:
+        """:meth:`conclude` for the pools that are ``usual``, which only those stay whose picks are clear."""
+        count, n, dim = embeddings.shape
+        picks, owners = np.empty((count, k), dtype=np.intp), np.empty((count, n), dtype=np.intp)
+        by_pick, relevance, bound = np.empty((4, count, k)), np.empty((count, n)), np.empty(count)
+        self._conclude_many(
+            *(embeddings.ctypes.data, count, n, dim, queries.ctypes.data),
+            *(array.ctypes.data for array in (lined.pairs, lined.cosines, lined.order, lined.row_of)),
+            *(sigma.ctypes.data, rounding.ctypes.data, smallest, k, picks.ctypes.data, owners.ctypes.data),
+            *(array.ctypes.data for array in (*by_pick, relevance, bound, lined.usual)),
+        )
+        similarity, gains, log_gains, coverage = by_pick
+        return ConcludedMany(picks, similarity, gains, log_gains, coverage, owners, relevance, bound)
 
     def add_strip(
         self,

@@ -6,6 +6,7 @@ ordinary (copies, a doubtful pick, arrays that have to be converted, anything to
 and the caller goes the long way.
 """
 
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, fast_rows
 from dartboard.selection.states import SMALLEST, LinearState
 from dartboard.types import FloatArray, IntArray
 
-_SMALLEST_SIGMA, _LARGEST_SIGMA = 0.003, 10.0
+SMALLEST_SIGMA, LARGEST_SIGMA = 0.003, 10.0
 """Compiled, a small σ is tried: what float32 does not prove costs little to settle in double precision."""
-_LARGEST_K = 20
+_here = local()
+LARGEST_K = 20
 """Of more picks, one is too often too close to call."""
 
 
@@ -37,7 +39,7 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     if not (_usable(embeddings, 2) and _usable(query, 1) and type(k) is int and type(sigma) in (str, float)):
         return None
     n = len(embeddings)
-    if not (FAST_FROM_ROWS <= n <= ALL_AT_ONCE and 0 < k <= _LARGEST_K and embeddings.shape[1] == query.size):
+    if not (FAST_FROM_ROWS <= n <= ALL_AT_ONCE and 0 < k <= LARGEST_K and embeddings.shape[1] == query.size):
         return None
     check()
     if (machine := compiled()) and (found := _select_natively(machine, embeddings, query, k, sigma)):
@@ -51,7 +53,7 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
         spread, groups = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
     elif type(sigma) is str:
         return None
-    if not FAST_FROM_SIGMA <= spread.value <= _LARGEST_SIGMA:
+    if not FAST_FROM_SIGMA <= spread.value <= LARGEST_SIGMA:
         return None
     log_weights = log_kernel(to_query, spread.value)
     relevance = log_weights[row_of]
@@ -91,11 +93,11 @@ def _select_natively(
     """The same by what is compiled."""
     if (isinstance(sigma, str) and sigma != "auto") or not in_one_piece(embeddings, query):
         return None
-    lined = machine.line_up(embeddings, query)
+    unit, pairs = _scratch(*embeddings.shape)
+    lined = machine.line_up(embeddings, query, unit)
     if lined is None:
         return None
-    pairs = np.empty((len(embeddings), len(embeddings)), np.float32)
-    lower_product(lined.unit, pairs)
+    lower_product(unit, pairs)
     relevance = None
     if not isinstance(sigma, str):
         spread = Sigma(sigma, "given")
@@ -107,7 +109,7 @@ def _select_natively(
         if judged.groups is not None:
             relevance = log_kernel(_to_query(lined), spread.value)[lined.row_of]
             lined, pairs = _leading(lined, pairs, judged.groups)
-    if k > len(lined.order) or not _SMALLEST_SIGMA <= spread.value <= _LARGEST_SIGMA:
+    if k > len(lined.order) or not SMALLEST_SIGMA <= spread.value <= LARGEST_SIGMA:
         return None
     rounding, smallest = rounding_32(spread.value), SMALLEST[embeddings.dtype]
     concluded = machine.conclude(embeddings, query, lined, pairs, spread.value, rounding, smallest, k)
@@ -128,6 +130,17 @@ def _select_natively(
         origin=Origin(query, embeddings, "scaled_cosine"),
         near_copies=len(embeddings) - len(lined.order),
     )
+
+
+def _scratch(n: int, dim: int) -> tuple[FloatArray, FloatArray]:
+    """Room for rows, ``(n, dim)``, and their pairs, ``(n, n)``: this thread's own, and the same next time.
+
+    New memory for every question would come from the system page by page, one thread at a time.
+    """
+    room: FloatArray | None = getattr(_here, "room", None)
+    if room is None or room.size < n * (dim + n):
+        room = _here.room = np.empty(n * (dim + n), np.float32)
+    return room[: n * dim].reshape(n, dim), room[n * dim : n * (dim + n)].reshape(n, n)
 
 
 def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:

@@ -1,0 +1,67 @@
+"""A block of small pools by what is compiled: two calls for all of them, and σ in between.
+
+Inside the calls other threads run Python. Going in and out of C for every query would have threads wait for
+one another more than they work.
+"""
+
+import numpy as np
+
+from dartboard.selection import bandwidth, copies
+from dartboard.selection.bandwidth import Sigma
+from dartboard.selection.coverage import rounding_32
+from dartboard.selection.machine import LinedMany, Machine
+from dartboard.selection.origin import Origin
+from dartboard.selection.quick import LARGEST_SIGMA, SMALLEST_SIGMA
+from dartboard.selection.result import Selection
+from dartboard.selection.states import SMALLEST
+from dartboard.types import FloatArray
+
+
+def select_block(
+    machine: Machine, syrk: int, embeddings: FloatArray, queries: FloatArray, k: int, sigma: float | str
+) -> list[Selection | None]:
+    """Selections from pools ``(b, n, d)`` of 64 and more; None for one that has to be selected by itself."""
+    lined = machine.line_up_many(syrk, embeddings, queries, spread=sigma == "auto")
+    spread = np.full(len(queries), sigma) if not isinstance(sigma, str) else _spreads(lined)
+    lined.usual[:] &= (spread >= SMALLEST_SIGMA) & (spread <= LARGEST_SIGMA)
+    found = machine.conclude_many(
+        embeddings, queries, lined, spread, rounding_32(spread), SMALLEST[embeddings.dtype], k
+    )
+    source = "candidates" if sigma == "auto" else "given"
+    return [
+        Selection(
+            indices=found.picks[i],
+            gains=found.gains[i],
+            log_gains=found.log_gains[i],
+            coverage=found.coverage[i],
+            similarity=found.similarity[i],
+            bound=float(found.bound[i]),
+            owners=found.owners[i],
+            targets=np.arange(embeddings.shape[1]),
+            sigma=Sigma(float(spread[i]), source),
+            method="dartboard",
+            relevance=found.relevance[i],
+            origin=Origin(queries[i], embeddings[i], "scaled_cosine"),
+        )
+        if usual
+        else None
+        for i, usual in enumerate(lined.usual.tolist())
+    ]
+
+
+def _spreads(lined: LinedMany) -> FloatArray:
+    """σ of each pool, NaN where near-copies have to be looked for."""
+    if lined.apart is None:
+        raise AssertionError("distances were not asked for")
+    spreads = np.full(len(lined.usual), np.nan)
+    some = lined.usual.nonzero()[0]
+    if not len(some):
+        return spreads
+    middle = lined.apart.shape[1] // 2
+    median = np.partition(lined.apart[some], middle, axis=1)[:, middle].astype(np.float64)
+    to_query = 0.5 - 0.5 * np.minimum(lined.cosines[some], 1.0, dtype=np.float64)
+    alone = bandwidth.standing_alone(lined.nearest[some], to_query, median, "scaled_cosine")
+    for i, wide, share in zip(some.tolist(), median.tolist(), alone.tolist(), strict=True):
+        if share > bandwidth.ALL_ALONE or not copies.crowded(lined.nearest[i], wide):
+            spreads[i] = bandwidth.spread(wide, share)
+    return spreads
