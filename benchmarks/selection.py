@@ -206,7 +206,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "selection.json")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument(
-        "--blas-threads", type=int, default=1, help="threads of each matrix product (default 1)"
+        "--blas-threads",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="threads of each matrix product (default: one for each processor, as BLAS itself has it)",
     )
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: for a machine that is busy")
     parser.add_argument(
