@@ -128,7 +128,8 @@ SAME float dot(const float *left, const float *right, size count) {
 }
 
 /* Rows in order of their keys, the largest first, and where keys are the same, of their content. Returns 0
-   where two rows are the same. Keys are sorted byte by byte, as whole numbers in the same order. */
+   where two rows are the same, or too many keys to compare their rows. Keys are sorted byte by byte, as whole
+   numbers in the same order. */
 static int rank(const float *keys, const float *rows, size n, size dim, uint64_t *room, size *order) {
     uint64_t *from = room, *to = room + n;
     for (size i = 0; i < n; i++) {
@@ -150,7 +151,7 @@ static int rank(const float *keys, const float *rows, size n, size dim, uint64_t
         size row = (size)(from[i] & 0xffffffff), place = i;
         for (; place && from[place - 1] >> 32 == from[i] >> 32; place--) {
             int differ = memcmp(rows + order[place - 1] * dim, rows + row * dim, dim * sizeof *rows);
-            if (!differ) return 0;
+            if (!differ || i - place > MOST_RIVALS) return 0;
             if (differ < 0) break;
             order[place] = order[place - 1];
         }
@@ -190,12 +191,12 @@ HOT int line_up(const float *embeddings, size n, size dim, const float *query, f
     usual = usual && rank(unordered, embeddings, n, dim, room, order);
     for (size i = 0; i < n && usual; i++) {
         const float *row = embeddings + order[i] * dim;
-        float by = 1 / lengths[order[i]];
+        float own = lengths[order[i]];
         cosines[i] = unordered[order[i]];
         row_of[order[i]] = i;
         if (scaled) memcpy(unit + i * dim, row, dim * sizeof *row);
         else
-            for (size j = 0; j < dim; j++) unit[i * dim + j] = row[j] * by;
+            for (size j = 0; j < dim; j++) unit[i * dim + j] = row[j] / own;
     }
     free(room);
     return usual;
@@ -274,7 +275,7 @@ typedef struct {
     const float *embeddings, *query;
     const size *order, *picks;
     size n, dim, judged;
-    double sigma, *unit, *weights, *covered, *row;
+    double sigma, *unit, *likely, *weights, *covered, *row;
 } exactly;
 
 HOT static void scale(const float *vector, size dim, double *unit) {
@@ -297,31 +298,47 @@ HOT static void log_kernel(const exactly *all, const double *unit, double *out) 
     }
 }
 
-/* Everything but weights is made here; weights are logarithms at first. Returns 0 if there is no room. */
+/* Returns 0 if there is no room. */
 static int make_exact(exactly *all) {
     size n = all->n, dim = all->dim;
     if (all->unit) return 1;
-    all->unit = malloc((n * dim + dim + 3 * n) * sizeof *all->unit);
+    all->unit = malloc((n * dim + dim + 4 * n) * sizeof *all->unit);
     if (!all->unit) return 0;
-    double *asked = all->unit + n * dim;
-    all->weights = asked + dim;
+    double *asked = all->unit + n * dim, peak = -INFINITY;
+    all->likely = asked + dim;
+    all->weights = all->likely + n;
     all->covered = all->weights + n;
     all->row = all->covered + n;
     for (size i = 0; i < n; i++) scale(all->embeddings + all->order[i] * dim, dim, all->unit + i * dim);
     scale(all->query, dim, asked);
-    log_kernel(all, asked, all->weights);
+    log_kernel(all, asked, all->likely);
+    for (size t = 0; t < n; t++) peak = all->likely[t] > peak ? all->likely[t] : peak;
+    for (size t = 0; t < n; t++) all->weights[t] = exp(all->likely[t] - peak);
     memset(all->covered, 0, n * sizeof *all->covered);
     return 1;
 }
 
+/* What a row adds to what is covered, and what it covers; it counts as covered from then on if it is picked. */
+static void weigh(exactly *all, size row, int picked, double *adds, double *covers) {
+    log_kernel(all, all->unit + row * all->dim, all->row);
+    *adds = *covers = 0;
+    for (size t = 0; t < all->n; t++) {
+        double stands = exp(all->row[t]), rise = stands - all->covered[t];
+        *adds += all->weights[t] * (rise > 0 ? rise : 0);
+        *covers += all->weights[t] * stands;
+        if (picked && rise > 0) all->covered[t] = stands;
+    }
+}
+
 static const double EXACT_ROUNDING = 1e-12, LEAST = 1e-290;
+static const double VISIBLE = 1.2e-4; /* where rounding may do more than this to a gain, it is worked out again */
 
 /* The most probable of the first rows, by more than double precision may get wrong; else -1. */
 static size most_probable(exactly *all, size count) {
     if (!make_exact(all)) return -1;
     size best = 0, close = 0;
-    for (size i = 1; i < count; i++) best = all->weights[i] > all->weights[best] ? i : best;
-    for (size i = 0; i < count; i++) close += all->weights[i] >= all->weights[best] - EXACT_ROUNDING;
+    for (size i = 1; i < count; i++) best = all->likely[i] > all->likely[best] ? i : best;
+    for (size i = 0; i < count; i++) close += all->likely[i] >= all->likely[best] - EXACT_ROUNDING;
     return close == 1 ? best : -1;
 }
 
@@ -329,34 +346,26 @@ static size most_probable(exactly *all, size count) {
 static size settle_exactly(void *knows, const size *rivals, size count, size picks) {
     exactly *all = knows;
     if (!make_exact(all)) return -1;
-    size n = all->n, best = 0;
-    double gains[MOST_RIVALS], doubts[MOST_RIVALS];
-    if (!all->judged) {
-        double peak = all->weights[0];
-        for (size t = 1; t < n; t++) peak = all->weights[t] > peak ? all->weights[t] : peak;
-        for (size t = 0; t < n; t++) all->weights[t] = exp(all->weights[t] - peak);
-    }
-    for (; all->judged <= picks; all->judged++) {
-        log_kernel(all, all->unit + all->picks[all->judged] * all->dim, all->row);
-        for (size t = 0; t < n; t++) {
-            double covers = exp(all->row[t]);
-            all->covered[t] = covers > all->covered[t] ? covers : all->covered[t];
-        }
-    }
+    size best = 0, close = 0;
+    double gains[MOST_RIVALS], covers[MOST_RIVALS], added;
+    for (; all->judged <= picks; all->judged++) weigh(all, all->picks[all->judged], 1, &added, covers);
     for (size i = 0; i < count; i++) {
-        gains[i] = doubts[i] = 0;
-        log_kernel(all, all->unit + rivals[i] * all->dim, all->row);
-        for (size t = 0; t < n; t++) {
-            double covers = exp(all->row[t]), rise = covers - all->covered[t];
-            gains[i] += all->weights[t] * (rise > 0 ? rise : 0);
-            doubts[i] += all->weights[t] * covers * EXACT_ROUNDING;
-        }
+        weigh(all, rivals[i], 0, gains + i, covers + i);
         best = gains[i] > gains[best] ? i : best;
     }
-    double lead = gains[best] - doubts[best];
-    size close = 0;
-    for (size i = 0; i < count; i++) close += gains[i] + doubts[i] >= lead;
+    double lead = gains[best] - EXACT_ROUNDING * covers[best];
+    for (size i = 0; i < count; i++) close += gains[i] + EXACT_ROUNDING * covers[i] >= lead;
     return close == 1 && lead > LEAST ? rivals[best] : -1;
+}
+
+/* The gains of picks in double precision; returns the sum of weights, 0 if there is no room. */
+static double gain_exactly(exactly *all, size made, double *gains) {
+    double total = 0, covers;
+    if (!make_exact(all)) return 0;
+    memset(all->covered, 0, all->n * sizeof *all->covered);
+    for (size i = 0; i < made; i++) weigh(all, all->picks[i], 1, gains + i, &covers);
+    for (size t = 0; t < all->n; t++) total += all->weights[t];
+    return total;
 }
 
 /* The selection of k of the rows that line_up has lined up, or of some of them, told in candidates, with all
@@ -384,8 +393,10 @@ size conclude(const float *embeddings, size candidates, size n, size dim, const 
         double total = prepare_32(pairs, n, n, likely, rounding, weights, alone, slack), reached = 0;
         made = answer_32(pairs, n, weights, alone, slack, smallest, 0.0, k, k, picks, gains, stand, most,
                          settle_exactly, &all);
+        double sum = total;
+        if (made > 0 && rounding > VISIBLE && !(sum = gain_exactly(&all, made, gains))) made = -1;
         for (size i = 0; i < made; i++) {
-            gains[i] /= total;
+            gains[i] /= sum;
             reached += gains[i];
             log_gains[i] = log(gains[i]);
             coverage[i] = reached = reached < 1 ? reached : 1;
@@ -394,7 +405,7 @@ size conclude(const float *embeddings, size candidates, size n, size dim, const 
         }
         for (size c = 0; c < candidates && made > 0; c++) {
             owners[c] = stand[row_of[c]];
-            relevance[c] = likely[row_of[c]];
+            relevance[c] = (all.unit ? all.likely : likely)[row_of[c]];
         }
         double best = reached + most[1] / total;
         best = most[0] / total < best ? most[0] / total : best;
@@ -531,12 +542,13 @@ SAME REAL NAME(top)(const REAL *bounds, size n, size block) {
 }
 
 /* The first row with the largest bound, by the largest of each block. */
-SAME size NAME(highest)(const REAL *bounds, const REAL *tops, size blocks) {
+SAME size NAME(highest)(const REAL *bounds, size n, const REAL *tops, size blocks) {
     size block = 0;
     for (size other = 1; other < blocks; other++) block = tops[other] > tops[block] ? other : block;
-    size row = block * BLOCK;
-    while (bounds[row] != tops[block]) row++;
-    return row;
+    size first = block * BLOCK, end = first + BLOCK < n ? first + BLOCK : n;
+    for (size row = first; row < end; row++)
+        if (bounds[row] == tops[block]) return row;
+    return first;
 }
 
 /* The next picks and their gains, with covered and bounds kept; -m - 1 if unclear after m. */
@@ -554,7 +566,7 @@ HOT size NAME(walk)(const REAL *kernel, size n, size targets, const REAL *weight
     for (size i = 0; i < n; i++) checked[i] = -1;
     for (; step < count; step++) {
         size best;
-        while (checked[best = NAME(highest)(bounds, tops, blocks)] != step) {
+        while (checked[best = NAME(highest)(bounds, n, tops, blocks)] != step) {
             if (bounds[best] == -INFINITY) {
                 unclear = 1;
                 goto done;
@@ -639,7 +651,7 @@ SAME double NAME(largest)(REAL *values, size n, REAL *tops, size count) {
     double total = 0;
     for (size block = 0; block < blocks; block++) tops[block] = NAME(top)(values, n, block);
     for (; count > 0; count--) {
-        size row = NAME(highest)(values, tops, blocks);
+        size row = NAME(highest)(values, n, tops, blocks);
         if (values[row] <= 0) break;
         total += values[row];
         values[row] = -INFINITY;
@@ -672,7 +684,7 @@ HOT size NAME(answer)(const REAL *kernel, size n, const REAL *weights, const REA
         memcpy(spare, bounds, n * sizeof *spare);
         for (size block = 0; block < blocks; block++) tops[block] = NAME(top)(spare, n, block);
         for (size i = 0; i < 2 * count && i < n - made; i++) {
-            size row = NAME(highest)(spare, tops, blocks);
+            size row = NAME(highest)(spare, n, tops, blocks);
             REAL now = NAME(gain)(kernel + row * n, weights, covered, n) + slack[row];
             bounds[row] = now < bounds[row] ? now : bounds[row];
             spare[row] = -INFINITY;

@@ -213,8 +213,8 @@ class Machine:
             *(embeddings.ctypes.data, n, rows, dim, query.ctypes.data),
             *(pairs.ctypes.data, lined.cosines.ctypes.data),
             *(lined.order.ctypes.data, lined.row_of.ctypes.data, sigma, rounding, smallest, k),
-            *(ints, ints + 8 * k, reals, reals + 8 * k, reals + 16 * k, reals + 24 * k, reals + 32 * k),
-            reals + 8 * (4 * k + n),
+            *(ints, ints + whole.itemsize * k),
+            *(reals + 8 * start for start in (0, k, 2 * k, 3 * k, 4 * k, 4 * k + n)),
         )
         if made < k:
             return None
