@@ -133,7 +133,7 @@ def _selection() -> Finding:
         "selection",
         "note",
         "by NumPy: not compiled, or not from the present source",
-        "install a C compiler and dartboard again; the picks are the same, in up to twice the time",
+        "install a C compiler and dartboard again; the picks are the same, in two to three times the time",
     )
 
 
