@@ -4,16 +4,18 @@ Most of what a run returns is not relevant. One pass over the lists keeps the hi
 is then a few NumPy calls over the hits of all queries together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.evaluation.content import Content
 from dartboard.evaluation.judgements import Judgements
+from dartboard.evaluation.placing import Rankings, places_by_score
 from dartboard.evaluation.runs import Run, ranked
 from dartboard.types import FloatArray, IntArray
 
@@ -38,7 +40,8 @@ class Assessed:
     @cached_property
     def lengths(self) -> IntArray:
         """``(Q,)`` picks."""
-        return np.array([len(picks) for picks in self.lists], dtype=np.intp)
+        lists = self.lists.rankings if isinstance(self.lists, Rankings) else self.lists
+        return np.array([len(picks) for picks in lists], dtype=np.intp)
 
     @cached_property
     def grade(self) -> FloatArray:
@@ -83,6 +86,18 @@ class Assessed:
 def assess(run: Run, judgements: Judgements, content: Content | None = None) -> Assessed:
     """Lay a run against the judgements."""
     base_of = judgements.base_of
+    if not base_of:
+        rankings = [run.get(query_id, {}) for query_id in judgements.query_ids]
+        if all(isinstance(ranking, Mapping) for ranking in rankings):
+            query, rank, hits = places_by_score(cast(list[Mapping[str, float]], rankings), judgements.known)
+            return Assessed(
+                judgements=judgements,
+                lists=Rankings(rankings),
+                query=query,
+                rank=rank,
+                bases=hits,
+                content=content,
+            )
     lists: list[Sequence[str]] = []
     counts, ranks, bases = [], [], []
     for query_id, known in zip(judgements.query_ids, judgements.known, strict=True):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
@@ -33,6 +33,8 @@ from dartboard.evaluation import (
     success_at_k,
 )
 from dartboard.evaluation.measures import at_depths, available
+from dartboard.evaluation.placing import Rankings, places_by_score
+from dartboard.evaluation.runs import ranked
 from dartboard.types import Chunk
 from tests.evaluation.data import clustered
 
@@ -284,3 +286,37 @@ def test_every_metric_lies_between_0_and_1(retrieved, grades, k):
     assert success_at_k(retrieved, relevant, k) == float(
         bool(relevant) and set(relevant) <= set(retrieved[:k])
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([0.0, 0.5, 1.0, -2.0, math.inf])),
+            st.frozensets(st.sampled_from("abcxyz")),
+        ),
+        max_size=6,
+    )
+)
+def test_places_by_score_are_those_in_the_ranking(cases):
+    rankings, wanted = [ranking for ranking, _ in cases], [names for _, names in cases]
+    query, rank, names = places_by_score(rankings, wanted)
+    expected = [
+        (place, there, name)
+        for place, ranking in enumerate(rankings)
+        for there, name in enumerate(ranked(ranking))
+        if name in wanted[place]
+    ]
+    assert list(zip(query.tolist(), rank.tolist(), names, strict=True)) == expected
+
+
+def test_rankings_by_score_are_put_in_order_when_asked_for():
+    lists = Rankings([{"a": 1.0, "b": 2.0}, {}, {"c": 0.0}])
+    assert list(lists) == [["b", "a"], [], ["c"]] and lists[-1] == ["c"] and lists[:2] == [["b", "a"], []]
+    with pytest.raises(IndexError):
+        lists[3]
+    judged = Judgements(qrels={"1": {"a": 1}, "2": {"x": 1}, "3": {"c": 1}})
+    run = {"1": {"a": 1.0, "b": 2.0}, "3": {"c": float("nan"), "d": 1.0}}
+    lists = {query: ranked(ranking) for query, ranking in run.items()}
+    asked = ["mrr", "precision@2", "precision"]
+    assert evaluate(run, judged, asked).means == evaluate(lists, judged, asked).means
