@@ -24,8 +24,9 @@ from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
 from dartboard.selection import bandwidth
+from dartboard.selection.copies import Copies
 from dartboard.selection.kernels import distances, unit_rows
-from dartboard.types import Dataset, FloatArray, IntArray
+from dartboard.types import Dataset, FloatArray
 
 ROOT = Path(__file__).parent.parent
 SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
@@ -60,7 +61,7 @@ class Candidates:
         return float(bandwidth.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
 
     @property
-    def groups(self) -> IntArray | None:
+    def copies(self) -> Copies | None:
         """Groups of near-copies."""
         apart = self.pairwise
         if self.alone > bandwidth.ALL_ALONE:
@@ -142,12 +143,11 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
     """
 
     def pick(pool: Candidates) -> list[int]:
-        groups = pool.groups if linked else None
-        if groups is None:
-            groups = np.arange(len(pool.base))
-        leaders = bandwidth.leading(groups, pool.to_query)
+        found = (pool.copies if linked else None) or Copies(np.arange(len(pool.base)), False)
+        leaders = bandwidth.leading(found.groups, pool.to_query)
         one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
-        t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
+        alone = 1.0 if found.even else one.alone
+        t = min(max((alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
         sigma = one.median / (bandwidth.DIVISOR * sharper**t)
         return [int(leader) for leader in leaders[dartboard(one, sigma, sigma)]]
 
@@ -156,10 +156,10 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
 
 def nearest_of_groups(pool: Candidates) -> list[int]:
     """The nearest to the query, one of each group of near-copies."""
-    groups = pool.groups
-    if groups is None:
+    found = pool.copies
+    if found is None:
         return list(range(K))
-    return [int(leader) for leader in bandwidth.leading(groups, pool.to_query)[:K]]
+    return [int(leader) for leader in bandwidth.leading(found.groups, pool.to_query)[:K]]
 
 
 def by_gap(divisor: float, times: float, **how: Any) -> Rule:

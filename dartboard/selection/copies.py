@@ -1,14 +1,32 @@
 """Near-copies among candidates: groups that are much closer together than strangers are.
 
 Whether two passages are copies of each other cannot be read off their distance: copies of one corpus are as
-far apart as strangers of another, and of another encoder. A pool that holds copies shows it as a whole.
-Joining the two closest groups again and again, by the average distance between their members, joins copies
-first, at heights h_1 <= h_2 <= …, and then leaps to strangers. A pool without copies climbs in small steps.
+far apart as strangers of another, and of another encoder. A pool that holds copies shows it as a whole:
+joining the two closest groups again and again joins copies first, at heights h_1 <= h_2 <= …, and strangers
+higher up. A pool without copies climbs in small steps. Two things are looked for, in turn.
 
-A leap counts from the join that takes in two fifths of the pool on, while ten groups are left and copies are
-within .4 median distances. If the largest ``log(h[i+1] / h[i])`` there reaches .3, the pool is cut at the
-first leap of at least half its size. Averages, and not single pairs, because copies of two passages that are
-alike stay two groups even where a pair among them is close. docs/sigma.md has the measurements.
+**A bend**, where copies lie equally far from what they are copies of. Scaled cosine distances are squared
+Euclidean ones, so independent displacements add up: with r_i how far i lies from the centre of its group,
+
+    d(i, j) = r_i + r_j + δ      δ = 0 within a group, the distance of the centres between groups
+    r_i ≈ mean_b ½(d(i, a) + d(i, b) - d(a, b))      a the nearest to i, b the five next
+
+An original has r = 0, and two originals that are alike are closer to each other than to their own copies. So
+that they are not joined first and their copies after them, r_i below the median r are raised to it:
+d'(i, j) = d(i, j) + (r - r_i)⁺ + (r - r_j)⁺. Groups A and B are joined by Ward's criterion,
+
+    h = 2|A||B| / (|A| + |B|) · d'(centre of A, centre of B)
+
+which is 2r for every join within a group, however large, and 2r + 2|A||B| / (|A| + |B|) · δ between two. Past
+.55 of the joins, the first height that exceeds the mean of those below by four of their standard deviations
+ends the copies, if ten groups are left, the logarithm of the heights has been nearly level (it rose by .6 at
+most) and bends there: the five joins from it on rise by .35 more than the five before it.
+
+**A leap** of average linkage, where copies lie at all sorts of distances: the largest ``log(h[i+1] / h[i])``
+from the join that takes in two fifths of the pool on, while ten groups are left and copies are within .4
+median distances. From .3 on the pool is cut, at the first leap of at least half its size.
+
+docs/sigma.md has the measurements.
 """
 
 import math
@@ -32,27 +50,43 @@ FEWEST_GROUPS = 10
 _FIRST = 0.5
 _LOWEST = 1e-3
 
+BEND = 0.35
+"""How much more the heights' logarithm rises after copies than before, over as many joins as here:"""
+_STRIDE = 5
 
-def near_copies(apart: FloatArray, median: float) -> IntArray | None:
-    """``(n,)`` the group of each candidate by their distances ``(n, n)``; None where nothing leaps."""
-    n, limit, least = len(apart), WITHIN * median, fewest(len(apart))
+UNLIKELY = 4.0
+"""Copies end where a join is higher than the mean of those before by so many standard deviations."""
+
+EVEN = 0.6
+"""Copies are equally strong where the logarithm of their heights rises by no more, from a fifth of all on."""
+
+MOST = 0.55
+"""Copies that are equally strong are looked for in pools of whose joins more than this share is theirs."""
+
+_NEIGHBOURS = 6
+_TIE = 0.01
+
+
+class Copies(NamedTuple):
+    """``(n,)`` the group of each candidate; ``even`` where copies are equally strong, and groups certain."""
+
+    groups: IntArray
+    even: bool
+
+
+def near_copies(apart: FloatArray, median: float) -> Copies | None:
+    """Groups of near-copies by the candidates' distances ``(n, n)``; None where nothing bends or leaps."""
+    n, limit = len(apart), WITHIN * median
     near = np.count_nonzero(apart <= limit, axis=1) > 1  # itself, and another
-    if n < 2 * FEWEST_GROUPS or np.count_nonzero(near) < least:
+    if n < 2 * FEWEST_GROUPS or np.count_nonzero(near) < fewest(n):
         return None
-    joins = _joins(apart, limit)
-    order = joins.heights.argsort(kind="stable")
-    heights = np.maximum(np.append(joins.heights[order], joins.next), _LOWEST * median)
-    first, last = least - 2, min(len(heights) - 1, n - FEWEST_GROUPS)
-    leaps = np.diff(np.log(heights))[first:last]
-    if not len(leaps) or leaps.max() < LEAP:
-        return None
-    cut = first + int((leaps >= _FIRST * leaps.max()).argmax()) + 1
-    groups = np.arange(n)
-    for join in order[:cut].tolist():
-        groups[joins.second[join]] = joins.first[join]
-    while (further := groups[groups] != groups).any():
-        groups[further] = groups[groups[further]]
-    return groups
+    joins = _joins(_equal_leaves(apart), math.inf, ward=True)
+    bend = _bend(np.maximum(np.sort(joins.heights), _LOWEST * median))
+    if bend is not None:
+        return Copies(_groups(joins, bend, n), True)
+    by_average = _joins(apart, limit)
+    cut = _leap(np.maximum(np.append(np.sort(by_average.heights), by_average.next), _LOWEST * median), n)
+    return None if cut is None else Copies(_groups(by_average, cut, n), False)
 
 
 def crowded(nearest: FloatArray, median: float) -> bool:
@@ -65,6 +99,50 @@ def fewest(n: int) -> int:
     return math.ceil(JOINED * (n - 1)) + 1
 
 
+def _bend(heights: FloatArray) -> int | None:
+    """How many of n - 1 heights in rising order are of copies that are equally strong, if they bend there."""
+    count = len(heights)
+    least, most = math.ceil(MOST * count), count + 1 - FEWEST_GROUPS
+    before = np.arange(1, count)
+    mean = np.cumsum(heights)[:-1] / before
+    spread = np.sqrt(np.maximum(np.cumsum(heights * heights)[:-1] / before - mean * mean, 0.0))
+    beyond = np.flatnonzero(heights[least:] > (mean + UNLIKELY * spread)[least - 1 :])
+    if not len(beyond) or not least < (cut := least + int(beyond[0])) <= most:
+        return None
+    rise = np.log(heights)
+    last = rise[cut - 1]
+    bends = rise[cut - 1 + _STRIDE] - last >= last - rise[cut - 1 - _STRIDE] + BEND
+    return cut if bends and last - rise[count // 5] <= EVEN else None
+
+
+def _leap(heights: FloatArray, n: int) -> int | None:
+    """How many joins come before the first leap of at least half the largest, if that is large enough."""
+    first, last = fewest(n) - 2, min(len(heights) - 1, n - FEWEST_GROUPS)
+    leaps = np.diff(np.log(heights))[first:last]
+    if not len(leaps) or leaps.max() < LEAP:
+        return None
+    return first + int((leaps >= _FIRST * leaps.max()).argmax()) + 1
+
+
+def _equal_leaves(apart: FloatArray) -> FloatArray:
+    """Distances as they were if every candidate were at least the median as far from its group's centre.
+
+    A hundredth of how far a candidate is from all of them is added as well, so that of two that are equally
+    near, as copies made at one distance are, rounding does not choose.
+    """
+    alone = apart.astype(np.float64)
+    far = _TIE * alone.mean(axis=0)
+    alone += far[:, None] + far
+    np.fill_diagonal(alone, np.inf)
+    near = np.argpartition(alone, (0, _NEIGHBOURS - 1), axis=1)[:, :_NEIGHBOURS]
+    first, others, here = near[:, :1], near[:, 1:], np.arange(len(apart))[:, None]
+    leaves = 0.5 * (alone[here, first] + alone[here, others] - alone[first, others]).mean(axis=1)
+    leaves = np.maximum(leaves, 0.0)
+    short = np.maximum(np.median(leaves) - leaves, 0.0)
+    longer: FloatArray = alone + short[:, None] + short
+    return longer
+
+
 class _Joins(NamedTuple):
     """Joins up to a limit, as two candidates that stand for the groups joined; and the height beyond it."""
 
@@ -74,36 +152,48 @@ class _Joins(NamedTuple):
     next: float
 
 
-def _joins(apart: FloatArray, limit: float) -> _Joins:
-    """All joins of average linkage up to ``limit``.
+def _groups(joins: _Joins, count: int, n: int) -> IntArray:
+    """The groups of n candidates after so many joins, the lowest."""
+    groups = np.arange(n)
+    lowest = joins.heights.argsort(kind="stable")[:count]
+    groups[joins.second[lowest]] = joins.first[lowest]
+    while (further := groups[groups] != groups).any():
+        groups[further] = groups[groups[further]]
+    return groups
+
+
+def _joins(apart: FloatArray, limit: float, *, ward: bool = False) -> _Joins:
+    """All joins up to ``limit``, of average linkage or by Ward's criterion.
 
     Two groups that are each other's nearest are joined sooner or later whatever else is joined meanwhile
-    (average linkage is reducible), so all such pairs are joined at once.
+    (both are reducible), so all such pairs are joined at once. ``between`` are mean distances, or those of
+    the centres: these are less by ``share * rest`` of the distance of the two that are joined.
     """
     between = apart.astype(np.float64)
     if machine := compiled():
-        return _Joins(*machine.join(np.ascontiguousarray(between), limit))
+        return _Joins(*machine.join(np.ascontiguousarray(between), limit, ward=ward))
     np.fill_diagonal(between, np.inf)
     names, sizes = np.arange(len(between)), np.ones(len(between))
     made: list[tuple[IntArray, IntArray, FloatArray]] = []
     while True:
         here = np.arange(len(between))
-        nearest = between.argmin(axis=1)
-        height = between[here, nearest]
+        reach = between / (0.5 / sizes[:, None] + 0.5 / sizes) if ward else between
+        nearest = reach.argmin(axis=1)
+        height = reach[here, nearest]
         one = np.flatnonzero((nearest[nearest] == here) & (here < nearest) & (height <= limit))
         if not len(one):
             break
         other = nearest[one]
         made.append((names[one], names[other], height[one]))
-        share = (sizes[one] / (sizes[one] + sizes[other]))[:, None]
-        between[one] = share * between[one] + (1.0 - share) * between[other]
-        between[:, one] = share.T * between[:, one] + (1.0 - share.T) * between[:, other]
+        share = sizes[one] / (sizes[one] + sizes[other])
+        rest = 1.0 - share
+        less = share * rest * between[one, other] if ward else np.zeros(len(one))
+        between[one] = share[:, None] * between[one] + rest[:, None] * between[other] - less[:, None]
+        between[:, one] = share * between[:, one] + rest * between[:, other] - less
         sizes[one] += sizes[other]
-        left = np.ones(len(between), dtype=bool)
-        left[other] = False
-        between, names, sizes = between[left][:, left], names[left], sizes[left]
+        here[other] = -1
+        left = np.flatnonzero(here >= 0)
+        between, names, sizes = between.take(left, axis=0).take(left, axis=1), names[left], sizes[left]
     none = np.empty(0, dtype=np.intp)
     first, second, heights = zip(*made, strict=True) if made else ((none,), (none,), (np.empty(0),))
-    return _Joins(
-        np.concatenate(first), np.concatenate(second), np.concatenate(heights), float(between.min())
-    )
+    return _Joins(np.concatenate(first), np.concatenate(second), np.concatenate(heights), float(height.min()))

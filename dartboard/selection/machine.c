@@ -229,10 +229,10 @@ static size closest(const double *between, size n, const uint8_t *left, size row
     return best;
 }
 
-/* Average linkage up to a limit: each join as the two rows that stand for its groups, the lower one of which
-   stands for both from then on, and its height; last, the height of the join beyond the limit. Returns how
-   many joins there are, or -1. Distances, (n, n), are overwritten. */
-size join(double *between, size n, double limit, size *first, size *second, double *heights) {
+/* Average linkage, or Ward's of squared distances, up to a limit: each join as the two rows that stand for its
+   groups, the lower one of which stands for both from then on, and its height; last, the height of the join
+   beyond the limit. Returns how many joins there are, or -1. Distances, (n, n), are overwritten. */
+size join(double *between, size n, double limit, int ward, size *first, size *second, double *heights) {
     size *nearest = malloc(n * (sizeof *nearest + sizeof(double) + 1)), joins = 0;
     if (!nearest) return -1;
     double *sizes = (double *)(nearest + n);
@@ -255,13 +255,15 @@ size join(double *between, size n, double limit, size *first, size *second, doub
         }
         first[joins] = one;
         second[joins] = other;
-        double share = sizes[one] / (sizes[one] + sizes[other]);
-        sizes[one] += sizes[other];
+        double both = sizes[one] + sizes[other];
         left[other] = 0;
         for (size i = 0; i < n; i++) {
-            double apart = share * between[one * n + i] + (1 - share) * between[other * n + i];
-            between[one * n + i] = between[i * n + one] = apart;
+            double more = ward ? sizes[i] : 0;
+            double share = (sizes[one] + more) / (both + more), rest = (sizes[other] + more) / (both + more);
+            double apart = share * between[one * n + i] + rest * between[other * n + i];
+            between[one * n + i] = between[i * n + one] = apart - height * more / (both + more);
         }
+        sizes[one] = both;
         for (size i = 0; i < n; i++)
             if (left[i] && (i == one || nearest[i] == one || nearest[i] == other))
                 nearest[i] = closest(between, n, left, i);

@@ -92,7 +92,7 @@ class Machine:
         self._fill = take("fill", None, _AT, _SIZE, _SMALL)
         self._line_up = take("line_up", ctypes.c_int, _AT, _SIZE, _SIZE, *[_AT] * 5)
         self._spread_out = take("spread_out", _SMALL, _AT, _SIZE, _AT, _AT)
-        self._join = take("join", _SIZE, _AT, _SIZE, _REAL, _AT, _AT, _AT)
+        self._join = take("join", _SIZE, _AT, _SIZE, _REAL, ctypes.c_int, _AT, _AT, _AT)
         self._conclude = take(
             "conclude",
             _SIZE,
@@ -177,12 +177,14 @@ class Machine:
         apart, nearest = np.empty(n * (n - 1) // 2, np.float32), np.empty(n, np.float32)
         return apart, nearest, self._spread_out(pairs.ctypes.data, n, apart.ctypes.data, nearest.ctypes.data)
 
-    def join(self, between: FloatArray, limit: float) -> tuple[IntArray, IntArray, FloatArray, float]:
-        """Joins of average linkage up to a height, and the height of the next; overwrites the distances."""
+    def join(
+        self, between: FloatArray, limit: float, *, ward: bool = False
+    ) -> tuple[IntArray, IntArray, FloatArray, float]:
+        """Joins of average linkage, or Ward's, up to a height, and that of the next; overwrites distances."""
         first, second = np.empty((2, len(between)), dtype=np.intp)
         heights = np.empty(len(between))
         made = self._join(
-            *(between.ctypes.data, len(between), limit),
+            *(between.ctypes.data, len(between), limit, ward),
             *(first.ctypes.data, second.ctypes.data, heights.ctypes.data),
         )
         if made < 0:

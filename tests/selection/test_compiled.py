@@ -120,14 +120,17 @@ def test_near_copies_are_set_aside_at_once(machine, monkeypatch):
     assert found >= 15
 
 
+@pytest.mark.parametrize("ward", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 40, 130])
-def test_joins_are_those_of_scipy(machine, n):
+def test_joins_are_those_of_scipy(machine, n, ward):
     linkage = pytest.importorskip("scipy.cluster.hierarchy").linkage
     points = np.random.default_rng(n).standard_normal((n, 3))
     apart = np.linalg.norm(points[:, None] - points, axis=2)
-    heights = linkage(apart[np.triu_indices(n, 1)], "average")[:, 2]
-    for limit in (0.0, float(np.median(heights)), np.inf):
-        first, second, made, following = machine.join(apart.copy(), limit)
+    heights = linkage(apart[np.triu_indices(n, 1)], "ward" if ward else "average")[:, 2]
+    if ward:
+        apart, heights = apart**2, heights**2
+    for limit in (0.0, 1.0001 * float(np.median(heights)), np.inf):
+        first, second, made, following = machine.join(apart.copy(), limit, ward=ward)
         below = heights[heights <= limit]
         np.testing.assert_allclose(made, below, rtol=1e-12)
         assert following == pytest.approx(heights[len(below)] if len(below) < n - 1 else np.inf)

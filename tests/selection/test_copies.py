@@ -13,7 +13,8 @@ from tests.selection.test_bandwidth import median, topics, with_copies
 
 
 def groups_of(rows: np.ndarray) -> np.ndarray | None:
-    return copies.near_copies(distances(rows, rows, "scaled_cosine"), median(rows))
+    found = copies.near_copies(distances(rows, rows, "scaled_cosine"), median(rows))
+    return None if found is None else found.groups
 
 
 def same_partition(one: np.ndarray, other: np.ndarray) -> bool:
@@ -21,21 +22,52 @@ def same_partition(one: np.ndarray, other: np.ndarray) -> bool:
     return len(pairs) == len(set(one.tolist())) == len(set(other.tolist()))
 
 
+REDUNDANT = (st.integers(0, 2**16), st.integers(1, 6), st.floats(0.85, 0.99), st.integers(12, 20))
+
+
+def tree_of(apart: np.ndarray, ward: bool) -> np.ndarray:
+    """SciPy's joins; it takes the roots of what Ward's criterion is about, and gives roots of heights."""
+    condensed = squareform(apart, checks=False)
+    tree = linkage(np.sqrt(condensed) if ward else condensed, "ward" if ward else "average")
+    return np.column_stack([tree[:, :2], tree[:, 2] ** 2 if ward else tree[:, 2], tree[:, 3]])
+
+
+@pytest.mark.parametrize("ward", [False, True])
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**16), st.integers(1, 6), st.floats(0.85, 0.99), st.integers(12, 20))
-def test_joins_are_those_of_average_linkage(seed, more, cosine, count):
+@given(*REDUNDANT)
+def test_joins_are_those_of_scipy(ward, seed, more, cosine, count):
     rows = with_copies(topics(count, seed=seed), more, cosine, seed)
     apart = distances(rows, rows, "scaled_cosine")
     limit = copies.WITHIN * median(rows)
-    joins = copies._joins(apart, limit)
-    tree = linkage(squareform(apart, checks=False), "average")
-    expected = tree[:, 2][tree[:, 2] <= limit]
+    joins = copies._joins(apart, limit, ward=ward)
+    heights = tree_of(apart, ward)[:, 2]
+    expected = heights[heights <= limit]
     assert np.sort(joins.heights) == pytest.approx(expected)
-    if len(expected) < len(tree):
-        assert joins.next == pytest.approx(tree[len(expected), 2])
+    if len(expected) < len(heights):
+        assert joins.next == pytest.approx(heights[len(expected)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(*REDUNDANT)
+def test_groups_are_those_of_a_cut(seed, more, cosine, count):
+    rows = with_copies(topics(count, seed=seed), more, cosine, seed)
+    apart = distances(rows, rows, "scaled_cosine")
     found = groups_of(rows)
     if found is not None:
-        assert same_partition(found, fcluster(tree, len(set(found.tolist())), "maxclust"))
+        longer = copies._equal_leaves(apart)
+        np.fill_diagonal(longer, 0.0)
+        trees = tree_of(apart, False), tree_of(longer, True)
+        assert any(same_partition(found, fcluster(t, len(set(found.tolist())), "maxclust")) for t in trees)
+
+
+def test_alike_originals_do_not_bring_their_copies_together():
+    rows = topics(20, dim=384)
+    rows[:4] = with_copies(rows[:1], 3, 0.95, seed=7)
+    crowd = with_copies(rows, 5, 0.9)
+    apart = distances(crowd, crowd, "scaled_cosine")
+    assert apart[0, 1] < apart[0, 20]  # nearer to each other than to their copies
+    found = copies.near_copies(apart, median(crowd))
+    assert found is not None and found.even and same_partition(found.groups, np.tile(np.arange(20), 6))
 
 
 @pytest.mark.parametrize("cosine", [0.99, 0.97, 0.9])
@@ -59,7 +91,7 @@ def test_pools_without_copies_have_no_groups(seed):
 
 def test_alike_passages_stay_apart():
     rows = topics(20, dim=384)
-    rows[1] = with_copies(rows[:1], 1, 0.85)[1]
+    rows[1] = with_copies(rows[:1], 1, 0.85, seed=7)[1]
     found = groups_of(with_copies(rows, 5, 0.97))
     assert found is not None and same_partition(found, np.tile(np.arange(20), 6))
 
