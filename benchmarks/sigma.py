@@ -24,9 +24,8 @@ from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
 from dartboard.selection import bandwidth
-from dartboard.selection.copies import Copies
 from dartboard.selection.kernels import distances, unit_rows
-from dartboard.types import Dataset, FloatArray
+from dartboard.types import Dataset, FloatArray, IntArray
 
 ROOT = Path(__file__).parent.parent
 SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
@@ -61,7 +60,7 @@ class Candidates:
         return float(bandwidth.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
 
     @property
-    def copies(self) -> Copies | None:
+    def groups(self) -> IntArray | None:
         """Groups of near-copies."""
         apart = self.pairwise
         if self.alone > bandwidth.ALL_ALONE:
@@ -143,11 +142,12 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
     """
 
     def pick(pool: Candidates) -> list[int]:
-        found = (pool.copies if linked else None) or Copies(np.arange(len(pool.base)), False)
-        leaders = bandwidth.leading(found.groups, pool.to_query)
+        groups = pool.groups if linked else None
+        if groups is None:
+            groups = np.arange(len(pool.base))
+        leaders = bandwidth.leading(groups, pool.to_query)
         one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
-        alone = 1.0 if found.even else one.alone
-        t = min(max((alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
+        t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
         sigma = one.median / (bandwidth.DIVISOR * sharper**t)
         return [int(leader) for leader in leaders[dartboard(one, sigma, sigma)]]
 
@@ -156,10 +156,10 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
 
 def nearest_of_groups(pool: Candidates) -> list[int]:
     """The nearest to the query, one of each group of near-copies."""
-    found = pool.copies
-    if found is None:
+    groups = pool.groups
+    if groups is None:
         return list(range(K))
-    return [int(leader) for leader in bandwidth.leading(found.groups, pool.to_query)[:K]]
+    return [int(leader) for leader in bandwidth.leading(groups, pool.to_query)[:K]]
 
 
 def by_gap(divisor: float, times: float, **how: Any) -> Rule:

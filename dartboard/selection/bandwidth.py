@@ -7,8 +7,7 @@ through. Where there are none, the same σ passes over what is merely alike and 
 
 The two cases can be told apart without labels. Where the pool falls into groups of near-copies
 (:mod:`dartboard.selection.copies`), the most probable of each group stands for it, and σ is that of those;
-unless one group has nearly all the probability: then it is what the query is about, and no copies. Where
-copies are equally strong, groups are hard to mistake: what is still alike is not a copy, and σ = m/10.
+unless one group has nearly all the probability: then it is what the query is about, and no copies.
 Copies that are too few or too uneven for that still crowd the candidates that the query may mean: most of
 these then have a neighbour much nearer than the pool is wide. With ``m`` the median distance of all pairs,
 ``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
@@ -27,7 +26,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from dartboard.selection.copies import Copies, near_copies
+from dartboard.selection.copies import near_copies
 from dartboard.selection.kernels import Distance, distances
 from dartboard.types import FloatArray, IntArray
 
@@ -101,16 +100,15 @@ def from_candidates(
         return Judged(_stand_in(distance, known))
     if to_query is None or len(vectors) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    alone, found = _share_alone(vectors, distance, median, to_query, apart), None
+    alone, groups = _share_alone(vectors, distance, median, to_query, apart), None
     if alone <= ALL_ALONE:
-        found = groups_of(vectors, distance, median, to_query, apart)
-    if found is not None:
-        leaders = leading(found.groups, to_query)
+        groups = groups_of(vectors, distance, median, to_query, apart)
+    if groups is not None:
+        leaders = leading(groups, to_query)
         vectors, to_query = vectors[leaders], to_query[leaders]
         apart = None if apart is None else apart[np.ix_(leaders, leaders)]
         median = _median_of(vectors, distance, apart) or median
-        alone = 1.0 if found.even else _share_alone(vectors, distance, median, to_query, apart)
-    groups = None if found is None else found.groups
+        alone = _share_alone(vectors, distance, median, to_query, apart)
     return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
 
 
@@ -130,15 +128,14 @@ def from_distances(
         return Judged(_stand_in(distance, known))
     if to_query is None or len(pairwise) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    alone, found = _share_apart(pairwise, distance, median, to_query), None
+    alone, groups = _share_apart(pairwise, distance, median, to_query), None
     if alone <= ALL_ALONE:
-        found = groups_of(pairwise, distance, median, to_query, pairwise)
-    if found is not None:
-        leaders = leading(found.groups, to_query)
+        groups = groups_of(pairwise, distance, median, to_query, pairwise)
+    if groups is not None:
+        leaders = leading(groups, to_query)
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
         median = _median(pairwise) or median
-        alone = 1.0 if found.even else _share_apart(pairwise, distance, median, to_query)
-    groups = None if found is None else found.groups
+        alone = _share_apart(pairwise, distance, median, to_query)
     return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
 
 
@@ -152,7 +149,7 @@ def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
 
 def groups_of(
     vectors: FloatArray, distance: Distance, median: float, to_query: FloatArray, apart: FloatArray | None
-) -> Copies | None:
+) -> IntArray | None:
     """Groups of near-copies; in a large pool only the candidates nearest to the query are looked at."""
     likely = np.arange(len(vectors))
     if len(vectors) > SAMPLE:
@@ -163,10 +160,9 @@ def groups_of(
     if found is None:
         return None
     groups = np.arange(len(vectors))
-    groups[likely] = likely[found.groups]
+    groups[likely] = likely[found]
     weights = _probability(to_query, median)
-    one_topic = np.bincount(groups, weights).max() > ONE_TOPIC * weights.sum()
-    return None if one_topic else Copies(groups, found.even)
+    return None if np.bincount(groups, weights).max() > ONE_TOPIC * weights.sum() else groups
 
 
 def _share_alone(

@@ -67,15 +67,8 @@ _NEIGHBOURS = 6
 _TIE = 0.01
 
 
-class Copies(NamedTuple):
-    """``(n,)`` the group of each candidate; ``even`` where copies are equally strong, and groups certain."""
-
-    groups: IntArray
-    even: bool
-
-
-def near_copies(apart: FloatArray, median: float) -> Copies | None:
-    """Groups of near-copies by the candidates' distances ``(n, n)``; None where nothing bends or leaps."""
+def near_copies(apart: FloatArray, median: float) -> IntArray | None:
+    """``(n,)`` the group of each candidate by distances ``(n, n)``; None where nothing bends or leaps."""
     n, limit = len(apart), WITHIN * median
     near = np.count_nonzero(apart <= limit, axis=1) > 1  # itself, and another
     if n < 2 * FEWEST_GROUPS or np.count_nonzero(near) < fewest(n):
@@ -83,10 +76,10 @@ def near_copies(apart: FloatArray, median: float) -> Copies | None:
     joins = _joins(_equal_leaves(apart), math.inf, ward=True)
     bend = _bend(np.maximum(np.sort(joins.heights), _LOWEST * median))
     if bend is not None:
-        return Copies(_groups(joins, bend, n), True)
+        return _groups(joins, bend, n)
     by_average = _joins(apart, limit)
     cut = _leap(np.maximum(np.append(np.sort(by_average.heights), by_average.next), _LOWEST * median), n)
-    return None if cut is None else Copies(_groups(by_average, cut, n), False)
+    return None if cut is None else _groups(by_average, cut, n)
 
 
 def crowded(nearest: FloatArray, median: float) -> bool:
