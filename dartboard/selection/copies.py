@@ -127,13 +127,20 @@ def _equal_leaves(apart: FloatArray) -> FloatArray:
     far = _TIE * alone.mean(axis=0)
     alone += far[:, None] + far
     np.fill_diagonal(alone, np.inf)
-    near = np.argpartition(alone, (0, _NEIGHBOURS - 1), axis=1)[:, :_NEIGHBOURS]
-    first, others, here = near[:, :1], near[:, 1:], np.arange(len(apart))[:, None]
-    leaves = 0.5 * (alone[here, first] + alone[here, others] - alone[first, others]).mean(axis=1)
-    leaves = np.maximum(leaves, 0.0)
+    leaves = np.maximum(_leaves(alone), 0.0)
     short = np.maximum(np.median(leaves) - leaves, 0.0)
     longer: FloatArray = alone + short[:, None] + short
     return longer
+
+
+def _leaves(alone: FloatArray) -> FloatArray:
+    """How far each candidate lies from the centre of its group, by the nearest and the five next."""
+    if machine := compiled():
+        return machine.leaves(alone, _NEIGHBOURS)
+    near = np.argpartition(alone, (0, _NEIGHBOURS - 1), axis=1)[:, :_NEIGHBOURS]
+    first, others, here = near[:, :1], near[:, 1:], np.arange(len(alone))[:, None]
+    leaves: FloatArray = 0.5 * (alone[here, first] + alone[here, others] - alone[first, others]).mean(axis=1)
+    return leaves
 
 
 class _Joins(NamedTuple):

@@ -221,33 +221,34 @@ HOT float spread_out(const float *pairs, size n, float *apart, float *nearest) {
     return least;
 }
 
-/* The row closest to a row among those that are left. */
-static size closest(const double *between, size n, const uint8_t *left, size row) {
-    size best = -1;
+/* Where the least of some numbers stands first. */
+SAME size least_of(const double *values, size n) {
+    double least = INFINITY;
+#pragma omp simd reduction(min : least)
+    for (size i = 0; i < n; i++) least = values[i] < least ? values[i] : least;
     for (size i = 0; i < n; i++)
-        if (left[i] && i != row && (best < 0 || between[row * n + i] < between[row * n + best])) best = i;
-    return best;
+        if (values[i] == least) return i;
+    return 0;
 }
 
 /* Average linkage, or Ward's of squared distances, up to a limit: each join as the two rows that stand for its
    groups, the lower one of which stands for both from then on, and its height; last, the height of the join
-   beyond the limit. Returns how many joins there are, or -1. Distances, (n, n), are overwritten. */
-size join(double *between, size n, double limit, int ward, size *first, size *second, double *heights) {
-    size *nearest = malloc(n * (sizeof *nearest + sizeof(double) + 1)), joins = 0;
+   beyond the limit. Returns how many joins there are, or -1. Distances, (n, n), are overwritten: those of a row
+   to itself, and to rows that are gone, are infinite. */
+HOT size join(double *between, size n, double limit, int ward, size *first, size *second, double *heights) {
+    size *nearest = malloc(n * (sizeof *nearest + 2 * sizeof(double))), joins = 0;
     if (!nearest) return -1;
-    double *sizes = (double *)(nearest + n);
-    uint8_t *left = (uint8_t *)(sizes + n);
-    for (size i = 0; i < n; i++) left[i] = 1, sizes[i] = 1;
-    for (size i = 0; i < n; i++) nearest[i] = closest(between, n, left, i);
+    double *sizes = (double *)(nearest + n), *reach = sizes + n;
+    for (size i = 0; i < n; i++) between[i * n + i] = INFINITY;
+    for (size i = 0; i < n; i++) {
+        sizes[i] = 1;
+        nearest[i] = least_of(between + i * n, n);
+        reach[i] = between[i * n + nearest[i]];
+    }
     for (;; joins++) {
-        size one = -1;
-        double height = INFINITY;
-        for (size i = 0; i < n; i++)
-            if (left[i] && nearest[i] >= 0 && between[i * n + nearest[i]] < height)
-                one = i, height = between[i * n + nearest[i]];
-        heights[joins] = height;
-        if (one < 0 || !(height <= limit)) break;
-        size other = nearest[one];
+        size one = least_of(reach, n), other = nearest[one];
+        double height = heights[joins] = reach[one];
+        if (!(height <= limit) || height == INFINITY) break;
         if (other < one) {
             size swap = one;
             one = other;
@@ -256,20 +257,44 @@ size join(double *between, size n, double limit, int ward, size *first, size *se
         first[joins] = one;
         second[joins] = other;
         double both = sizes[one] + sizes[other];
-        left[other] = 0;
         for (size i = 0; i < n; i++) {
             double more = ward ? sizes[i] : 0;
             double share = (sizes[one] + more) / (both + more), rest = (sizes[other] + more) / (both + more);
             double apart = share * between[one * n + i] + rest * between[other * n + i];
-            between[one * n + i] = between[i * n + one] = apart - height * more / (both + more);
+            between[one * n + i] = apart - height * more / (both + more);
+        }
+        for (size i = 0; i < n; i++) {
+            between[i * n + one] = between[one * n + i];
+            between[i * n + other] = between[other * n + i] = INFINITY;
         }
         sizes[one] = both;
-        for (size i = 0; i < n; i++)
-            if (left[i] && (i == one || nearest[i] == one || nearest[i] == other))
-                nearest[i] = closest(between, n, left, i);
+        reach[other] = INFINITY;
+        for (size i = 0; i < n; i++) {
+            if (reach[i] == INFINITY || (i != one && nearest[i] != one && nearest[i] != other)) continue;
+            nearest[i] = least_of(between + i * n, n);
+            reach[i] = between[i * n + nearest[i]];
+        }
     }
     free(nearest);
     return joins;
+}
+
+/* How far each row lies from the centre of the group that its neighbours are of: the mean over rows b of
+   (d(i,a) + d(i,b) - d(a,b)) / 2, with a the nearest and b the next ones. Distances to itself are infinite. */
+void leaves(const double *between, size n, size neighbours, double *found) {
+    for (size i = 0; i < n; i++) {
+        const double *row = between + i * n;
+        size near[MOST_RIVALS], count = 0;
+        for (size j = 0; j < n; j++) {
+            if (count == neighbours && !(row[j] < row[near[count - 1]])) continue;
+            size place = count < neighbours ? count++ : count - 1;
+            for (; place && row[j] < row[near[place - 1]]; place--) near[place] = near[place - 1];
+            near[place] = j;
+        }
+        double total = 0;
+        for (size b = 1; b < count; b++) total += row[near[0]] + row[near[b]] - between[near[0] * n + near[b]];
+        found[i] = 0.5 * total / (count - 1);
+    }
 }
 
 /* Few candidates in double precision, as line_up has lined them up; as much of it as was asked for. */

@@ -92,6 +92,7 @@ class Machine:
         self._fill = take("fill", None, _AT, _SIZE, _SMALL)
         self._line_up = take("line_up", ctypes.c_int, _AT, _SIZE, _SIZE, *[_AT] * 5)
         self._spread_out = take("spread_out", _SMALL, _AT, _SIZE, _AT, _AT)
+        self._leaves = take("leaves", None, _AT, _SIZE, _SIZE, _AT)
         self._join = take("join", _SIZE, _AT, _SIZE, _REAL, ctypes.c_int, _AT, _AT, _AT)
         self._conclude = take(
             "conclude",
@@ -190,6 +191,12 @@ class Machine:
         if made < 0:
             raise MemoryError
         return first[:made], second[:made], heights[:made], float(heights[made])
+
+    def leaves(self, between: FloatArray, neighbours: int) -> FloatArray:
+        """How far each row is from the centre of its group; distances to itself are infinite."""
+        found = np.empty(len(between))
+        self._leaves(between.ctypes.data, len(between), neighbours, found.ctypes.data)
+        return found
 
     def conclude(
         self,

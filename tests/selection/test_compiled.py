@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dartboard.selection import compiled, dense, halves, quick, select, select_many
+from dartboard.selection import compiled, copies, dense, halves, quick, select, select_many
 from dartboard.selection.coverage import rounding_32
 from tests.selection.pools import topical
 
@@ -135,6 +135,15 @@ def test_joins_are_those_of_scipy(machine, n, ward):
         np.testing.assert_allclose(made, below, rtol=1e-12)
         assert following == pytest.approx(heights[len(below)] if len(below) < n - 1 else np.inf)
         assert (first < second).all() and len(set(second.tolist())) == len(second)
+
+
+def test_leaves_are_those_of_numpy(machine, monkeypatch):
+    for n in (20, 77):
+        apart = np.random.default_rng(n).random((n, n))
+        apart += apart.T
+        np.fill_diagonal(apart, np.inf)
+        want = with_numpy(monkeypatch, lambda apart=apart: copies._leaves(apart))
+        np.testing.assert_allclose(copies._leaves(apart), want, rtol=1e-12)
 
 
 def test_steep_pools_are_proved_where_much_is_covered_in_full(machine):
