@@ -218,7 +218,8 @@ def main() -> None:
     options = parser.parse_args()
     if compiled.compiled() is None:
         raise SystemExit("selection is not compiled here: install a C compiler, then dartboard again")
-    report = json.loads(options.out.read_text()) if set(options.parts) < set(PARTS) else {}
+    partly = set(options.parts) < set(PARTS) and options.out.exists()
+    report = json.loads(options.out.read_text()) if partly else {}
     report |= {"dartboard": dartboard.__version__, "sigma": SIGMA}
     report["machine"] = {
         "processor": _processor(),
@@ -231,9 +232,12 @@ def main() -> None:
         for part in options.parts:
             report[part] = PARTS[part](options.rounds, CLOCKS[options.clock])
             report[f"clock of {part}"] = options.clock
-    say(report)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2) + "\n")
+    if set(PARTS) <= set(report):
+        say(report)
+    else:
+        print(json.dumps({part: report[part] for part in options.parts}, indent=2))
 
 
 def _processor() -> str:

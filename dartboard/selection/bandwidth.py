@@ -248,12 +248,17 @@ def _median_of(vectors: FloatArray, distance: Distance, apart: FloatArray | None
 def _median(pairwise: FloatArray) -> float | None:
     """The median of the pairs that are apart, None where hardly any are."""
     apart = pairwise.reshape(-1).take(pairs(len(pairwise)))
-    if len(apart) and not apart.min() > 0:
-        apart = apart[apart > 0]
+    if len(apart) and not apart.min() > noise(apart):
+        apart = apart[apart > noise(apart)]
     if len(apart) < SMALLEST_POOL:
         return None
     middle = len(apart) // 2
     return float(np.partition(apart, middle)[middle])
+
+
+def noise(distances: FloatArray) -> float:
+    """Smaller distances are rounding, and their pairs one candidate twice."""
+    return 8.0 * float(np.finfo(distances.dtype).eps)
 
 
 def _stand_in(distance: Distance, known: float | None) -> Sigma:

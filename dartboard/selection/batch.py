@@ -116,7 +116,7 @@ def _uniform(embeddings: npt.NDArray[Any], queries: npt.NDArray[Any], sigma: flo
     return (
         embeddings.ndim == 3
         and embeddings.dtype == queries.dtype == np.float32
-        and embeddings.shape[2] == queries.shape[1]
+        and embeddings.shape[2] == queries.shape[1] > 0
         and bandwidth.SMALLEST_POOL <= embeddings.shape[1] <= _FAST_UP_TO
         and (sigma == "auto" or check_sigma(sigma) >= (SMALLEST_SIGMA if compiled() else FAST_FROM_SIGMA))
     )

@@ -21,7 +21,9 @@ def select_block(
     machine: Machine, syrk: int, embeddings: FloatArray, queries: FloatArray, k: int, sigma: float | str
 ) -> list[Selection | None]:
     """Selections from pools ``(b, n, d)`` of 64 and more; None for one that has to be selected by itself."""
-    lined = machine.line_up_many(syrk, embeddings, queries, spread=sigma == "auto")
+    lined = machine.line_up_many(
+        syrk, embeddings, queries, spread=sigma == "auto", noise=bandwidth.noise(embeddings)
+    )
     spread = np.full(len(queries), sigma) if not isinstance(sigma, str) else _spreads(lined)
     lined.usual[:] &= (spread >= SMALLEST_SIGMA) & (spread <= LARGEST_SIGMA)
     found = machine.conclude_many(

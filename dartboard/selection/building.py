@@ -13,6 +13,7 @@ from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.content import by_content
 from dartboard.selection.coverage import MatrixKernel, VectorKernel, rounding_32
 from dartboard.selection.kernels import (
+    LARGEST_COMPONENT,
     Distance,
     check_distance,
     check_sigma,
@@ -21,7 +22,7 @@ from dartboard.selection.kernels import (
     log_kernel,
 )
 from dartboard.selection.origin import Origin
-from dartboard.selection.pool import Pool, check_log_probs, summed
+from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
 from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, exact_rows, fast_rows
 from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
@@ -185,7 +186,9 @@ def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> Fl
         temperature = float(values.std()) or 1.0
     elif not isinstance(temperature, (int, float, np.number)) or not 0 < temperature < np.inf:
         raise ConfigError(f"temperature must be a finite number > 0 or 'auto', got {temperature!r}")
-    logits: FloatArray = (values - values.max()) / temperature
+    with np.errstate(over="ignore"):  # what is too far below the best has no probability
+        logits: FloatArray = (values - values.max()) / temperature
+    logits[logits < -LARGEST_LOG] = -np.inf
     logits -= log_sum_rows(logits[None])[0]
     return logits
 
@@ -229,4 +232,6 @@ def _check_distances(values: npt.ArrayLike, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0 or not np.isfinite(array).all() or array.min() < 0:
         raise InvalidInputError(f"{name} must be finite numbers >= 0, got shape {array.shape}")
+    if array.max() > LARGEST_COMPONENT:
+        raise InvalidInputError(f"{name} must be at most {LARGEST_COMPONENT:g}: scale them")
     return array

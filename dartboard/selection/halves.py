@@ -18,6 +18,8 @@ from dartboard.types import FloatArray
 
 _NAME = "scipy_cblas_ssyrk64_"
 _BY_ROWS, _LOWER, _AS_IS = 101, 122, 111
+_MOST_ROWS = 46_340
+"""Of more rows, the lower half has more than 2³¹ places, and OpenBLAS crashes with two threads."""
 
 
 def lower_product(vectors: FloatArray, out: FloatArray) -> None:
@@ -25,7 +27,7 @@ def lower_product(vectors: FloatArray, out: FloatArray) -> None:
 
     What stands above the diagonal afterwards means nothing.
     """
-    syrk = _syrk()
+    syrk = _syrk() if len(vectors) <= _MOST_ROWS else None
     if syrk is None or not vectors.flags.c_contiguous or out.strides[1] != out.itemsize:
         np.matmul(vectors, vectors.T, out=out)
         return

@@ -236,6 +236,7 @@ SAME size least_of(const double *values, size n) {
    beyond the limit. Returns how many joins there are, or -1. Distances, (n, n), are overwritten: those of a row
    to itself, and to rows that are gone, are infinite. */
 HOT size join(double *between, size n, double limit, int ward, size *first, size *second, double *heights) {
+    if (n < 1) return -1;
     size *nearest = malloc(n * (sizeof *nearest + 2 * sizeof(double))), joins = 0;
     if (!nearest) return -1;
     double *sizes = (double *)(nearest + n), *reach = sizes + n;
@@ -402,7 +403,7 @@ size conclude(const float *embeddings, size candidates, size n, size dim, const 
               const float *cosines, const size *order, const size *row_of, double sigma, double rounding,
               double smallest, size k, size *picks, size *owners, double *similarity, double *gains,
               double *log_gains, double *coverage, double *relevance, double *bound) {
-    double *likely = malloc(n * (sizeof *likely + sizeof(size) + 3 * sizeof(float))), most[2];
+    double *likely = malloc(n * (sizeof *likely + sizeof(size) + 3 * sizeof(float))), most[2] = {0, 0};
     if (!likely) return -1;
     size *stand = (size *)(likely + n), made = -1;
     float *weights = (float *)(stand + n), *alone = weights + n, *slack = alone + n;
@@ -449,10 +450,10 @@ typedef void (*syrk)(int, int, int, int64_t, int64_t, float, const float *, int6
 enum { BY_ROWS = 101, LOWER = 122, AS_IS = 111 };
 
 /* Many small pools lined up, with the cosines of their pairs; and how far apart these are, where apart is
-   given. What line_up finds out of the ordinary, or holds two candidates in one place, is not usual. */
+   given. What line_up finds out of the ordinary, or holds two candidates within noise, is not usual. */
 void line_up_many(syrk product, const float *embeddings, size queries, size n, size dim, const float *asked,
-                  float *pairs, float *cosines, size *order, size *row_of, float *apart, float *nearest,
-                  uint8_t *usual) {
+                  float *pairs, float *cosines, size *order, size *row_of, float *apart, float noise,
+                  float *nearest, uint8_t *usual) {
     float *unit = malloc(n * dim * sizeof *unit);
     for (size i = 0; i < queries; i++) {
         usual[i] = unit && line_up(embeddings + i * n * dim, n, dim, asked + i * dim, unit, cosines + i * n,
@@ -460,7 +461,7 @@ void line_up_many(syrk product, const float *embeddings, size queries, size n, s
         if (!usual[i]) continue;
         product(BY_ROWS, LOWER, AS_IS, n, dim, 1.0f, unit, dim, 0.0f, pairs + i * n * n, n);
         if (apart)
-            usual[i] = spread_out(pairs + i * n * n, n, apart + i * (n * (n - 1) / 2), nearest + i * n) > 0;
+            usual[i] = spread_out(pairs + i * n * n, n, apart + i * (n * (n - 1) / 2), nearest + i * n) > noise;
     }
     free(unit);
 }

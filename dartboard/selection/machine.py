@@ -99,7 +99,9 @@ class Machine:
             _SIZE,
             *(_AT, _SIZE, _SIZE, _SIZE, *[_AT] * 5, _REAL, _REAL, _REAL, _SIZE, *[_AT] * 8),
         )
-        self._line_up_many = take("line_up_many", None, _AT, _AT, _SIZE, _SIZE, _SIZE, *[_AT] * 8)
+        self._line_up_many = take(
+            "line_up_many", None, _AT, _AT, _SIZE, _SIZE, _SIZE, *[_AT] * 6, _SMALL, _AT, _AT
+        )
         self._conclude_many = take(
             "conclude_many",
             None,
@@ -232,9 +234,12 @@ class Machine:
         return Concluded(whole[:k], *shares, whole[k:], real[4 * k : -1], float(real[-1]))
 
     def line_up_many(
-        self, syrk: int, embeddings: FloatArray, queries: FloatArray, *, spread: bool
+        self, syrk: int, embeddings: FloatArray, queries: FloatArray, *, spread: bool, noise: float
     ) -> LinedMany:
-        """Pools ``(b, n, d)`` in order, by the ``cblas_ssyrk`` at an address; distances if ``spread``."""
+        """Pools ``(b, n, d)`` in order, by the ``cblas_ssyrk`` at an address.
+
+        If ``spread``, distances are worked out, and pools with two candidates within ``noise`` not usual.
+        """
         count, n, dim = embeddings.shape
         order, row_of = np.empty((2, count, n), dtype=np.intp)
         usual = np.empty(count, dtype=bool)
@@ -245,7 +250,7 @@ class Machine:
         self._line_up_many(
             *(syrk, embeddings.ctypes.data, count, n, dim, queries.ctypes.data),
             *(array.ctypes.data for array in (pairs, cosines, order, row_of)),
-            *(None if apart is None else apart.ctypes.data, nearest.ctypes.data, usual.ctypes.data),
+            *(None if apart is None else apart.ctypes.data, noise, nearest.ctypes.data, usual.ctypes.data),
         )
         return LinedMany(pairs, cosines, order, row_of, apart, nearest, usual)
 

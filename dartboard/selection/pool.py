@@ -25,6 +25,9 @@ from dartboard.selection.origin import Origin
 from dartboard.selection.states import log_sum_rows
 from dartboard.types import FloatArray, IntArray
 
+LARGEST_LOG = 1e300
+"""Sums of log-probabilities beyond would leave the number format."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
@@ -206,6 +209,10 @@ def check_log_probs(values: npt.ArrayLike, shape: tuple[int, ...], name: str) ->
         raise InvalidInputError(f"{name} has shape {array.shape} where {shape} is expected")
     if np.isnan(array).any() or (array == np.inf).any():
         raise InvalidInputError(f"{name} contains NaN or +infinity: log-probabilities are finite or -inf")
+    if ((array < -LARGEST_LOG) & (array > -np.inf)).any() or (array > LARGEST_LOG).any():
+        raise InvalidInputError(
+            f"{name} must lie between -{LARGEST_LOG:g} and {LARGEST_LOG:g}, or be -inf: a probability of 0"
+        )
     if array.size and array.max() == -np.inf:
         raise InvalidInputError(f"{name} gives every entry a probability of 0")
     return array

@@ -39,7 +39,9 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     if not (_usable(embeddings, 2) and _usable(query, 1) and type(k) is int and type(sigma) in (str, float)):
         return None
     n = len(embeddings)
-    if not (FAST_FROM_ROWS <= n <= ALL_AT_ONCE and 0 < k <= LARGEST_K and embeddings.shape[1] == query.size):
+    if not (
+        FAST_FROM_ROWS <= n <= ALL_AT_ONCE and 0 < k <= LARGEST_K and embeddings.shape[1] == query.size > 0
+    ):
         return None
     check()
     if (machine := compiled()) and (found := _select_natively(machine, embeddings, query, k, sigma)):
@@ -93,7 +95,23 @@ def _select_natively(
     """The same by what is compiled."""
     if (isinstance(sigma, str) and sigma != "auto") or not in_one_piece(embeddings, query):
         return None
-    unit, pairs = _scratch(*embeddings.shape)
+    room = _scratch(*embeddings.shape)
+    try:
+        return _answered(machine, embeddings, query, k, sigma, *room)
+    finally:
+        _here.room = room
+
+
+def _answered(
+    machine: Machine,
+    embeddings: FloatArray,
+    query: FloatArray,
+    k: int,
+    sigma: str | float,
+    unit: FloatArray,
+    pairs: FloatArray,
+) -> Selection | None:
+    """The answer, or None, with room for rows and for pairs of rows."""
     lined = machine.line_up(embeddings, query, unit)
     if lined is None:
         return None
@@ -133,20 +151,21 @@ def _select_natively(
 
 
 def _scratch(n: int, dim: int) -> tuple[FloatArray, FloatArray]:
-    """Room for rows, ``(n, dim)``, and their pairs, ``(n, n)``: this thread's own, and the same next time.
+    """Room for rows, ``(n, dim)``, and their pairs, ``(n, n)``: what this thread had last, if it fits.
 
-    New memory for every question would come from the system page by page, one thread at a time.
+    New memory for every question would come from the system page by page, one thread at a time. Whoever has
+    the room takes it along, so that a signal handler that selects in between gets its own.
     """
-    room: FloatArray | None = getattr(_here, "room", None)
-    if room is None or room.size < n * (dim + n):
-        room = _here.room = np.empty(n * (dim + n), np.float32)
-    return room[: n * dim].reshape(n, dim), room[n * dim : n * (dim + n)].reshape(n, n)
+    room: tuple[FloatArray, FloatArray] | None = _here.__dict__.pop("room", None)
+    if room is not None and room[0].shape == (n, dim):
+        return room
+    return np.empty((n, dim), np.float32), np.empty((n, n), np.float32)
 
 
 def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
     """σ and near-copies, by the rule of :mod:`dartboard.selection.bandwidth`; None for the unusual."""
     apart, nearest, least = machine.spread_out(pairs)
-    if least <= 0:
+    if least <= bandwidth.noise(pairs):
         return None
     middle = len(apart) // 2
     median = float(np.partition(apart, middle)[middle])

@@ -237,6 +237,8 @@ class LogState:
             return np.exp(self.log_shares(gains))
 
     def log_shares(self, gains: FloatArray) -> FloatArray:
+        if self._log_total == -np.inf:  # what the query may mean is out of everybody's reach
+            return np.full_like(gains, -np.inf)
         return gains - self._log_total
 
     def kernel(self, rows: IntArray) -> FloatArray:

@@ -221,3 +221,30 @@ def test_it_can_be_switched_off(machine):
             text=True,
         )
         assert done.stdout.strip() == off, done.stderr
+
+
+def test_a_selection_inside_another_gets_room_of_its_own(machine, monkeypatch):
+    """As from a signal handler, or whatever else runs between two calls into C."""
+    outer, inner = scattered(1), scattered(2)
+    want = [select(vectors, query, 7, sigma=0.09) for query, vectors in (outer, inner)]
+    between, found = machine.conclude, []
+
+    def interrupted(*arguments):
+        if not found:
+            found.append(None)
+            found[0] = select(inner[1], inner[0], 7, sigma=0.09)
+        return between(*arguments)
+
+    monkeypatch.setattr(machine, "conclude", interrupted)
+    got = select(outer[1], outer[0], 7, sigma=0.09)
+    for one, other in zip(want, (got, found[0]), strict=True):
+        assert one.indices.tolist() == other.indices.tolist()
+        assert one.gains.tolist() == other.gains.tolist()
+
+
+def test_rows_that_differ_by_rounding_alone_tell_no_sigma(machine, monkeypatch):
+    vectors = np.outer(np.arange(1, 101), [1.0, 2.0, 3.0]).astype(np.float32)
+    query = np.array([1.0, 0.0, 0.0], np.float32)
+    for run in (lambda: select(vectors, query, 3), lambda: select_many(vectors[None], query[None], 3)[0]):
+        for found in (run(), with_numpy(monkeypatch, run)):
+            assert found.sigma == (0.09, "fallback")

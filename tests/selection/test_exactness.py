@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from dartboard.errors import InvalidInputError
 from dartboard.selection import (
     METHODS,
     Dartboard,
@@ -245,3 +246,37 @@ def test_nothing_is_raised_where_numpy_raises_whatever_it_can(sigma, method):
             select(vectors, query, sigma=sigma, method=method, token_budget=9, costs=[2] * n)
             assert METHODS[method]().select(pool, Limits(k=5)).indices.tolist() == want.indices.tolist()
         assert got.indices.tolist() == want.indices.tolist()
+
+
+def test_what_nobody_covers_gains_nothing():
+    """The query means one target, which no candidate stands in for, not even itself."""
+    never = -np.inf
+    log_probs = [[never, 0, 0], [never, 0, never], [never, never, 0]]
+    found = Dartboard().select(from_log_probs([0, never, never], log_probs), Limits(k=3))
+    assert found.indices.tolist() == [0, 1, 2]
+    assert found.gains.tolist() == found.coverage.tolist() == [0.0, 0.0, 0.0]
+    assert (found.log_gains == never).all() and found.bound == 0.0
+
+
+@pytest.mark.parametrize("far", [1e141, 1e300])
+def test_distances_too_large_to_square_are_refused(far):
+    with pytest.raises(InvalidInputError, match=r"pairwise_distances must be at most 1e\+140: scale them"):
+        from_distances([0.1, 0.2], [[0.0, far], [far, 0.0]], sigma=0.1)
+    with pytest.raises(InvalidInputError, match="query_distances must be at most"):
+        from_distances([0.1, far], [[0.0, 1.0], [1.0, 0.0]], sigma=0.1)
+    with pytest.raises(InvalidInputError, match=r"must lie between -1e\+300"):
+        from_log_probs([0.0, -1.5e308], [[0.0, -1.0], [-1.0, 0.0]])
+
+
+def test_a_temperature_next_to_nothing_is_the_best_score():
+    query, vectors = topical(10, dim=8)
+    scores = np.arange(10.0)
+    assert select(vectors, query, 1, scores=scores, temperature=1e-300).indices.tolist() == [9]
+
+
+@pytest.mark.parametrize("n", [5, 64, 100, 200])
+def test_vectors_of_no_dimension_are_refused(n):
+    with pytest.raises(InvalidInputError, match="embeddings must be a matrix of at least one row"):
+        select(np.empty((n, 0), np.float32), np.empty(0, np.float32), 3)
+    with pytest.raises(InvalidInputError, match="embeddings must be a matrix of at least one row"):
+        select_many(np.empty((2, n, 0), np.float32), np.empty((2, 0), np.float32), 3)

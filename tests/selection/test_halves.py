@@ -31,3 +31,11 @@ def test_another_blas_is_left_alone(monkeypatch):
 
     monkeypatch.setattr(halves, "libraries", lambda: [Library()])
     assert halves._syrk.__wrapped__() is None
+
+
+def test_more_rows_than_places_can_be_counted_go_through_numpy(monkeypatch):
+    monkeypatch.setattr(halves, "_MOST_ROWS", 8)
+    monkeypatch.setattr(halves, "_syrk", lambda: pytest.fail("called"))
+    vectors, out = np.eye(9, dtype=np.float32), np.empty((9, 9), np.float32)
+    halves.lower_product(vectors, out)
+    assert np.array_equal(out, np.eye(9))
