@@ -9,9 +9,9 @@ import numpy as np
 from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.coverage import rounding_32
+from dartboard.selection.kernels import by_cosine
 from dartboard.selection.machine import LinedMany, Machine
-from dartboard.selection.origin import Origin
-from dartboard.selection.quick import LARGEST_SIGMA, SMALLEST_SIGMA
+from dartboard.selection.quick import LARGEST_SIGMA, SMALLEST_SIGMA, told_natively
 from dartboard.selection.result import Selection
 from dartboard.selection.states import SMALLEST
 from dartboard.types import FloatArray
@@ -31,23 +31,10 @@ def select_block(
     )
     source = "candidates" if sigma == "auto" else "given"
     return [
-        Selection(
-            indices=found.picks[i],
-            gains=found.gains[i],
-            log_gains=found.log_gains[i],
-            coverage=found.coverage[i],
-            similarity=found.similarity[i],
-            bound=float(found.bound[i]),
-            owners=found.owners[i],
-            targets=np.arange(embeddings.shape[1]),
-            sigma=Sigma(float(spread[i]), source),
-            method="dartboard",
-            relevance=found.relevance[i],
-            origin=Origin(queries[i], embeddings[i], "scaled_cosine"),
-        )
-        if usual
-        else None
-        for i, usual in enumerate(lined.usual.tolist())
+        None
+        if one is None
+        else told_natively(one, queries[i], embeddings[i], Sigma(float(spread[i]), source))
+        for i, one in enumerate(found)
     ]
 
 
@@ -61,7 +48,7 @@ def _spreads(lined: LinedMany) -> FloatArray:
         return spreads
     middle = lined.apart.shape[1] // 2
     median = np.partition(lined.apart[some], middle, axis=1)[:, middle].astype(np.float64)
-    to_query = 0.5 - 0.5 * np.minimum(lined.cosines[some], 1.0, dtype=np.float64)
+    to_query = by_cosine(lined.cosines[some])
     alone = bandwidth.standing_alone(lined.nearest[some], to_query, median, "scaled_cosine")
     for i, wide, share in zip(some.tolist(), median.tolist(), alone.tolist(), strict=True):
         if share > bandwidth.ALL_ALONE or not copies.crowded(lined.nearest[i], wide):

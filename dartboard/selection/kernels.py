@@ -117,6 +117,12 @@ def distances(left: FloatArray, right: FloatArray, distance: Distance) -> FloatA
     return apart
 
 
+def by_cosine(cosines: FloatArray) -> FloatArray:
+    """Scaled cosine distances, float64, of cosines that rounding may have taken above 1."""
+    apart: FloatArray = 0.5 - 0.5 * np.minimum(cosines, 1.0, dtype=np.float64)
+    return apart
+
+
 def log_kernel(distance: FloatArray, sigma: float) -> FloatArray:
     """``-d² / 2σ²``, float64; a distance too large to square gives ``-inf``, which is probability 0."""
     scaled = np.divide(distance, math.sqrt(2.0) * sigma, dtype=np.float64)

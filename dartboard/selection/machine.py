@@ -55,19 +55,6 @@ class LinedMany(NamedTuple):
     usual: npt.NDArray[np.bool_]
 
 
-class ConcludedMany(NamedTuple):
-    """Selections from many pools."""
-
-    picks: IntArray
-    similarity: FloatArray
-    gains: FloatArray
-    log_gains: FloatArray
-    coverage: FloatArray
-    owners: IntArray
-    relevance: FloatArray
-    bound: FloatArray
-
-
 def in_one_piece(*arrays: FloatArray) -> bool:
     """Whether arrays can be given away by their addresses."""
     return all(array.flags.c_contiguous for array in arrays)
@@ -263,8 +250,8 @@ class Machine:
         rounding: FloatArray,
         smallest: float,
         k: int,
-    ) -> ConcludedMany:
-        """:meth:`conclude` for the pools that are ``usual``, which only those stay whose picks are clear."""
+    ) -> list[Concluded | None]:
+        """:meth:`conclude` for the pools that are ``usual``; None for others, or where a pick is unclear."""
         count, n, dim = embeddings.shape
         picks, owners = np.empty((count, k), dtype=np.intp), np.empty((count, n), dtype=np.intp)
         by_pick, relevance, bound = np.empty((4, count, k)), np.empty((count, n)), np.empty(count)
@@ -275,7 +262,11 @@ class Machine:
             *(array.ctypes.data for array in (*by_pick, relevance, bound, lined.usual)),
         )
         similarity, gains, log_gains, coverage = by_pick
-        return ConcludedMany(picks, similarity, gains, log_gains, coverage, owners, relevance, bound)
+        each = zip(
+            picks, similarity, gains, log_gains, coverage, owners, relevance, bound.tolist(), strict=True
+        )
+        clear = zip(each, lined.usual.tolist(), strict=True)
+        return [Concluded(*one) if usual else None for one, usual in clear]
 
     def add_strip(
         self,

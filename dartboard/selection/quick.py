@@ -19,8 +19,8 @@ from dartboard.selection.coverage import VectorKernel, rounding_32
 from dartboard.selection.explain import told
 from dartboard.selection.greedy import ALL_AT_ONCE
 from dartboard.selection.halves import lower_product
-from dartboard.selection.kernels import distances, log_kernel
-from dartboard.selection.machine import Lined, Machine, in_one_piece
+from dartboard.selection.kernels import by_cosine, distances, log_kernel
+from dartboard.selection.machine import Concluded, Lined, Machine, in_one_piece
 from dartboard.selection.origin import Origin
 from dartboard.selection.result import Selection
 from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, fast_rows
@@ -44,8 +44,8 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     ):
         return None
     check()
-    if (machine := compiled()) and (found := _select_natively(machine, embeddings, query, k, sigma)):
-        return found
+    if machine := compiled():
+        return _select_natively(machine, embeddings, query, k, sigma)
     vectors, to_query, similarity, order, row_of = fast_rows(query, embeddings, by_query=True)
     if len(order) < n:
         return None
@@ -125,7 +125,7 @@ def _answered(
             return None
         spread = judged.sigma
         if judged.groups is not None:
-            relevance = log_kernel(_to_query(lined), spread.value)[lined.row_of]
+            relevance = log_kernel(by_cosine(lined.cosines), spread.value)[lined.row_of]
             lined, pairs = _leading(lined, pairs, judged.groups)
     if k > len(lined.order) or not SMALLEST_SIGMA <= spread.value <= LARGEST_SIGMA:
         return None
@@ -133,20 +133,34 @@ def _answered(
     concluded = machine.conclude(embeddings, query, lined, pairs, spread.value, rounding, smallest, k)
     if concluded is None:
         return None
+    aside = len(embeddings) - len(lined.order)
+    return told_natively(concluded, query, embeddings, spread, relevance=relevance, near_copies=aside)
+
+
+def told_natively(
+    found: Concluded,
+    query: FloatArray,
+    embeddings: FloatArray,
+    sigma: Sigma,
+    *,
+    relevance: FloatArray | None = None,
+    near_copies: int = 0,
+) -> Selection:
+    """What is compiled has concluded, as a selection; ``relevance`` where candidates share rows."""
     return Selection(
-        indices=concluded.picks,
-        gains=concluded.gains,
-        log_gains=concluded.log_gains,
-        coverage=concluded.coverage,
-        similarity=concluded.similarity,
-        bound=concluded.bound,
-        owners=concluded.owners,
+        indices=found.picks,
+        gains=found.gains,
+        log_gains=found.log_gains,
+        coverage=found.coverage,
+        similarity=found.similarity,
+        bound=found.bound,
+        owners=found.owners,
         targets=np.arange(len(embeddings)),
-        sigma=spread,
+        sigma=sigma,
         method="dartboard",
-        relevance=concluded.relevance if relevance is None else relevance,
+        relevance=found.relevance if relevance is None else relevance,
         origin=Origin(query, embeddings, "scaled_cosine"),
-        near_copies=len(embeddings) - len(lined.order),
+        near_copies=near_copies,
     )
 
 
@@ -169,29 +183,26 @@ def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
         return None
     middle = len(apart) // 2
     median = float(np.partition(apart, middle)[middle])
-    alone = float(bandwidth.standing_alone(nearest, _to_query(lined), median, "scaled_cosine"))
+    alone = float(bandwidth.standing_alone(nearest, by_cosine(lined.cosines), median, "scaled_cosine"))
     if alone > bandwidth.ALL_ALONE or not copies.crowded(nearest, median):
         return Judged(Sigma(bandwidth.spread(median, alone), "candidates"))
     full = np.zeros_like(pairs)
     full[np.tri(len(full), k=-1, dtype=bool)] = apart
     full += full.T
-    return bandwidth.from_candidates(lined.unit, "scaled_cosine", to_query=_to_query(lined), apart=full)
+    return bandwidth.from_candidates(
+        lined.unit, "scaled_cosine", to_query=by_cosine(lined.cosines), apart=full
+    )
 
 
 def _leading(lined: Lined, pairs: FloatArray, groups: IntArray) -> tuple[Lined, FloatArray]:
     """The rows that stand for groups, the most relevant of each, and their cosines."""
-    leaders = bandwidth.leading(groups, _to_query(lined))
+    leaders = bandwidth.leading(groups, by_cosine(lined.cosines))
     place = np.empty(len(groups), dtype=np.intp)
     place[groups[leaders]] = np.arange(len(leaders))
     some = Lined(
         lined.unit[leaders], lined.cosines[leaders], lined.order[leaders], place[groups][lined.row_of]
     )
     return some, pairs[np.ix_(leaders, leaders)]
-
-
-def _to_query(lined: Lined) -> FloatArray:
-    """Distances to the query."""
-    return 0.5 - 0.5 * np.minimum(lined.cosines, 1.0, dtype=np.float64)
 
 
 def _usable(values: Any, dimensions: int) -> bool:

@@ -12,7 +12,15 @@ import numpy as np
 
 from dartboard.selection.compiled import compiled
 from dartboard.selection.content import by_closeness, by_content
-from dartboard.selection.kernels import Distance, direct, distances, row_dots, unit_rows, unit_vector
+from dartboard.selection.kernels import (
+    Distance,
+    by_cosine,
+    direct,
+    distances,
+    row_dots,
+    unit_rows,
+    unit_vector,
+)
 from dartboard.types import FloatArray, IntArray, check_matrix
 
 FAST_FROM_ROWS = 64
@@ -40,7 +48,7 @@ def fast_rows(query: FloatArray, embeddings: FloatArray, *, by_query: bool) -> R
         lined = machine.line_up(np.ascontiguousarray(embeddings), asked)
         if lined is not None:
             similarity = np.minimum(lined.cosines, 1.0, dtype=np.float64)
-            return Rows(lined.unit, 0.5 - 0.5 * similarity, similarity, lined.order, lined.row_of)
+            return Rows(lined.unit, by_cosine(lined.cosines), similarity, lined.order, lined.row_of)
     unit = unit_rows(embeddings, np.float32)
     cosines = row_dots(unit, unit_vector(query, np.float32))
     order = by_closeness(cosines) if by_query else None
@@ -76,5 +84,4 @@ def _by_cosine(cosines: FloatArray, embeddings: FloatArray) -> tuple[FloatArray,
     if not math.isfinite(np.add.reduce(cosines)):
         check_matrix(embeddings)
     similarity = np.minimum(cosines, 1.0, dtype=np.float64)
-    to_query = 0.5 - 0.5 * similarity
-    return to_query, similarity
+    return by_cosine(cosines), similarity
