@@ -5,8 +5,9 @@
 Data sets as for quality.py, in the folder that DARTBOARD_DATA names. For every query the nearest 100 are
 found once; a rule then turns their distances into picks. What is written is the recall of the required
 passages among the first 5 and 10 picks, any copy counting. A run goes on where the last one stopped.
-``--edits`` adds five edited texts of every passage, which the default model has to embed: an hour on two
-cores. At the end the table of docs/sigma.md is printed.
+``--edits`` adds five edited texts of every passage, and one to five of every other passage, which the default
+model has to embed: an hour on two cores. Copies by noise have the words of their originals, which would give
+them away: on these corpora no rule is shown any words. At the end the table of docs/sigma.md is printed.
 """
 
 import argparse
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
 EDITS = ["truncate", "shuffle", "boilerplate", "revise"]
 TRIAGE, K = 100, 10
-PARTLY = "a tenth with 20 copies"
+PARTLY, HALF = "a tenth with 20 copies", "edits of half"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Candidates:
     pairwise: FloatArray
     base: list[str]
     required: frozenset[str]
+    texts: list[str] | None = None
 
     @property
     def median(self) -> float:
@@ -59,13 +61,13 @@ class Candidates:
         """The share of the probability that has no neighbour near by."""
         return float(bandwidth.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
 
-    @property
-    def groups(self) -> IntArray | None:
-        """Groups of near-copies."""
-        apart = self.pairwise
+    def groups(self, *, worded: bool = True) -> IntArray | None:
+        """Groups of near-copies, by their words where these are known."""
+        apart, texts = self.pairwise, self.texts if worded else None
         if self.alone > bandwidth.ALL_ALONE:
             return None
-        return bandwidth.groups_of(apart, "scaled_cosine", self.median, self.to_query, apart)
+        read = None if texts is None else lambda rows: [texts[row] for row in rows]
+        return bandwidth.groups_of(apart, "scaled_cosine", self.median, self.to_query, apart, read)
 
     @property
     def crowd(self) -> float:
@@ -135,20 +137,28 @@ def detecting(query: float, passages: float, *, even: bool = False) -> Rule:
     return pick
 
 
-def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule:
+def grouping(
+    sharper: float = bandwidth.SHARPER,
+    beside: float = bandwidth.SHARPER_BESIDE_COPIES,
+    *,
+    linked: bool = True,
+    worded: bool = True,
+) -> Rule:
     """One of each group of near-copies; median / 4, less where what the query may mean stands alone.
 
-    Without ``linked``, σ alone sees to copies.
+    ``beside`` takes the place of ``sharper`` where copies were set aside. Without ``linked``, σ alone sees
+    to copies; without ``worded``, copies are known by vectors alone.
     """
 
     def pick(pool: Candidates) -> list[int]:
-        groups = pool.groups if linked else None
-        if groups is None:
-            groups = np.arange(len(pool.base))
+        found = pool.groups(worded=worded) if linked else None
+        groups = np.arange(len(pool.base)) if found is None else found
         leaders = bandwidth.leading(groups, pool.to_query)
         one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
         t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
-        sigma = one.median / (bandwidth.DIVISOR * sharper**t)
+        sigma = one.median / (bandwidth.DIVISOR * (sharper if found is None else beside) ** t)
+        if len(leaders) < K:
+            return [*leaders.tolist(), *(i for i in range(len(groups)) if i not in leaders)][:K]
         return [int(leader) for leader in leaders[dartboard(one, sigma, sigma)]]
 
     return pick
@@ -156,10 +166,11 @@ def grouping(sharper: float = bandwidth.SHARPER, *, linked: bool = True) -> Rule
 
 def nearest_of_groups(pool: Candidates) -> list[int]:
     """The nearest to the query, one of each group of near-copies."""
-    groups = pool.groups
+    groups = pool.groups()
     if groups is None:
         return list(range(K))
-    return [int(leader) for leader in bandwidth.leading(groups, pool.to_query)[:K]]
+    leaders = bandwidth.leading(groups, pool.to_query).tolist()
+    return [*leaders, *(i for i in range(len(groups)) if i not in leaders)][:K]
 
 
 def by_gap(divisor: float, times: float, **how: Any) -> Rule:
@@ -187,13 +198,14 @@ RULES: dict[str, Rule] = {
     "nearest neighbours, one of each group": nearest_of_groups,
     "detecting, .1 to .3, to median / 10": grouping(linked=False),
     "one of each group, then that (the rule)": grouping(),
-    "one of each group, to median / 8": grouping(2.0),
-    "one of each group, to median / 20": grouping(5.0),
+    "the same, copies known by vectors alone": grouping(worded=False),
+    "the same, to median / 10 beside copies, too": grouping(beside=bandwidth.SHARPER),
+    "the same, to median / 20": grouping(5.0, 5.0),
 }
 
 
-def pools(dataset: Dataset, asked: FloatArray) -> Iterator[Candidates]:
-    """The candidates of every judged query."""
+def pools(dataset: Dataset, asked: FloatArray, *, worded: bool) -> Iterator[Candidates]:
+    """The candidates of every judged query, with their words or without."""
     judged = Judgements.of(dataset)
     corpus = unit_rows(np.stack([chunk.embedding for chunk in dataset.chunks]).astype(np.float64))
     vector_of = dict(zip(dataset.query_ids, unit_rows(asked.astype(np.float64)), strict=True))
@@ -207,6 +219,7 @@ def pools(dataset: Dataset, asked: FloatArray) -> Iterator[Candidates]:
             distances(near, near, "scaled_cosine"),
             judged.bases([dataset.chunks[row].id for row in rows]),
             kernel,
+            [dataset.chunks[row].text for row in rows] if worded else None,
         )
 
 
@@ -216,6 +229,15 @@ def partly_redundant(dataset: Dataset) -> Dataset:
     some = replace(dataset, chunks=[chunk for chunk in dataset.chunks if chunk.id in chosen], ground_truth={})
     copies = [c for c in with_redundancy(some, copies=20, cosine=0.95).chunks if c.id not in chosen]
     return replace(dataset, chunks=[*dataset.chunks, *copies])
+
+
+def half_edited(clean: Dataset, edited: Dataset) -> Dataset:
+    """One to five of the edits of every other passage, drawn at random."""
+    rng = np.random.default_rng(5)
+    count = np.where(rng.random(len(clean.chunks)) < 0.5, 0, rng.integers(1, 6, len(clean.chunks)))
+    most = {chunk.id: int(copies) for chunk, copies in zip(clean.chunks, count, strict=True)}
+    kept = [c for c in edited.chunks if c.metadata.get("copy", 0) <= most[str(c.metadata["base_id"])]]
+    return replace(clean, chunks=kept)
 
 
 def recalls(found: list[Candidates], rule: Rule) -> dict[str, float]:
@@ -235,12 +257,18 @@ def table(found: dict[str, Any]) -> str:
         "|---|" + "---|" * 4,
     ]
     for rule in RULES:
-        shares: dict[str, list[float]] = {"clean": [], "copies": [], PARTLY: []}
+        shares: dict[str, list[float]] = {"clean": [], "copies": [], "some": []}
         for conditions in found.values():
             for condition, by_rule in conditions.items():
                 best = conditions["clean"]["nearest neighbours"]
                 if rule in by_rule:
-                    kind = condition if condition in shares else "copies"
+                    kind = (
+                        "clean"
+                        if condition == "clean"
+                        else "some"
+                        if condition in (PARTLY, HALF)
+                        else "copies"
+                    )
                     shares[kind] += [by_rule[rule][d] / best[d] for d in ("@5", "@10")]
         cells = ", ".join(f"{sum(x >= 0.99 for x in xs)} of {len(xs)}" for xs in shares.values())
         figures = " | ".join(f"{np.mean(xs):.3f} / {min(xs):.3f}" for xs in shares.values())
@@ -264,7 +292,9 @@ def main() -> None:
         "copies at .97": {"cosine": 0.97},
         "copies at .90": {"cosine": 0.90},
         PARTLY: {},
-    } | ({"text edits": {"edits": EDITS, "model": model}} if options.edits else {})
+    }
+    if options.edits:
+        made |= {condition: {"edits": EDITS, "model": model} for condition in ("text edits", HALF)}
     for name in options.sets:
         missing = {
             condition: [rule for rule in RULES if rule not in done.get(name, {}).get(condition, {})]
@@ -280,7 +310,10 @@ def main() -> None:
                 continue
             how = made[condition]
             dataset = with_redundancy(clean, copies=5, **how) if how else clean
-            found = list(pools(partly_redundant(clean) if condition == PARTLY else dataset, asked))
+            if condition in (PARTLY, HALF):
+                dataset = partly_redundant(clean) if condition == PARTLY else half_edited(clean, dataset)
+            worded = condition in ("clean", "text edits", HALF)
+            found = list(pools(dataset, asked, worded=worded))
             scores = done.setdefault(name, {}).setdefault(condition, {})
             scores.update({rule: recalls(found, RULES[rule]) for rule in rules})
             options.out.write_text(json.dumps(done, indent=1) + "\n")

@@ -359,6 +359,7 @@ class DartboardRetriever:
                 distance=config.distance,
                 model_sigma=known,
                 divisor=divisor,
+                texts=lambda at: candidates.texts(at.tolist()),
             )
         if self.variant == "hybrid" and self.cross_encoder is not None:
             return hybrid_pool(self.cross_encoder, query, texts, temperature, pool)

@@ -13,12 +13,16 @@ from dartboard.errors import InvalidInputError
 from dartboard.selection import Pool, from_embeddings
 from dartboard.selection.building import Auto
 from dartboard.selection.kernels import unit_rows
-from dartboard.types import Chunk, Dataset, FloatArray, check_matrix
+from dartboard.types import Chunk, Dataset, FloatArray, IntArray, check_matrix
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
-    """``candidates`` stand nearest first; ``vectors``, ``(n, d)``, and ``similarity``, ``(n,)``, go along."""
+    """``candidates`` stand nearest first; ``vectors``, ``(n, d)``, and ``similarity``, ``(n,)``, go along.
+
+    Copies made by noise on vectors have the words of their originals, which would give them away: such a
+    question is not ``worded``, and selection goes by vectors alone.
+    """
 
     query_id: str
     text: str
@@ -26,13 +30,19 @@ class Question:
     candidates: Sequence[Chunk]
     vectors: FloatArray
     similarity: FloatArray
+    worded: bool = True
     _pools: dict[float | Auto, Pool] = field(default_factory=dict, repr=False)
 
     def pool(self, sigma: float | Auto = "auto") -> Pool:
         """The candidates as selection sees them."""
         if sigma not in self._pools:
-            self._pools[sigma] = from_embeddings(self.vector, self.vectors, sigma=sigma)
+            self._pools[sigma] = from_embeddings(
+                self.vector, self.vectors, sigma=sigma, texts=self._texts if self.worded else None
+            )
         return self._pools[sigma]
+
+    def _texts(self, positions: IntArray) -> list[str]:
+        return [self.candidates[at].text for at in positions]
 
 
 class Triage:
@@ -68,6 +78,7 @@ class Triage:
             candidates=[self.dataset.chunks[row] for row in rows],
             vectors=self._vectors[rows],
             similarity=similarity[rows].astype(np.float64),
+            worded="cosine" not in self.dataset.metadata.get("redundancy", {}),
         )
 
 

@@ -63,13 +63,7 @@ class Passages:
     def chunks(self, positions: Sequence[int] | None = None) -> list[Chunk]:
         """The chunks at these positions, or all; those that were not read yet are read now."""
         wanted = range(len(self)) if positions is None else positions
-        missing = [at for at in wanted if self._chunks[at] is None]
-        if missing and self._collection is not None:
-            read = {
-                record.id: record.chunk for record in self._collection.get([self.ids[at] for at in missing])
-            }
-            for at in missing:
-                self._chunks[at] = read.get(self.ids[at])
+        self._read(wanted)
         found = [chunk for at in wanted if (chunk := self._chunks[at]) is not None]
         if len(found) < len(wanted):
             raise StoreError(
@@ -77,6 +71,21 @@ class Passages:
                 "search again, and if it stays so, let dartboard doctor look at all of the store"
             )
         return found
+
+    def texts(self, positions: Sequence[int]) -> list[str]:
+        """The texts at these positions; of a passage that was deleted meanwhile, none."""
+        self._read(positions)
+        return ["" if (chunk := self._chunks[at]) is None else chunk.text for at in positions]
+
+    def _read(self, positions: Sequence[int]) -> None:
+        """Read what was not read yet."""
+        missing = [at for at in positions if self._chunks[at] is None]
+        if missing and self._collection is not None:
+            read = {
+                record.id: record.chunk for record in self._collection.get([self.ids[at] for at in missing])
+            }
+            for at in missing:
+                self._chunks[at] = read.get(self.ids[at])
 
     def at(self, positions: Sequence[int]) -> "Passages":
         """Some of them, in this order."""

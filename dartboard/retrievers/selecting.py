@@ -43,7 +43,8 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
             "the candidates come without the query's vector: give their retriever the embedding model"
         )
     vectors = np.stack([candidate.chunk.embedding for candidate in candidates.found])
-    pool = from_embeddings(candidates.query_vector, vectors, **building)
+    texts = [candidate.chunk.text for candidate in candidates.found]
+    pool = from_embeddings(candidates.query_vector, vectors, texts=texts, **building)
     if relevance == "distance":
         return pool
     scores = np.array([candidate.score for candidate in candidates.found])

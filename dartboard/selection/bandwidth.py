@@ -5,16 +5,19 @@ wide pool for a large one; no fixed number suits two encoders. Of the single num
 median distance between candidates, divided by four, is the most robust where near-copies have to be seen
 through. Where there are none, the same σ passes over what is merely alike and loses recall.
 
-The two cases can be told apart without labels. Where the pool falls into groups of near-copies
-(:mod:`dartboard.selection.copies`), the most probable of each group stands for it, and σ is that of those;
-unless one group has nearly all the probability: then it is what the query is about, and no copies.
+The two cases can be told apart without labels. Where the pool falls into groups of near-copies, the most
+probable of each group stands for it, and σ is that of those. Copies are known by their words
+(:mod:`dartboard.selection.wording`), or where there are none by their distances
+(:mod:`dartboard.selection.copies`), unless one group has nearly all the probability: then it is what the
+query is about, and no copies.
 Copies that are too few or too uneven for that still crowd the candidates that the query may mean: most of
 these then have a neighbour much nearer than the pool is wide. With ``m`` the median distance of all pairs,
 ``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
 
     D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)        the share of the probability that stands alone
-    σ = m / (divisor · 2.5 ** ramp(D, .1, .3))      ramp(x, a, b): 0 up to a, 1 from b, straight between
+    σ = m / (divisor · s ** ramp(D, .1, .3))        ramp(x, a, b): 0 up to a, 1 from b, straight between
 
+with s = 2.5, and 2 among those that stand for groups.
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
 distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat themselves
 (D = 0). docs/sigma.md has the measurements.
@@ -26,8 +29,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from dartboard.selection.copies import near_copies
+from dartboard.selection.copies import crowded, near_copies
 from dartboard.selection.kernels import Distance, distances
+from dartboard.selection.wording import Texts, repeating, telling
 from dartboard.types import FloatArray, IntArray
 
 DIVISOR = 4.0
@@ -49,6 +53,8 @@ REDUNDANT, DISTINCT = 0.1, 0.3
 """Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
 SHARPER = 2.5
 """How much smaller σ is where it does not."""
+SHARPER_BESIDE_COPIES = 2.0
+"""The same among those that stand for groups of near-copies."""
 ALL_ALONE = 0.9
 """Where more of the probability stands alone, the query means no copies, and none are looked for."""
 ONE_TOPIC = 0.9
@@ -86,6 +92,7 @@ def from_candidates(
     *,
     to_query: FloatArray | None = None,
     apart: FloatArray | None = None,
+    texts: Texts | None = None,
 ) -> Judged:
     """σ and near-copies of distinct candidates, ``(n, d)`` in an order that has nothing to do with the query.
 
@@ -93,7 +100,7 @@ def from_candidates(
     ``to_query``, ``(n,)``, are the distances to the query. Without them σ is the same whether or not
     candidates repeat one another: for targets that are not the candidates, which a small σ would leave out
     of everyone's reach. ``apart``, ``(n, n)``, are the candidates' own distances where these are known;
-    pools larger than the sample do without.
+    pools larger than the sample do without. ``texts`` are asked for where there may be near-copies.
     """
     median = _median_of(vectors, distance, apart) if len(vectors) >= SMALLEST_POOL else None
     if median is None:
@@ -102,14 +109,15 @@ def from_candidates(
         return Judged(Sigma(median / divisor, "candidates"))
     alone, groups = _share_alone(vectors, distance, median, to_query, apart), None
     if alone <= ALL_ALONE:
-        groups = groups_of(vectors, distance, median, to_query, apart)
+        groups = groups_of(vectors, distance, median, to_query, apart, texts)
+    sharper = SHARPER if groups is None else SHARPER_BESIDE_COPIES
     if groups is not None:
         leaders = leading(groups, to_query)
         vectors, to_query = vectors[leaders], to_query[leaders]
         apart = None if apart is None else apart[np.ix_(leaders, leaders)]
         median = _median_of(vectors, distance, apart) or median
         alone = _share_alone(vectors, distance, median, to_query, apart)
-    return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
+    return Judged(Sigma(spread(median, alone, divisor, sharper), "candidates"), groups)
 
 
 def from_distances(
@@ -131,12 +139,13 @@ def from_distances(
     alone, groups = _share_apart(pairwise, distance, median, to_query), None
     if alone <= ALL_ALONE:
         groups = groups_of(pairwise, distance, median, to_query, pairwise)
+    sharper = SHARPER if groups is None else SHARPER_BESIDE_COPIES
     if groups is not None:
         leaders = leading(groups, to_query)
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
         median = _median(pairwise) or median
         alone = _share_apart(pairwise, distance, median, to_query)
-    return Judged(Sigma(spread(median, alone, divisor), "candidates"), groups)
+    return Judged(Sigma(spread(median, alone, divisor, sharper), "candidates"), groups)
 
 
 def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
@@ -148,18 +157,35 @@ def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
 
 
 def groups_of(
-    vectors: FloatArray, distance: Distance, median: float, to_query: FloatArray, apart: FloatArray | None
+    vectors: FloatArray,
+    distance: Distance,
+    median: float,
+    to_query: FloatArray,
+    apart: FloatArray | None,
+    texts: Texts | None = None,
 ) -> IntArray | None:
     """Groups of near-copies; in a large pool only the candidates nearest to the query are looked at."""
     likely = np.arange(len(vectors))
     if len(vectors) > SAMPLE:
         likely = np.sort(np.argsort(to_query, kind="stable")[:SAMPLE])
         apart = None if apart is None else apart[np.ix_(likely, likely)]
-    near = distances(vectors[likely], vectors[likely], distance) if apart is None else apart
-    found = near_copies(_as_cosine(near, distance), _as_cosine(median, distance))
+    near = _as_cosine(
+        distances(vectors[likely], vectors[likely], distance) if apart is None else apart, distance
+    )
+    wide = _as_cosine(median, distance)
+    if not crowded(_nearest(near), wide):
+        return None
+    groups, closest = np.arange(len(vectors)), likely[np.argsort(to_query[likely], kind="stable")]
+    read = texts(closest) if texts is not None else ()
+    if read and telling(read):
+        repeated = repeating(read)
+        if repeated is None:
+            return None
+        groups[closest] = closest[repeated]
+        return groups
+    found = near_copies(near, wide)
     if found is None:
         return None
-    groups = np.arange(len(vectors))
     groups[likely] = likely[found]
     weights = _probability(to_query, median)
     return None if np.bincount(groups, weights).max() > ONE_TOPIC * weights.sum() else groups
@@ -211,10 +237,10 @@ def _probability(to_query: FloatArray, median: FloatArray | float) -> FloatArray
     return weights
 
 
-def spread(median: float, alone: float, divisor: float = DIVISOR) -> float:
+def spread(median: float, alone: float, divisor: float = DIVISOR, sharper: float = SHARPER) -> float:
     """σ of a pool by its median distance and the share of the probability that stands alone."""
     distinct = min(max((alone - REDUNDANT) / (DISTINCT - REDUNDANT), 0.0), 1.0)
-    return median / (divisor * math.pow(SHARPER, distinct))
+    return median / (divisor * math.pow(sharper, distinct))
 
 
 @lru_cache(maxsize=16)

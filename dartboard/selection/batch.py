@@ -59,9 +59,13 @@ def select_many(
     *,
     sigma: float | Auto = "auto",
     threads: int | None = None,
+    texts: Sequence[Sequence[str]] | None = None,
     **options: Any,
 ) -> list[Selection]:
-    """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``."""
+    """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``.
+
+    ``texts[i]``, if given, are theirs.
+    """
     k = 5 if k is None and options.get("token_budget") is None else k
     Limits(k=k, token_budget=options.get("token_budget"), costs=options.get("costs"))
     if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -72,13 +76,17 @@ def select_many(
             f"{len(embeddings)} pools for queries of shape {asked.shape}: need a matrix with one row a pool"
         )
 
+    if texts is not None and len(texts) != len(asked):
+        raise InvalidInputError(f"{len(texts)} lists of texts for {len(asked)} queries: need one a query")
+
     context = copy_context()
 
     def alone(i: int) -> Selection:
         check()
-        return select(embeddings[i], asked[i], k, sigma=sigma, **options)
+        read = None if texts is None else texts[i]
+        return select(embeddings[i], asked[i], k, sigma=sigma, texts=read, **options)
 
-    in_block = None if options else _way(embeddings, asked, k or 5, sigma)
+    in_block = None if options or texts is not None else _way(embeddings, asked, k or 5, sigma)
 
     def together(block: range) -> list[Selection]:
         if in_block is None:

@@ -1,6 +1,6 @@
 """Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -25,6 +25,7 @@ from dartboard.selection.origin import Origin
 from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
 from dartboard.selection.rows import FAST_FROM_ROWS, FAST_FROM_SIGMA, exact_rows, fast_rows
 from dartboard.selection.states import log_sum_rows
+from dartboard.selection.wording import Texts
 from dartboard.types import FloatArray, as_matrix, check_matrix, check_vector
 
 Auto = Literal["auto"]
@@ -42,18 +43,22 @@ def from_embeddings(
     target_distances: FloatArray | None = None,
     model_sigma: float | None = None,
     divisor: float = bandwidth.DIVISOR,
+    texts: Sequence[str] | Texts | None = None,
 ) -> Pool:
     """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
 
     ``targets``, ``(T, d)``, is a vocabulary to cover instead of the candidates; ``target_distances``,
     ``(n, T)``, saves working out the candidates' distances to it. ``model_sigma`` is the σ of the model
     that made the vectors, for pools too small to tell; ``divisor`` is that of the rule for ``"auto"``.
+    ``texts`` are the candidates' own, or a function that gives those at some positions: the rule then knows
+    near-copies by their words instead of by their distances.
     """
     kind = check_distance(distance)
     vectors = as_matrix(embeddings)
     asked = check_vector(query, name="query", dim=vectors.shape[1])
     spread = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
     origin = Origin(query, embeddings, kind)
+    read = _readable(texts, len(vectors))
     if targets is not None:
         vocabulary = direct(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
         pool = _vector_pool(
@@ -64,7 +69,9 @@ def from_embeddings(
         return pool.retargeted(distances(vocabulary, direct(asked[None], kind), kind)[:, 0], target_distances)
 
     def build(dtype: type, spread: Sigma | None, refine: Callable[[], Pool] | None = None) -> Pool:
-        return _vector_pool(asked, vectors, kind, spread, model_sigma, divisor, dtype, origin, refine)
+        return _vector_pool(
+            asked, vectors, kind, spread, model_sigma, divisor, dtype, origin, refine, texts=read
+        )
 
     if (
         len(vectors) < FAST_FROM_ROWS
@@ -96,6 +103,7 @@ def _vector_pool(
     refine: Callable[[], Pool] | None = None,
     *,
     sharpen: bool = True,
+    texts: Texts | None = None,
 ) -> Pool:
     if dtype == np.float32:
         # The sample that tells σ is not to depend on the query.
@@ -103,13 +111,19 @@ def _vector_pool(
         rows = fast_rows(query, embeddings, by_query=by_query)
     else:
         rows = exact_rows(query, embeddings, distance)
-    vectors, to_query, similarity, _, row_of = rows
+    vectors, to_query, similarity, order, row_of = rows
     apart, groups = None, None
     if sigma is None:
         if len(vectors) <= bandwidth.SAMPLE:
             apart = distances(vectors, vectors, distance)
         sigma, groups = bandwidth.from_candidates(
-            vectors, distance, model_sigma, divisor, to_query=to_query if sharpen else None, apart=apart
+            vectors,
+            distance,
+            model_sigma,
+            divisor,
+            to_query=to_query if sharpen else None,
+            apart=apart,
+            texts=None if texts is None else lambda rows: texts(order[rows]),
         )
     log_weights = log_kernel(to_query, sigma.value)
     relevance = log_weights[row_of]
@@ -127,6 +141,17 @@ def _vector_pool(
         origin=origin,
         groups=None if groups is None else groups[row_of],
     )
+
+
+def _readable(texts: Sequence[str] | Texts | None, n: int) -> Texts | None:
+    """A function that gives the texts at some positions."""
+    if texts is None or callable(texts):
+        return texts
+    if isinstance(texts, str) or len(texts) != n or not all(isinstance(text, str) for text in texts):
+        raise InvalidInputError(
+            f"texts must be {n} strings, one a candidate: leave them out where you have none"
+        )
+    return lambda positions: [texts[at] for at in positions.tolist()]
 
 
 def from_distances(

@@ -1,5 +1,6 @@
 """One line for people with arrays."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -60,6 +61,7 @@ def select(
     scores: npt.ArrayLike | None = None,
     temperature: float | Auto = "auto",
     targets: npt.ArrayLike | None = None,
+    texts: Sequence[str] | None = None,
     **limits: Any,
 ) -> Selection:
     """Select from candidates ``embeddings``, ``(n, d)``, what together says most about ``query``, ``(d,)``.
@@ -70,9 +72,10 @@ def select(
     ``k`` is 5 unless a ``token_budget`` stands in for it. ``sigma`` is the spread of a query around what
     it means; ``"auto"`` takes it from the candidates. ``scores``, one a candidate from any retriever,
     replace distance on the query's side as ``softmax(scores / temperature)``. ``targets`` is a vocabulary
-    to cover instead of the candidates. All other keywords are :class:`Limits`: ``token_budget`` with
-    ``costs``, ``min_gain_share``, ``max_per_source`` with ``sources``, ``must_include``, ``exclude``,
-    ``min_similarity``.
+    to cover instead of the candidates. ``texts``, one a candidate, let ``"auto"`` know near-copies by their
+    words: vectors alone do not tell a copy from another version with another number in it. All other
+    keywords are :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``, ``max_per_source`` with
+    ``sources``, ``must_include``, ``exclude``, ``min_similarity``.
 
     >>> import numpy as np
     >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
@@ -92,7 +95,12 @@ def select(
         )
     if k is None and limits.get("token_budget") is None:
         k = 5
-    if method == "dartboard" and distance == "scaled_cosine" and scores is targets is None and not limits:
+    if (
+        method == "dartboard"
+        and distance == "scaled_cosine"
+        and scores is targets is texts is None
+        and not limits
+    ):
         with threads_for(_count(embeddings)), np.errstate(under="ignore"):
             found = select_quickly(embeddings, query, k, sigma)
         if found is not None:
@@ -101,7 +109,9 @@ def select(
     if scores is not None and isinstance(chosen, MMR):
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
     with threads_for(_count(embeddings)), np.errstate(under="ignore"):
-        pool = from_embeddings(query, embeddings, sigma=sigma, distance=distance, targets=targets)
+        pool = from_embeddings(
+            query, embeddings, sigma=sigma, distance=distance, targets=targets, texts=texts
+        )
         if scores is not None:
             pool = pool.reweighted(log_softmax(scores, temperature))
         return chosen.select(pool, bounds)

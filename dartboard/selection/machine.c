@@ -507,6 +507,144 @@ HOT void add_strip(const float *cosines, size wide, size rows, size columns, siz
     for (size j = 0; j < columns; j++) column_sums[j] += room[j];
 }
 
+enum { LETTER = 1, UNSPACED = 2, CAPITAL = 3, DIGIT = 4, CHARACTERS = 1 << 16, LONGEST = 64 };
+static const uint64_t AGAIN = 0x9E3779B97F4A7C15u;
+
+/* The characters of texts, and where each text ends. */
+typedef struct {
+    const uint32_t *codes;
+    const size *ends;
+    const uint16_t *small;
+    const uint8_t *kinds;
+    const uint64_t *multipliers;
+} writing;
+
+SAME uint8_t kind_of(const writing *all, size at, size end) {
+    return at < end && all->codes[at] < CHARACTERS ? all->kinds[all->codes[at]] : 0;
+}
+
+/* The next word that starts from *at on, as a number, as wording.py has it; 0 where there is none. *at goes to
+   where the search goes on, *first is the kind of its first character. */
+SAME uint64_t next_word(const writing *all, size *at, size end, uint8_t *first) {
+    while (*at < end) {
+        size here = *at;
+        uint8_t kind = kind_of(all, here, end), next = kind;
+        uint64_t word = 0;
+        if (kind && kind != UNSPACED) {
+            for (size place = 0; next && next != UNSPACED; place++) {
+                word += all->small[all->codes[here]] * all->multipliers[place % LONGEST];
+                next = kind_of(all, ++here, end);
+            }
+        } else if (++here, kind == UNSPACED && kind_of(all, here, end) == UNSPACED) {
+            word = all->small[all->codes[here - 1]] * all->multipliers[0];
+            word += all->small[all->codes[here]] * all->multipliers[1];
+        }
+        *at = here;
+        *first = kind;
+        if (word) return word;
+    }
+    return 0;
+}
+
+/* The words of texts: a table that numbers them, and in which text each was seen last and how often. */
+typedef struct {
+    uint64_t *keys;
+    uint32_t *numbers, *seen_in, *times;
+    size mask, known;
+} dictionary;
+
+SAME size look_up(dictionary *all, uint64_t word) {
+    word += !word;
+    size slot = (size)(word >> 20) & all->mask;
+    while (all->keys[slot] && all->keys[slot] != word) slot = (slot + 1) & all->mask;
+    if (!all->keys[slot]) {
+        all->keys[slot] = word;
+        all->numbers[slot] = (uint32_t)all->known++;
+        all->seen_in[slot] = UINT32_MAX;
+    }
+    return slot;
+}
+
+/* Numbers words in the order in which they turn up, twice as large, and one more for names; each text's from
+   its start on. A number that a text has again is another word. */
+static void number_words(const writing *all, size n, dictionary *known, uint32_t *words, size *starts) {
+    size made = 0, at = 0;
+    for (size text = 0; text < n; text++) {
+        uint8_t kind = 0;
+        starts[text] = made;
+        for (uint64_t word; (word = next_word(all, &at, all->ends[text], &kind));) {
+            size slot = look_up(known, word);
+            if (known->seen_in[slot] != text) {
+                known->seen_in[slot] = (uint32_t)text;
+                known->times[slot] = 0;
+            } else if (kind == DIGIT) {
+                slot = look_up(known, word + ++known->times[slot] * AGAIN);
+            }
+            words[made++] = known->numbers[slot] << 1 | (kind >= CAPITAL);
+        }
+    }
+    starts[n] = made;
+}
+
+/* Whether one of two texts repeats the other, for all pairs; 0 where there is no memory. */
+HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint16_t *small, const uint8_t *kinds,
+                     const uint64_t *multipliers, double shared, double as_long, uint8_t *same) {
+    writing all = {codes, ends, small, kinds, multipliers};
+    size count = n ? ends[n - 1] : 0, total = 0, slots = 64;
+    uint8_t before = 0;
+    for (size at = 0; at < count; at++) {
+        uint8_t kind = kind_of(&all, at, count);
+        total += (kind != 0) & ((before == 0) | (before == UNSPACED) | (kind == UNSPACED));
+        before = kind;
+    }
+    while (slots < 2 * total) slots *= 2;
+    uint64_t *keys = calloc(slots, sizeof *keys);
+    uint32_t *numbers = malloc(3 * slots * sizeof *numbers), *words = malloc((total + 1) * sizeof *words);
+    dictionary table = {keys, numbers, numbers + slots, numbers + 2 * slots, slots - 1, 0};
+    size *starts = malloc((2 * n + 1) * sizeof *starts), *sizes = starts + n + 1;
+    uint64_t *has = 0;
+    int done = 0;
+    if (!keys || !numbers || !words || !starts) goto done;
+    number_words(&all, n, &table, words, starts);
+    size wide = (table.known + 63) / 64;
+    has = calloc(2 * n * wide + 1, sizeof *has);
+    if (!has) goto done;
+    for (size i = 0; i < n; i++) {
+        uint64_t *mine = has + 2 * i * wide, *names = mine + wide;
+        for (size at = starts[i]; at < starts[i + 1]; at++) {
+            uint64_t bit = (uint64_t)1 << (words[at] >> 1 & 63);
+            mine[words[at] >> 7] |= bit;
+            if (words[at] & 1) names[words[at] >> 7] |= bit;
+        }
+        sizes[i] = 0;
+        for (size word = 0; word < wide; word++) sizes[i] += __builtin_popcountll(mine[word]);
+    }
+    for (size i = 0; i < n; i++) {
+        const uint64_t *mine = has + 2 * i * wide;
+        same[i * n + i] = 1;
+        for (size j = 0; j < i; j++) {
+            const uint64_t *other = has + 2 * j * wide;
+            size few = sizes[i] < sizes[j] ? sizes[i] : sizes[j], both = 0;
+            if (few && few >= as_long * (sizes[i] + sizes[j] - few))
+                for (size word = 0; word < wide; word++) both += __builtin_popcountll(mine[word] & other[word]);
+            int first = both && both >= shared * sizes[i], second = both && both >= shared * sizes[j];
+            for (size word = 0; word < wide && (first || second); word++) {
+                first = first && !(mine[wide + word] & ~other[word]);
+                second = second && !(other[wide + word] & ~mine[word]);
+            }
+            same[i * n + j] = same[j * n + i] = first || second;
+        }
+    }
+    done = 1;
+done:
+    free(has);
+    free(starts);
+    free(words);
+    free(numbers);
+    free(keys);
+    return done;
+}
+
 #else
 
 /* Weights, what each row covers alone and what rounding may do to it; returns the sum of weights. */

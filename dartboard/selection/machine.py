@@ -95,10 +95,32 @@ class Machine:
             *(_AT, _SIZE, _SIZE, _SIZE, *[_AT] * 7, _REAL, _SIZE, *[_AT] * 9),
         )
         self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
+        self._copies_among = take(
+            "copies_among", ctypes.c_int, _AT, _AT, _SIZE, *[_AT] * 3, _REAL, _REAL, _AT
+        )
         self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
         self._prepare = both("prepare", _REAL, _AT, _SIZE, _SIZE, _AT, _REAL, _AT, _AT, _AT)
         self._walk = both("walk", _SIZE, _AT, _SIZE, _SIZE, *[_AT] * 4, _REAL, _REAL, _SIZE, *[_AT] * 4)
         self._answer = both("answer", _SIZE, _AT, _SIZE, *[_AT] * 3, _REAL, _REAL, _SIZE, _SIZE, *[_AT] * 6)
+
+    def copies_among(
+        self,
+        codes: npt.NDArray[np.uint32],
+        ends: IntArray,
+        small: npt.NDArray[np.uint16],
+        kinds: npt.NDArray[np.uint8],
+        multipliers: npt.NDArray[np.uint64],
+        shared: float,
+        as_long: float,
+    ) -> npt.NDArray[np.bool_]:
+        """Which texts repeat one another (:mod:`dartboard.selection.wording`)."""
+        same = np.empty((len(ends), len(ends)), dtype=np.bool_)
+        arrays = (small.ctypes.data, kinds.ctypes.data, multipliers.ctypes.data)
+        if not self._copies_among(
+            codes.ctypes.data, ends.ctypes.data, len(ends), *arrays, shared, as_long, same.ctypes.data
+        ):
+            raise MemoryError("no memory to compare texts")
+        return same
 
     def exp(self, values: FloatArray) -> FloatArray:
         """``exp`` of float32 values that are not above 0."""

@@ -79,10 +79,12 @@ def test_beats_cosine_on_diversity_and_keeps_precision(name, seed):
     assert precision(dataset, ours, k) >= 0.95 * precision(dataset, theirs, k) > 0.9
 
 
-def test_a_list_longer_than_the_clusters_may_stop_early():
+def test_a_list_longer_than_the_clusters_keeps_to_them_and_may_stop_early():
+    """Their words differ, so passages of one cluster are no copies, and none of them is set aside."""
     dataset = make_clustered()
     full, theirs = lists(dataset, 5)
-    assert precision(dataset, full, 5) < 0.95 * precision(dataset, theirs, 5), "the criterion fails here"
+    assert diversity(full) >= 1.1 * diversity(theirs)
+    assert precision(dataset, full, 5) >= 0.95 * precision(dataset, theirs, 5) - 1e-9
     short, _ = lists(dataset, 5, min_gain_share=0.05)
     judged = zip(short, dataset.query_ids, strict=True)
     right = fmean(

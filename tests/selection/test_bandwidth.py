@@ -64,7 +64,9 @@ def test_a_pool_of_near_copies_has_the_sigma_of_one_of_each(cosine):
     assert (found.groups.reshape(6, 17) == found.groups[:17]).all() and len(set(found.groups)) == 17
     leaders = to_query.reshape(6, 17).argmin(axis=0) * 17 + np.arange(17)
     assert sorted(leaders) == bandwidth.leading(found.groups, to_query).tolist()
-    assert found.sigma.value == pytest.approx(median(rows[leaders]) / 4 / bandwidth.SHARPER, rel=1e-6)
+    assert found.sigma.value == pytest.approx(
+        median(rows[leaders]) / 4 / bandwidth.SHARPER_BESIDE_COPIES, rel=1e-6
+    )
 
 
 def test_a_pool_without_copies_has_less():

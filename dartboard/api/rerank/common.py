@@ -118,7 +118,7 @@ def rerank(
     places: list[_Place] = []
     if where:
         vectors = _encoded(model, worded)
-        pool = from_embeddings(asked, vectors, sigma=options.sigma, model_sigma=model.sigma)
+        pool = from_embeddings(asked, vectors, sigma=options.sigma, model_sigma=model.sigma, texts=worded)
         picked = method_of(options.method).select(pool, Limits(k=min(wanted, len(where))))
         made["sigma"] = picked.sigma.value
         places = _picks(picked, vectors, where)

@@ -96,7 +96,11 @@ def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> Sele
     query = _asked(model, asked, vectors.shape[1])
     selection = who.select(
         from_embeddings(
-            query, vectors, sigma=defaults.sigma, model_sigma=model.sigma if model is not None else None
+            query,
+            vectors,
+            sigma=defaults.sigma,
+            model_sigma=model.sigma if model is not None else None,
+            texts=asked.texts,
         ),
         Limits(
             k=defaults.count(asked.k, asked.token_budget),

@@ -1,0 +1,155 @@
+"""Near-copies by their words: who says what another says in the other's words, and names nothing else.
+
+Vectors do not tell a copy from a passage that is alike: two updates on a ticket, two versions of a function,
+a statement and its correction lie as close together as a passage and its edit. Words tell. A passage
+*repeats* another if four fifths of its different words stand in the other, and all of its names and numbers:
+whatever begins with a capital letter or a digit, a number as often as it does. A cut, another order,
+boilerplate around it and other words here and there leave a copy a copy, while another year, price or person
+makes a passage of its own. Of two copies one repeats the other and has at least two fifths as many words: a
+sentence is no copy of the chapter that holds it.
+
+In the order of relevance, each passage goes with the first that it repeats or that repeats it, so whatever is
+set aside is a copy of what stands for it. docs/sigma.md has the measurements.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.selection.compiled import compiled
+from dartboard.selection.copies import fewest
+from dartboard.types import IntArray
+
+Texts = Callable[[IntArray], Sequence[str]]
+"""Gives the texts of some candidates by their positions."""
+
+SHARED = 0.8
+"""So much of a copy's different words stands in the other passage."""
+
+AS_LONG = 0.4
+"""A copy has this share of the other's different words, or more."""
+
+LONGEST_TEXT = 10_000
+"""Longer texts, in characters, are no passages, and count as copies of nothing."""
+
+SHORTEST_TEXT = 30
+"""Where most texts are shorter, as names and numbers of passages are, they say nothing about copies."""
+
+_CHARACTERS = 1 << 16
+"""Those beyond, such as pictures, are part of no word."""
+
+_CASES = 0x2E80
+"""Scripts with small and capital letters come first: Latin, Greek, Cyrillic, Armenian, Georgian …"""
+
+_LETTER, _UNSPACED, _CAPITAL, _DIGIT = 1, 2, 3, 4
+_WITHOUT_SPACES = ((_CASES, 0xA4CF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF))
+"""Scripts in which words are not spaced: any two characters that follow each other count as one."""
+
+_LONGEST = 64
+"""Beyond, what a word is made of counts, and its order no longer."""
+
+_AGAIN = np.uint64(0x9E3779B97F4A7C15)
+"""A number that stands in a text again counts as another one, so much larger."""
+
+
+class Alphabet(NamedTuple):
+    """Of each character its small letter, and what part it has in a word; and what makes a word a number."""
+
+    small: npt.NDArray[np.uint16]
+    kinds: npt.NDArray[np.uint8]
+    multipliers: npt.NDArray[np.uint64]
+
+
+def telling(texts: Sequence[str]) -> bool:
+    """Whether there is enough to read to tell copies by it."""
+    return 2 * sum(len(text) >= SHORTEST_TEXT for text in texts) >= len(texts)
+
+
+def repeating(texts: Sequence[str]) -> IntArray | None:
+    """``(n,)`` for each of the texts, the most relevant first, the one that stands for it.
+
+    None where fewer have a copy than there are in a pool full of copies.
+    """
+    same = copies_among(texts)
+    if np.count_nonzero(same.sum(axis=1) > 1) < fewest(len(texts)):
+        return None
+    leaders = np.full(len(texts), -1)
+    for i in range(len(texts)):
+        if leaders[i] < 0:
+            leaders[same[i] & (leaders < 0)] = i
+    return leaders
+
+
+def copies_among(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """``(n, n)`` whether one of two texts repeats the other; without words it repeats nothing but itself."""
+    read = [text if len(text) <= LONGEST_TEXT else "" for text in texts]
+    codes = np.frombuffer("\n".join([*read, ""]).encode("utf-32-le", "surrogatepass"), "<u4")
+    ends = np.cumsum([len(text) + 1 for text in read])
+    if machine := compiled():
+        return machine.copies_among(codes, ends, *alphabet(), SHARED, AS_LONG)
+    words, text_of, kind = _words(codes, ends)
+    words[kind == _DIGIT] += _times_before(words[kind == _DIGIT], text_of[kind == _DIGIT]) * _AGAIN
+    different, number = np.unique(words, return_inverse=True)
+    is_name = kind >= _CAPITAL
+    has, names = (np.zeros((len(texts), len(different)), np.float32) for _ in range(2))
+    has[text_of, number] = 1.0
+    names[text_of[is_name], number[is_name]] = 1.0
+    sizes, shared = has.sum(axis=1), has @ has.T
+    unknown = names.sum(axis=1)[:, None] - names @ has.T
+    repeats = (shared >= SHARED * sizes[:, None]) & (unknown < 1) & (shared > 0)
+    comparable = np.minimum.outer(sizes, sizes) >= AS_LONG * np.maximum.outer(sizes, sizes)
+    same: npt.NDArray[np.bool_] = (repeats | repeats.T) & comparable
+    np.fill_diagonal(same, True)
+    return same
+
+
+def _words(
+    codes: npt.NDArray[np.uint32], ends: IntArray
+) -> tuple[npt.NDArray[np.uint64], IntArray, npt.NDArray[np.uint8]]:
+    """All words as figures, the text of each, and the kind of its first character; a break ends each text."""
+    small, kinds, multipliers = alphabet()
+    known = np.minimum(codes, _CHARACTERS - 1)
+    kind, letters = kinds[known], small[known].astype(np.uint64)
+    inside = (kind > 0) & (kind != _UNSPACED)
+    starts = np.flatnonzero(inside[1:] & ~inside[:-1]) + 1
+    starts = np.concatenate(([0], starts)) if inside[0] else starts
+    pairs = np.flatnonzero((kind[1:] == _UNSPACED) & (kind[:-1] == _UNSPACED))
+    apart = letters[pairs] * multipliers[0] + letters[pairs + 1] * multipliers[1]
+    words = apart
+    if len(starts):
+        before = starts[0]
+        place = np.arange(before, len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
+        parts = np.where(inside[before:], letters[before:] * multipliers[place % _LONGEST], np.uint64(0))
+        words = np.concatenate((np.add.reduceat(parts, starts - before), apart))
+    at = np.concatenate((starts, pairs))
+    return words, np.searchsorted(ends, at, side="right"), kind[at]
+
+
+def _times_before(words: npt.NDArray[np.uint64], text_of: IntArray) -> npt.NDArray[np.uint64]:
+    """How often each word stands in its text before."""
+    order = np.lexsort((np.arange(len(words)), words, text_of))
+    first = np.ones(len(words), dtype=bool)
+    first[1:] = (words[order][1:] != words[order][:-1]) | (text_of[order][1:] != text_of[order][:-1])
+    starts = np.flatnonzero(first)
+    times = np.empty(len(words), dtype=np.uint64)
+    times[order] = np.arange(len(words)) - np.repeat(starts, np.diff(starts, append=len(words)))
+    return times
+
+
+@cache
+def alphabet() -> Alphabet:
+    """All characters, by what Python knows of them."""
+    every = np.arange(_CHARACTERS, dtype=np.uint32).view("U1")
+    small = np.arange(_CHARACTERS, dtype=np.uint16)
+    small[:_CASES] = np.char.lower(every[:_CASES]).astype("U1").view(np.uint32)
+    kinds = np.char.isalnum(every).astype(np.uint8) * np.uint8(_LETTER)
+    kinds[np.char.isupper(every)] = _CAPITAL
+    kinds[np.char.isdigit(every)] = _DIGIT
+    for first, last in _WITHOUT_SPACES:
+        here = kinds[first : last + 1]
+        here[here > 0] = _UNSPACED
+    multipliers = np.random.default_rng(20240712).integers(2**63, size=_LONGEST, dtype=np.uint64)
+    return Alphabet(small, kinds, multipliers * np.uint64(2) + np.uint64(1))
