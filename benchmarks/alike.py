@@ -3,9 +3,9 @@
     python benchmarks/alike.py
 
 Four corpora of twelve groups of eight: updates on tickets, variants of a product, years of a statistic,
-versions of a function. A question asks about one group and wants its eight passages, or names three groups and
-wants any of theirs. What is printed is the share of wanted ones among eight picks of nearest neighbours, of
-the rule with vectors alone, and of the rule with the passages' words, means over twelve questions each.
+versions of a function. A question asks about one group and wants its eight passages, or names three groups
+and wants any of theirs. What is printed is the share of wanted ones among eight picks of nearest neighbours,
+of the rule with vectors alone, and of the rule with the passages' words, means over twelve questions each.
 """
 
 from itertools import product
@@ -15,20 +15,13 @@ import numpy as np
 from dartboard.embeddings import EmbeddingModel, default_model
 from dartboard.selection import select
 
-SYSTEMS = (
-    "Berlin",
-    "Oslo",
-    "Lagos",
-    "Quito",
-    "Hanoi",
-    "Perth",
-    "Turin",
-    "Cairo",
-    "Lima",
-    "Kyoto",
-    "Dakar",
-    "Riga",
-)
+
+def listed(words: str) -> list[str]:
+    """Words between spaces."""
+    return words.split()
+
+
+SYSTEMS = listed("Berlin Oslo Lagos Quito Hanoi Perth Turin Cairo Lima Kyoto Dakar Riga")
 STATES = (
     "was opened by the night shift",
     "was assigned to the network team",
@@ -39,54 +32,15 @@ STATES = (
     "was closed after a week without errors",
     "was opened again: the error came back",
 )
-TOOLS = (
-    "drill",
-    "jacket",
-    "kettle",
-    "lamp",
-    "tent",
-    "saw",
-    "desk",
-    "bicycle",
-    "camera",
-    "mixer",
-    "heater",
-    "fan",
-)
-COLOURS = ("red", "blue", "green", "black", "white", "grey", "yellow", "brown")
-CROPS = (
-    "wheat",
-    "rice",
-    "maize",
-    "barley",
-    "oats",
-    "rye",
-    "cotton",
-    "hops",
-    "olives",
-    "grapes",
-    "tea",
-    "cocoa",
-)
-VERBS = (
-    "load",
-    "save",
-    "merge",
-    "split",
-    "rank",
-    "score",
-    "index",
-    "parse",
-    "embed",
-    "search",
-    "filter",
-    "export",
-)
-OPTIONS = ("timeout", "retries", "encoding", "limit", "offset", "format", "cache", "threads")
+TOOLS = listed("drill jacket kettle lamp tent saw desk bicycle camera mixer heater fan")
+COLOURS = listed("red blue green black white grey yellow brown")
+CROPS = listed("wheat rice maize barley oats rye cotton hops olives grapes tea cocoa")
+VERBS = listed("load save merge split rank score index parse embed search filter export")
+OPTIONS = listed("timeout retries encoding limit offset format cache threads")
 
 
 def corpora() -> dict[str, tuple[list[list[str]], list[str], str]]:
-    """By name: groups of passages, a question on each group, and one on several with their names left open."""
+    """By name: groups of passages, a question on each of them, and one on several, names left open."""
     tickets = [
         [
             f"Ticket {400 + i}, update {j + 1}: the outage of the {place} gateway {state}."
@@ -146,7 +100,7 @@ NAMES = {
     "updates on tickets": SYSTEMS,
     "variants of a product": TOOLS,
     "years of a statistic": CROPS,
-    "versions of a function": tuple(f"{verb}_records()" for verb in VERBS),
+    "versions of a function": [f"{verb}_records()" for verb in VERBS],
 }
 
 
@@ -181,9 +135,8 @@ def shares(model: EmbeddingModel, name: str) -> list[list[float]]:
 
 def main() -> None:
     model = default_model()
-    print(
-        "| | asked for | nearest neighbours | the rule, vectors alone | the rule, with words |\n|---|---|---|---|---|"
-    )
+    ways = ("nearest neighbours", "the rule, vectors alone", "the rule, with words")
+    print(f"| | asked for | {' | '.join(ways)} |\n|---|---|---|---|---|")
     for name, (row, kind) in product(NAMES, enumerate(("one group", "three groups"))):
         figures = " | ".join(f"{share:.2f}" for share in shares(model, name)[row])
         print(f"| {name} | {kind} | {figures} |")

@@ -84,7 +84,9 @@ def _pool(body: SelectRequest) -> Pool:
         raise Invalid("mmr weighs similarities against each other and takes no scores", field="scores")
     if query is None:
         query = vectors[int(np.argmax(scores))]
-    pool = from_embeddings(query, vectors, sigma=body.sigma, distance=body.distance)
+    if body.texts is not None and len(body.texts) != len(vectors):
+        raise Invalid("texts must be as many as embeddings", field="texts")
+    pool = from_embeddings(query, vectors, sigma=body.sigma, distance=body.distance, texts=body.texts)
     return pool if scores is None else pool.reweighted(log_softmax(scores, body.temperature))
 
 

@@ -6,6 +6,8 @@ import pytest
 from dartboard.selection import Limits, from_distances, from_embeddings, from_log_probs, select
 from dartboard.selection.dartboard import Dartboard
 from tests.api.core_app import BASE, refused, running
+from tests.selection.test_wording import COPIED, ROWS, UPDATES
+from tests.selection.test_wording import QUERY as QUERY_OF_COPIES
 
 RNG = np.random.default_rng(7)
 VECTORS = RNG.standard_normal((30, 8)).round(6)
@@ -48,6 +50,19 @@ def test_scores_of_a_retriever(client):
     alone = ask(client, embeddings=VECTORS.tolist(), scores=SCORES.tolist(), temperature=0.5).json()
     assert alone["indices"] == found["indices"]
     assert alone["similarity"] is None
+
+
+def test_words_tell_copies_from_what_is_alike(client):
+    rows, query = ROWS.astype(np.float64).round(6), QUERY_OF_COPIES.astype(np.float64).round(6)
+    for texts, aside in ((None, 80), (COPIED, 80), (UPDATES, 0)):
+        found = ask(client, embeddings=rows.tolist(), query=query.tolist(), k=5, texts=texts).json()
+        assert found["near_copies"] == aside
+    refused(ask(client, **vectors(texts=["one"])), 422, "texts must be as many as embeddings")
+    refused(
+        ask(client, pairwise_distances=[[0.0]], query_distances=[0.1], texts=["one"]),
+        422,
+        "go with embeddings",
+    )
 
 
 def test_distances_and_log_probabilities(client):

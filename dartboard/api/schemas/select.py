@@ -36,6 +36,12 @@ class SelectRequest(Model):
         "query's side is weighed by, as softmax(scores / temperature).",
         examples=[[0.9, 0.8, 0.4]],
     )
+    texts: list[str] | None = Field(
+        None,
+        description="One a candidate, with `embeddings`: `auto` then knows near-copies by their words, not by "
+        "their vectors.",
+        examples=[["Opened in 1927.", "It was opened in 1927.", "Closed in 1931."]],
+    )
     temperature: Positive | Literal["auto"] = Field(
         "auto", description="Of the scores; `auto` is their standard deviation.", examples=["auto"]
     )
@@ -100,6 +106,8 @@ class SelectRequest(Model):
                 raise ValueError(f"{pair[0]} and {pair[1]} go together")
         if self.embeddings is None and self._any("query", "scores"):
             raise ValueError("query and scores go with embeddings")
+        if self.embeddings is None and self.texts is not None:
+            raise ValueError("texts go with embeddings")
         if len(kinds) + (self.embeddings is not None) != 1:
             raise ValueError("give one of embeddings, pairwise_distances and pairwise_log_probs")
         if self.embeddings is not None and not self._any("query", "scores"):
