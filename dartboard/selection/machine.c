@@ -539,8 +539,11 @@ SAME uint64_t next_word(const writing *all, size *at, size end, uint8_t *first) 
             word = all->small[all->codes[here - 1]] * all->multipliers[0];
             word += all->small[all->codes[here]] * all->multipliers[1];
         }
+        size before = *at;
+        int follows = before >= 2 && all->codes[before - 1] == ' ' &&
+                      (kind_of(all, before - 2, end) || all->codes[before - 2] == ',');
         *at = here;
-        *first = kind;
+        *first = kind == CAPITAL && !follows ? LETTER : kind; /* anything may begin a sentence */
         if (word) return word;
     }
     return 0;

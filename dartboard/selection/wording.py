@@ -2,11 +2,12 @@
 
 Vectors do not tell a copy from a passage that is alike: two updates on a ticket, two versions of a function,
 a statement and its correction lie as close together as a passage and its edit. Words tell. A passage
-*repeats* another if four fifths of its different words stand in the other, and all of its names and numbers:
-whatever begins with a capital letter or a digit, a number as often as it does. A cut, another order,
-boilerplate around it and other words here and there leave a copy a copy, while another year, price or person
-makes a passage of its own. Of two copies one repeats the other and has at least two fifths as many words: a
-sentence is no copy of the chapter that holds it.
+*repeats* another if four fifths of its different words stand in the other, and all of its names and numbers.
+A name begins with a capital letter and comes after a word or a comma, since anything may begin a sentence; a
+number counts as often as it stands there. A cut, another order, boilerplate around it and other words here
+and there leave a copy a copy, while another year, price or person makes a passage of its own. Of two copies
+one repeats the other and has at least two fifths as many words: a sentence is no copy of the chapter that
+holds it.
 
 In the order of relevance, each passage goes with the first that it repeats or that repeats it, so whatever is
 set aside is a copy of what stands for it. docs/sigma.md has the measurements.
@@ -45,6 +46,7 @@ _CASES = 0x2E80
 """Scripts with small and capital letters come first: Latin, Greek, Cyrillic, Armenian, Georgian …"""
 
 _LETTER, _UNSPACED, _CAPITAL, _DIGIT = 1, 2, 3, 4
+_SPACE, _COMMA = ord(" "), ord(",")
 _WITHOUT_SPACES = ((_CASES, 0xA4CF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF))
 """Scripts in which words are not spaced: any two characters that follow each other count as one."""
 
@@ -109,7 +111,10 @@ def copies_among(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
 def _words(
     codes: npt.NDArray[np.uint32], ends: IntArray
 ) -> tuple[npt.NDArray[np.uint64], IntArray, npt.NDArray[np.uint8]]:
-    """All words as figures, the text of each, and the kind of its first character; a break ends each text."""
+    """All words as figures, the text of each, and the kind of its first character; a break ends each text.
+
+    A capital that may be there for the beginning of a sentence is a letter as any other.
+    """
     small, kinds, multipliers = alphabet()
     known = np.minimum(codes, _CHARACTERS - 1)
     kind, letters = kinds[known], small[known].astype(np.uint64)
@@ -125,7 +130,10 @@ def _words(
         parts = np.where(inside[before:], letters[before:] * multipliers[place % _LONGEST], np.uint64(0))
         words = np.concatenate((np.add.reduceat(parts, starts - before), apart))
     at = np.concatenate((starts, pairs))
-    return words, np.searchsorted(ends, at, side="right"), kind[at]
+    before = np.maximum(at - 2, 0)
+    after_a_word = (at >= 2) & (codes[at - 1] == _SPACE) & ((kind[before] > 0) | (codes[before] == _COMMA))
+    begins = np.where((kind[at] == _CAPITAL) & ~after_a_word, np.uint8(_LETTER), kind[at])
+    return words, np.searchsorted(ends, at, side="right"), begins
 
 
 def _times_before(words: npt.NDArray[np.uint64], text_of: IntArray) -> npt.NDArray[np.uint64]:

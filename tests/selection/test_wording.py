@@ -26,10 +26,11 @@ def plain_words(text: str) -> tuple[Counter[str], Counter[str]]:
     """Words and names as the module's text defines them, and how often each has to stand in a copy."""
     unspaced = "\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff"
     written = re.findall(rf"[^\W_{unspaced}]+", text)
+    following = re.findall(rf"(?:(?<=[^\W_] )|(?<=, ))[^\W_{unspaced}]+", text)
     pairs = re.findall(rf"(?=((?:(?![\W_])[{unspaced}]){{2}}))", text)
     numbers = Counter(word.lower() for word in written if word[0].isdigit())
     words = Counter({*(word.lower() for word in written), *pairs}) | numbers
-    return words, Counter({word.lower() for word in written if word[0].isupper()}) | numbers
+    return words, Counter({word.lower() for word in following if word[0].isupper()}) | numbers
 
 
 def plainly_copies(one: str, other: str) -> bool:
@@ -59,7 +60,12 @@ PIECES = [
     "ward_9",
     "é",
 ]
-WRITTEN = st.lists(st.sampled_from([*PIECES, "😀", "İs", "x" * 70, "x" * 71]), max_size=8).map(" ".join)
+MORE = ["😀", "İs", "x" * 70, "x" * 71, "", "_"]
+WRITTEN = st.builds(
+    lambda pieces, between: between.join(pieces),
+    st.lists(st.sampled_from([*PIECES, *MORE]), max_size=8),
+    st.sampled_from([" ", " ", "", "\n", ",", ", "]),
+)
 
 
 @settings(max_examples=300, deadline=None)

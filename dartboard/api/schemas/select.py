@@ -38,8 +38,8 @@ class SelectRequest(Model):
     )
     texts: list[str] | None = Field(
         None,
-        description="One a candidate, with `embeddings`: `auto` then knows near-copies by their words, not by "
-        "their vectors.",
+        description="One a candidate, with `embeddings`: `auto` then knows near-copies by their words, not "
+        "by their vectors.",
         examples=[["Opened in 1927.", "It was opened in 1927.", "Closed in 1931."]],
     )
     temperature: Positive | Literal["auto"] = Field(
