@@ -83,7 +83,8 @@ def _on_clusters(clusters: int, fewest: int, k: int, options: dict[str, Any]) ->
         triage = Triage(dataset)
         for query_id in dataset.query_ids:
             question = triage.question(query_id)
-            picks = select(question.vectors, question.vector, k, **options).indices
+            texts = [chunk.text for chunk in question.candidates]
+            picks = select(question.vectors, question.vector, k, texts=texts, **options).indices
             relevant = set(dataset.ground_truth[query_id])
             right.append(fmean(question.candidates[i].id in relevant for i in picks))
             lengths.append(len(picks))
