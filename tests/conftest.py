@@ -4,6 +4,7 @@ The tests of a file stay in one process, and so do files that share something de
 browser, the vectors of the demo. The dearest groups go first, so that none is left over at the end.
 """
 
+import gc
 import os
 import signal
 import threading
@@ -67,6 +68,21 @@ def pytest_xdist_make_scheduler(config, log):
 
     config.option.loadscopereorder = False  # which would put many tests, not dear ones, first
     return ByGroup(config, log)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    """Load everything without looking for what can be freed, and look through what stays only once.
+
+    Every process loads all tests, and what they are about: some millions of objects.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

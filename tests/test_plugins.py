@@ -456,11 +456,16 @@ def test_the_example_through_the_command_line(example, tmp_path):
 def test_the_example_keeps_the_contract_of_stores(example):
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("-c", "/dev/null", "--rootdir", str(ROOT / "examples" / "plugin"), "-W", "error"),
             str(ROOT / "examples" / "plugin" / "tests"),
         ],
-        env=environment(example, PYTHONPATH=f"{example}:{ROOT}", PYTHONDONTWRITEBYTECODE="1"),
+        env=environment(
+            example,
+            PYTHONPATH=f"{example}:{ROOT}",
+            PYTHONDONTWRITEBYTECODE="1",
+            PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+        ),
         capture_output=True,
         encoding="utf-8",
         timeout=PATIENCE,

@@ -26,10 +26,10 @@ def run(*arguments: str, cache: Path, **more: str) -> subprocess.CompletedProces
     )
 
 
-def start(*arguments: str, cache: Path) -> subprocess.Popen[str]:
+def start(*arguments: str, cache: Path, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "dartboard", *arguments],
-        env=environment(cache),
+        env=environment(cache, **more),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",

@@ -89,11 +89,11 @@ def answers(collection):
 def test_harmed_derived_files_change_no_answer(tmp_path, capsys, caplog):
     caplog.set_level("CRITICAL")
     path = tmp_path / "s.dartboard"
-    records = sample_records(130)
+    records = sample_records(90)
     with EmbeddedStore(path, tuning=EAGER) as store:
-        store.create("default", MANIFEST).upsert(records[:120])
+        store.create("default", MANIFEST).upsert(records[:80])
     with EmbeddedStore(path, tuning=EAGER) as store:  # a tail, and rows that are gone
-        store.open().upsert(records[115:])
+        store.open().upsert(records[75:])
         store.open().delete([records[0].id])
         right = answers(store.open())
     derived, whole = Path(f"{path}.derived"), tmp_path / "whole"
