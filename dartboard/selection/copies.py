@@ -13,14 +13,19 @@ Euclidean ones, so independent displacements add up: with r_i how far i lies fro
 
 An original has r = 0, and two originals that are alike are closer to each other than to their own copies. So
 that they are not joined first and their copies after them, r_i below the median r are raised to it:
-d'(i, j) = d(i, j) + (r - r_i)⁺ + (r - r_j)⁺. Groups A and B are joined by Ward's criterion,
+d'(i, j) = d(i, j) + (r - r_i)⁺ + (r - r_j)⁺. Two with r_i and r_j below half the median are both originals,
+and are kept apart. Groups A and B are joined by Ward's criterion,
 
     h = 2|A||B| / (|A| + |B|) · d'(centre of A, centre of B)
 
 which is 2r for every join within a group, however large, and 2r + 2|A||B| / (|A| + |B|) · δ between two. Past
 .55 of the joins, the first height that exceeds the mean of those below by four of their standard deviations
-ends the copies, if ten groups are left, the logarithm of the heights has been nearly level (it rose by .6 at
-most) and bends there: the five joins from it on rise by .35 more than the five before it.
+ends the copies, if ten groups are left, and if one of two things holds of the logarithm of the heights:
+
+* it was level: from a twentieth of all joins to the half of them it rose by .16 at most, which passages that are
+  merely alike were not found to do; or
+* it was nearly level up to there (it rose by .6 at most) and bends: the five joins from there on rise by .35
+  more than the five before.
 
 **A leap** of average linkage, where copies lie at all sorts of distances: the largest ``log(h[i+1] / h[i])``
 from the join that takes in two fifths of the pool on, while ten groups are left and copies are within .4
@@ -58,13 +63,20 @@ UNLIKELY = 4.0
 """Copies end where a join is higher than the mean of those before by so many standard deviations."""
 
 EVEN = 0.6
-"""Copies are equally strong where the logarithm of their heights rises by no more, from a fifth of all on."""
+"""Copies may be equally strong where the logarithm of heights rises by no more, from a fifth of all on."""
+
+LEVEL = 0.16
+"""They are, bend or no bend, where it rises by no more from a twentieth of all joins to the half of them."""
+
+ORIGINAL = 0.5
+"""Whoever is nearer to the centre of its group than this share of the median is what others are copies of."""
 
 MOST = 0.55
 """Copies that are equally strong are looked for in pools of whose joins more than this share is theirs."""
 
 _NEIGHBOURS = 6
 _TIE = 0.01
+_NEVER = 1e3
 
 
 def near_copies(apart: FloatArray, median: float) -> IntArray | None:
@@ -93,7 +105,7 @@ def fewest(n: int) -> int:
 
 
 def _bend(heights: FloatArray) -> int | None:
-    """How many of n - 1 heights in rising order are of copies that are equally strong, if they bend there."""
+    """How many of n - 1 heights in rising order are of copies, if these are equally strong."""
     count = len(heights)
     least, most = math.ceil(MOST * count), count + 1 - FEWEST_GROUPS
     before = np.arange(1, count)
@@ -104,8 +116,9 @@ def _bend(heights: FloatArray) -> int | None:
         return None
     rise = np.log(heights)
     last = rise[cut - 1]
+    level = rise[count // 2] - rise[count // 20] <= LEVEL
     bends = rise[cut - 1 + _STRIDE] - last >= last - rise[cut - 1 - _STRIDE] + BEND
-    return cut if bends and last - rise[count // 5] <= EVEN else None
+    return cut if level or (bends and last - rise[count // 5] <= EVEN) else None
 
 
 def _leap(heights: FloatArray, n: int) -> int | None:
@@ -120,16 +133,21 @@ def _leap(heights: FloatArray, n: int) -> int | None:
 def _equal_leaves(apart: FloatArray) -> FloatArray:
     """Distances as they were if every candidate were at least the median as far from its group's centre.
 
-    A hundredth of how far a candidate is from all of them is added as well, so that of two that are equally
-    near, as copies made at one distance are, rounding does not choose.
+    Two that are much nearer to it are originals, and are put further apart than all others. A hundredth of
+    how far a candidate is from all of them is added as well, so that of two that are equally near, as copies
+    made at one distance are, rounding does not choose.
     """
     alone = apart.astype(np.float64)
     far = _TIE * alone.mean(axis=0)
     alone += far[:, None] + far
+    furthest = float(alone.max())
     np.fill_diagonal(alone, np.inf)
     leaves = np.maximum(_leaves(alone), 0.0)
-    short = np.maximum(np.median(leaves) - leaves, 0.0)
+    usual = np.median(leaves)
+    short = np.maximum(usual - leaves, 0.0)
     longer: FloatArray = alone + short[:, None] + short
+    originals = np.flatnonzero(leaves < ORIGINAL * usual)
+    longer[np.ix_(originals, originals)] += _NEVER * furthest
     return longer
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from dartboard.datasets.redundancy import near_vectors
 from dartboard.selection import MMR, Dartboard, Limits, TopK, copies, from_distances, from_embeddings, select
 from dartboard.selection.kernels import distances, unit_vector
 from tests.selection.test_bandwidth import median, topics, with_copies
@@ -67,6 +68,24 @@ def test_alike_originals_do_not_bring_their_copies_together():
     assert apart[0, 1] < apart[0, 20]  # nearer to each other than to their copies
     found = copies.near_copies(apart, median(crowd))
     assert found is not None and same_partition(found, np.tile(np.arange(20), 6))
+
+
+def test_an_original_without_copies_does_not_go_with_its_twin():
+    rows = topics(16, dim=384)
+    twins = near_vectors(rows[:6], 0.985, np.random.default_rng(5))
+    found = groups_of(np.concatenate([with_copies(rows, 5, 0.9), twins]))
+    assert found is not None and len(set(found.tolist())) == 22
+    assert (found[:6] != found[-6:]).all()
+
+
+def test_level_heights_need_no_bend_and_others_do():
+    rng = np.random.default_rng(0)
+    climbing = np.linspace(0.2, 1.0, 35)
+    level = np.concatenate([rng.normal(0.0, 0.03, 64), climbing])
+    cut = copies._bend(np.exp(np.sort(level)))
+    assert cut is not None and 60 <= cut <= 70
+    uneven = np.concatenate([rng.uniform(-0.3, 0.1, 64), climbing])
+    assert copies._bend(np.exp(np.sort(uneven))) is None
 
 
 @pytest.mark.parametrize("cosine", [0.99, 0.97, 0.9])

@@ -134,7 +134,7 @@ def test_each_goes_with_the_first_that_it_is_a_copy_of():
     assert wording.repeating([*different, texts[12]]) is None  # one copy does not make a pool of copies
 
 
-ROWS = with_copies(topics(20, dim=200, seed=8), 4, 0.95, 8).astype(np.float32)
+ROWS = with_copies(topics(20, dim=200, seed=8), 4, 0.95, 9).astype(np.float32)
 GROUP = np.tile(np.arange(20), 5)
 QUERY = ROWS[:20].mean(axis=0)
 COPIED = [f"Place{i} is where the {i}th river meets the sea. {PASSAGE}" for i in GROUP]
