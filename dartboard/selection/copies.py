@@ -22,8 +22,8 @@ which is 2r for every join within a group, however large, and 2r + 2|A||B| / (|A
 .55 of the joins, the first height that exceeds the mean of those below by four of their standard deviations
 ends the copies, if ten groups are left, and if one of two things holds of the logarithm of the heights:
 
-* it was level: from a twentieth of all joins to the half of them it rose by .16 at most, which passages that are
-  merely alike were not found to do; or
+* it was level: from a twentieth of all joins to the half of them it rose by .16 at most, which was not seen
+  among passages that are merely alike; or
 * it was nearly level up to there (it rose by .6 at most) and bends: the five joins from there on rise by .35
   more than the five before.
 

@@ -507,7 +507,7 @@ HOT void add_strip(const float *cosines, size wide, size rows, size columns, siz
     for (size j = 0; j < columns; j++) column_sums[j] += room[j];
 }
 
-enum { LETTER = 1, UNSPACED = 2, CAPITAL = 3, DIGIT = 4, CHARACTERS = 1 << 16, LONGEST = 64 };
+enum { LETTER = 1, UNSPACED = 2, CAPITAL = 3, DIGIT = 4, OPENING = 5, CHARACTERS = 1 << 16, LONGEST = 64 };
 static const uint64_t AGAIN = 0x9E3779B97F4A7C15u;
 
 /* The characters of texts, and where each text ends. */
@@ -524,7 +524,8 @@ SAME uint8_t kind_of(const writing *all, size at, size end) {
 }
 
 /* The next word that starts from *at on, as a number, as wording.py has it; 0 where there is none. *at goes to
-   where the search goes on, *first is the kind of its first character. */
+   where the search goes on, *first is the kind of its first character; a capital that may be one for beginning a
+   sentence is OPENING. */
 SAME uint64_t next_word(const writing *all, size *at, size end, uint8_t *first) {
     while (*at < end) {
         size here = *at;
@@ -543,7 +544,7 @@ SAME uint64_t next_word(const writing *all, size *at, size end, uint8_t *first) 
         int follows = before >= 2 && all->codes[before - 1] == ' ' &&
                       (kind_of(all, before - 2, end) || all->codes[before - 2] == ',');
         *at = here;
-        *first = kind == CAPITAL && !follows ? LETTER : kind; /* anything may begin a sentence */
+        *first = kind == CAPITAL && !follows ? OPENING : kind;
         if (word) return word;
     }
     return 0;
@@ -568,9 +569,11 @@ SAME size look_up(dictionary *all, uint64_t word) {
     return slot;
 }
 
-/* Numbers words in the order in which they turn up, twice as large, and one more for names; each text's from
-   its start on. A number that a text has again is another word. */
-static void number_words(const writing *all, size n, dictionary *known, uint32_t *words, size *starts) {
+/* Numbers words in the order in which they turn up, four times as large, and one more for names, two more for what
+   may be one; each text's from its start on. A number that a text has again is another word. Sets ``named`` for
+   words that are names anywhere. */
+static void number_words(const writing *all, size n, dictionary *known, uint32_t *words, size *starts,
+                         uint8_t *named) {
     size made = 0, at = 0;
     for (size text = 0; text < n; text++) {
         uint8_t kind = 0;
@@ -583,7 +586,9 @@ static void number_words(const writing *all, size n, dictionary *known, uint32_t
             } else if (kind == DIGIT) {
                 slot = look_up(known, word + ++known->times[slot] * AGAIN);
             }
-            words[made++] = known->numbers[slot] << 1 | (kind >= CAPITAL);
+            uint32_t number = known->numbers[slot];
+            named[number] |= kind == CAPITAL;
+            words[made++] = number << 2 | (kind == OPENING ? 2 : kind >= CAPITAL);
         }
     }
     starts[n] = made;
@@ -603,21 +608,23 @@ HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint
     while (slots < 2 * total) slots *= 2;
     uint64_t *keys = calloc(slots, sizeof *keys);
     uint32_t *numbers = malloc(3 * slots * sizeof *numbers), *words = malloc((total + 1) * sizeof *words);
+    uint8_t *named = calloc(slots, sizeof *named);
     dictionary table = {keys, numbers, numbers + slots, numbers + 2 * slots, slots - 1, 0};
     size *starts = malloc((2 * n + 1) * sizeof *starts), *sizes = starts + n + 1;
     uint64_t *has = 0;
     int done = 0;
-    if (!keys || !numbers || !words || !starts) goto done;
-    number_words(&all, n, &table, words, starts);
+    if (!keys || !numbers || !words || !named || !starts) goto done;
+    number_words(&all, n, &table, words, starts, named);
     size wide = (table.known + 63) / 64;
     has = calloc(2 * n * wide + 1, sizeof *has);
     if (!has) goto done;
     for (size i = 0; i < n; i++) {
         uint64_t *mine = has + 2 * i * wide, *names = mine + wide;
         for (size at = starts[i]; at < starts[i + 1]; at++) {
-            uint64_t bit = (uint64_t)1 << (words[at] >> 1 & 63);
-            mine[words[at] >> 7] |= bit;
-            if (words[at] & 1) names[words[at] >> 7] |= bit;
+            uint32_t word = words[at] >> 2;
+            uint64_t bit = (uint64_t)1 << (word & 63);
+            mine[word >> 6] |= bit;
+            if (words[at] & 1 || (words[at] & 2 && named[word])) names[word >> 6] |= bit;
         }
         sizes[i] = 0;
         for (size word = 0; word < wide; word++) sizes[i] += __builtin_popcountll(mine[word]);
@@ -642,6 +649,7 @@ HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint
 done:
     free(has);
     free(starts);
+    free(named);
     free(words);
     free(numbers);
     free(keys);

@@ -3,11 +3,11 @@
 Vectors do not tell a copy from a passage that is alike: two updates on a ticket, two versions of a function,
 a statement and its correction lie as close together as a passage and its edit. Words tell. A passage
 *repeats* another if four fifths of its different words stand in the other, and all of its names and numbers.
-A name begins with a capital letter and comes after a word or a comma, since anything may begin a sentence; a
-number counts as often as it stands there. A cut, another order, boilerplate around it and other words here
-and there leave a copy a copy, while another year, price or person makes a passage of its own. Of two copies
-one repeats the other and has at least two fifths as many words: a sentence is no copy of the chapter that
-holds it.
+A name begins with a capital letter and comes after a word or a comma; at the beginning of a sentence, where
+anything has a capital, it is one if some candidate has it as a name inside a sentence. A number counts as
+often as it stands there. A cut, another order, boilerplate around it and other words here and there leave a
+copy a copy, while another year, price or person makes a passage of its own. Of two copies one repeats the
+other and has at least two fifths as many words: a sentence is no copy of the chapter that holds it.
 
 In the order of relevance, each passage goes with the first that it repeats or that repeats it, so whatever is
 set aside is a copy of what stands for it. docs/sigma.md has the measurements.
@@ -45,7 +45,7 @@ _CHARACTERS = 1 << 16
 _CASES = 0x2E80
 """Scripts with small and capital letters come first: Latin, Greek, Cyrillic, Armenian, Georgian …"""
 
-_LETTER, _UNSPACED, _CAPITAL, _DIGIT = 1, 2, 3, 4
+_LETTER, _UNSPACED, _CAPITAL, _DIGIT, _OPENING = 1, 2, 3, 4, 5
 _SPACE, _COMMA = ord(" "), ord(",")
 _WITHOUT_SPACES = ((_CASES, 0xA4CF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF))
 """Scripts in which words are not spaced: any two characters that follow each other count as one."""
@@ -93,9 +93,10 @@ def copies_among(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     if machine := compiled():
         return machine.copies_among(codes, ends, *alphabet(), SHARED, AS_LONG)
     words, text_of, kind = _words(codes, ends)
+    is_name = (kind == _DIGIT) | (kind == _CAPITAL)
+    is_name |= (kind == _OPENING) & np.isin(words, words[kind == _CAPITAL])
     words[kind == _DIGIT] += _times_before(words[kind == _DIGIT], text_of[kind == _DIGIT]) * _AGAIN
     different, number = np.unique(words, return_inverse=True)
-    is_name = kind >= _CAPITAL
     has, names = (np.zeros((len(texts), len(different)), np.float32) for _ in range(2))
     has[text_of, number] = 1.0
     names[text_of[is_name], number[is_name]] = 1.0
@@ -113,7 +114,7 @@ def _words(
 ) -> tuple[npt.NDArray[np.uint64], IntArray, npt.NDArray[np.uint8]]:
     """All words as figures, the text of each, and the kind of its first character; a break ends each text.
 
-    A capital that may be there for the beginning of a sentence is a letter as any other.
+    A capital that may be one for beginning a sentence is ``_OPENING``.
     """
     small, kinds, multipliers = alphabet()
     known = np.minimum(codes, _CHARACTERS - 1)
@@ -132,7 +133,7 @@ def _words(
     at = np.concatenate((starts, pairs))
     before = np.maximum(at - 2, 0)
     after_a_word = (at >= 2) & (codes[at - 1] == _SPACE) & ((kind[before] > 0) | (codes[before] == _COMMA))
-    begins = np.where((kind[at] == _CAPITAL) & ~after_a_word, np.uint8(_LETTER), kind[at])
+    begins = np.where((kind[at] == _CAPITAL) & ~after_a_word, np.uint8(_OPENING), kind[at])
     return words, np.searchsorted(ends, at, side="right"), begins
 
 
