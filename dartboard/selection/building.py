@@ -84,7 +84,8 @@ def from_embeddings(
 
     def refine() -> Pool:
         if not made:
-            made.append(replace(build(np.float64, fast.sigma), groups=fast.groups))
+            exact = build(np.float64, fast.sigma)
+            made.append(replace(exact, groups=fast.groups, closer=fast.closer))
         return made[0]
 
     fast = build(np.float32, spread, refine)
@@ -112,11 +113,11 @@ def _vector_pool(
     else:
         rows = exact_rows(query, embeddings, distance)
     vectors, to_query, similarity, order, row_of = rows
-    apart, groups = None, None
+    apart, groups, closest = None, None, None
     if sigma is None:
         if len(vectors) <= bandwidth.SAMPLE:
             apart = distances(vectors, vectors, distance)
-        sigma, groups = bandwidth.from_candidates(
+        sigma, groups, closest = bandwidth.from_candidates(
             vectors,
             distance,
             model_sigma,
@@ -127,6 +128,12 @@ def _vector_pool(
         )
     log_weights = log_kernel(to_query, sigma.value)
     relevance = log_weights[row_of]
+    members = None if groups is None else groups[row_of]
+
+    def closer() -> Pool:
+        pool = from_embeddings(query, embeddings, sigma=closest or sigma.value, distance=distance)
+        return replace(pool, groups=members)
+
     return Pool(
         positions=np.arange(len(embeddings)),
         similarity=similarity[row_of],
@@ -139,7 +146,8 @@ def _vector_pool(
         rounding=0.0 if dtype == np.float64 else rounding_32(sigma.value),
         refine=refine,
         origin=origin,
-        groups=None if groups is None else groups[row_of],
+        groups=members,
+        closer=None if closest is None else closer,
     )
 
 
@@ -174,7 +182,7 @@ def from_distances(
         raise InvalidInputError(
             f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
         )
-    spread, groups = (
+    spread, groups, closest = (
         bandwidth.from_distances(pairwise, kind, to_query=to_query)
         if sigma == "auto"
         else bandwidth.Judged(Sigma(check_sigma(sigma), "given"))
@@ -183,7 +191,11 @@ def from_distances(
     relevance = log_kernel(to_query, spread.value)
     kernel = MatrixKernel(log_kernel(pairwise, spread.value), closeness(pairwise))
     origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
-    return replace(_matrix_pool(kernel, relevance, closeness(to_query), spread, origin), groups=groups)
+    pool = replace(_matrix_pool(kernel, relevance, closeness(to_query), spread, origin), groups=groups)
+    if closest is None:
+        return pool
+    closer = from_distances(query_distances, pairwise_distances, sigma=closest, distance=distance)
+    return replace(pool, closer=lambda: replace(closer, groups=groups))
 
 
 def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:

@@ -13,8 +13,8 @@ Euclidean ones, so independent displacements add up: with r_i how far i lies fro
 
 An original has r = 0, and two originals that are alike are closer to each other than to their own copies. So
 that they are not joined first and their copies after them, r_i below the median r are raised to it:
-d'(i, j) = d(i, j) + (r - r_i)⁺ + (r - r_j)⁺. Two with r_i and r_j below half the median are both originals,
-and are kept apart. Groups A and B are joined by Ward's criterion,
+d'(i, j) = d(i, j) + (r - r_i)⁺ + (r - r_j)⁺. Two of which no b says that r_i or r_j is as much as half the
+median are both originals, and are kept apart. Groups A and B are joined by Ward's criterion,
 
     h = 2|A||B| / (|A| + |B|) · d'(centre of A, centre of B)
 
@@ -142,23 +142,23 @@ def _equal_leaves(apart: FloatArray) -> FloatArray:
     alone += far[:, None] + far
     furthest = float(alone.max())
     np.fill_diagonal(alone, np.inf)
-    leaves = np.maximum(_leaves(alone), 0.0)
+    leaves, longest = np.maximum(_leaves(alone), 0.0)
     usual = np.median(leaves)
     short = np.maximum(usual - leaves, 0.0)
     longer: FloatArray = alone + short[:, None] + short
-    originals = np.flatnonzero(leaves < ORIGINAL * usual)
+    originals = np.flatnonzero(longest < ORIGINAL * usual)
     longer[np.ix_(originals, originals)] += _NEVER * furthest
     return longer
 
 
 def _leaves(alone: FloatArray) -> FloatArray:
-    """How far each candidate lies from the centre of its group, by the nearest and the five next."""
+    """``(2, n)`` how far each lies from the centre of its group, by the five next on average, and at most."""
     if machine := compiled():
         return machine.leaves(alone, _NEIGHBOURS)
     near = np.argpartition(alone, (0, _NEIGHBOURS - 1), axis=1)[:, :_NEIGHBOURS]
     first, others, here = near[:, :1], near[:, 1:], np.arange(len(alone))[:, None]
-    leaves: FloatArray = 0.5 * (alone[here, first] + alone[here, others] - alone[first, others]).mean(axis=1)
-    return leaves
+    leaves = 0.5 * (alone[here, first] + alone[here, others] - alone[first, others])
+    return np.stack([leaves.mean(axis=1), leaves.max(axis=1)])
 
 
 class _Joins(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.selection import shortlist
+from dartboard.selection.closer import look_closer
 from dartboard.selection.coverage import VectorKernel
 from dartboard.selection.explain import explain, explain_answer
 from dartboard.selection.greedy import State, Uncertain, Walk
@@ -32,7 +33,8 @@ class Dartboard:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         with np.errstate(under="ignore"):  # what underflows is not proved, and worked out otherwise
-            return self._select(limits.apply(pool).without_copies(), limits)
+            distinct = limits.apply(pool).without_copies()
+            return look_closer(distinct, limits, self._select(distinct, limits), self._select)
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
         referee = Referee(pool)

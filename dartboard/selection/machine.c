@@ -281,7 +281,8 @@ HOT size join(double *between, size n, double limit, int ward, size *first, size
 }
 
 /* How far each row lies from the centre of the group that its neighbours are of: the mean over rows b of
-   (d(i,a) + d(i,b) - d(a,b)) / 2, with a the nearest and b the next ones. Distances to itself are infinite. */
+   (d(i,a) + d(i,b) - d(a,b)) / 2, with a the nearest and b the next ones; and, from found[n] on, the largest.
+   Distances to itself are infinite. */
 void leaves(const double *between, size n, size neighbours, double *found) {
     for (size i = 0; i < n; i++) {
         const double *row = between + i * n;
@@ -292,9 +293,14 @@ void leaves(const double *between, size n, size neighbours, double *found) {
             for (; place && row[j] < row[near[place - 1]]; place--) near[place] = near[place - 1];
             near[place] = j;
         }
-        double total = 0;
-        for (size b = 1; b < count; b++) total += row[near[0]] + row[near[b]] - between[near[0] * n + near[b]];
-        found[i] = 0.5 * total / (count - 1);
+        double total = 0, most = -INFINITY;
+        for (size b = 1; b < count; b++) {
+            double one = 0.5 * (row[near[0]] + row[near[b]] - between[near[0] * n + near[b]]);
+            total += one;
+            most = one > most ? one : most;
+        }
+        found[i] = total / (count - 1);
+        found[n + i] = most;
     }
 }
 

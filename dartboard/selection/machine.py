@@ -204,8 +204,8 @@ class Machine:
         return first[:made], second[:made], heights[:made], float(heights[made])
 
     def leaves(self, between: FloatArray, neighbours: int) -> FloatArray:
-        """How far each row is from the centre of its group; distances to itself are infinite."""
-        found = np.empty(len(between))
+        """As :func:`dartboard.selection.copies._leaves`; distances of rows to themselves are infinite."""
+        found = np.empty((2, len(between)))
         self._leaves(between.ctypes.data, len(between), neighbours, found.ctypes.data)
         return found
 

@@ -36,7 +36,8 @@ class Pool:
     ``positions`` are the candidates' places in the arrays that the caller gave; all other arrays follow
     them. ``row_of`` leads from candidate to kernel row. A pool in float32 knows its ``relevance`` to
     within ``rounding`` and can be made again in float64 by ``refine``. ``origin`` is what the caller gave.
-    ``groups`` tells near-copies, which share a number; ``aside`` counts those that no row is left of.
+    ``groups`` tells near-copies, which share a number; ``aside`` counts those that no row is left of. Where
+    candidates repeat one another, ``closer`` makes the pool again at the σ of one that does not.
     """
 
     positions: IntArray
@@ -52,6 +53,7 @@ class Pool:
     origin: Origin | None = None
     groups: IntArray | None = None
     aside: int = 0
+    closer: Callable[[], "Pool"] | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -100,7 +102,8 @@ class Pool:
             relevance=given,
             log_weights=weights.get(self.targets_are, lambda: self.log_weights)(),
             rounding=0.0,
-            refine=self._refined(lambda pool: pool.reweighted(given)),
+            refine=_then(self.refine, lambda pool: pool.reweighted(given)),
+            closer=_then(self.closer, lambda pool: pool.reweighted(given)),
         )
 
     def with_cosine_kernel(self, sigma: Sigma) -> "Pool":
@@ -108,7 +111,8 @@ class Pool:
         exact = self if self.refine is None else self.refine()
         if not isinstance(exact.kernel, VectorKernel) or exact.kernel.distance != "scaled_cosine":
             raise ConfigError("a cosine kernel needs a pool of vectors under the scaled cosine distance")
-        return replace(exact, kernel=replace(exact.kernel, sigma=None), sigma=sigma, groups=None)
+        kernel = replace(exact.kernel, sigma=None)
+        return replace(exact, kernel=kernel, sigma=sigma, groups=None, closer=None)
 
     def retargeted(self, query_distances: FloatArray, target_distances: FloatArray) -> "Pool":
         """The same with other targets, by distances to the query ``(T,)`` and to candidates ``(n, T)``."""
@@ -146,7 +150,8 @@ class Pool:
             row_of=row_of,
             log_weights=log_weights,
             kernel=kernel,
-            refine=self._refined(lambda pool: pool.restrict(keep)),
+            refine=_then(self.refine, lambda pool: pool.restrict(keep)),
+            closer=_then(self.closer, lambda pool: pool.restrict(keep)),
             groups=None if self.groups is None else self.groups[keep],
         )
 
@@ -171,7 +176,8 @@ class Pool:
             row_of=row_of,
             log_weights=log_weights,
             kernel=kernel,
-            refine=self._refined(lambda pool: pool.without_copies(leaders)),
+            refine=_then(self.refine, lambda pool: pool.without_copies(leaders)),
+            closer=_then(self.closer, lambda pool: pool.without_copies(leaders)),
             groups=None,
             aside=int(np.count_nonzero(self.row_of != self.row_of[leaders])),
         )
@@ -184,10 +190,10 @@ class Pool:
         leaders[order] = order[firsts[members]]
         return leaders
 
-    def _refined(self, change: Callable[["Pool"], "Pool"]) -> Callable[[], "Pool"] | None:
-        """The same change, made to the pool in double precision."""
-        refine = self.refine
-        return None if refine is None else lambda: change(refine())
+
+def _then(make: Callable[[], Pool] | None, change: Callable[[Pool], Pool]) -> Callable[[], Pool] | None:
+    """What is made, if anything is, with a change."""
+    return None if make is None else lambda: change(make())
 
 
 def summed(relevance: FloatArray, row_of: IntArray) -> FloatArray:

@@ -2,8 +2,8 @@
 
 On pools of this size the numbers cost less than the objects that hold them. What goes to and fro between a
 pool, its limits and a walk goes straight through here, by the same functions. Whatever is out of the
-ordinary (copies, a doubtful pick, arrays that have to be converted, anything to complain of) is not answered,
-and the caller goes the long way.
+ordinary (copies, a doubtful pick, a closer look, arrays that have to be converted, anything to complain of)
+is not answered, and the caller goes the long way.
 """
 
 from threading import local
@@ -14,6 +14,7 @@ import numpy as np
 from dartboard.deadline import check
 from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Judged, Sigma
+from dartboard.selection.closer import covered_early
 from dartboard.selection.compiled import compiled
 from dartboard.selection.coverage import VectorKernel, rounding_32
 from dartboard.selection.explain import told
@@ -49,10 +50,12 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     vectors, to_query, similarity, order, row_of = fast_rows(query, embeddings, by_query=True)
     if len(order) < n:
         return None
-    apart, groups, spread = None, None, Sigma(sigma, "given")
+    apart, groups, spread, closest = None, None, Sigma(sigma, "given"), None
     if sigma == "auto":
         apart = distances(vectors, vectors, "scaled_cosine")
-        spread, groups = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
+        spread, groups, closest = bandwidth.from_candidates(
+            vectors, "scaled_cosine", to_query=to_query, apart=apart
+        )
     elif type(sigma) is str:
         return None
     if not FAST_FROM_SIGMA <= spread.value <= LARGEST_SIGMA:
@@ -73,7 +76,7 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     if np.count_nonzero(log_weights >= log_weights[first] - rounding) != 1:
         return None
     answer = LinearState(log_weights, kernel.fast_rows(), rounding).answer(first, k, k, 0.0)
-    if answer is None:
+    if answer is None or (closest is not None and covered_early(answer.gains.cumsum())):
         return None
     return told(
         answer,
@@ -116,14 +119,14 @@ def _answered(
     if lined is None:
         return None
     lower_product(unit, pairs)
-    relevance = None
+    relevance, closest = None, None
     if not isinstance(sigma, str):
         spread = Sigma(sigma, "given")
     else:
         judged = _judged(machine, lined, pairs)
         if judged is None:
             return None
-        spread = judged.sigma
+        spread, closest = judged.sigma, judged.closer
         if judged.groups is not None:
             relevance = log_kernel(by_cosine(lined.cosines), spread.value)[lined.row_of]
             lined, pairs = _leading(lined, pairs, judged.groups)
@@ -131,7 +134,7 @@ def _answered(
         return None
     rounding, smallest = rounding_32(spread.value), SMALLEST[embeddings.dtype]
     concluded = machine.conclude(embeddings, query, lined, pairs, spread.value, rounding, smallest, k)
-    if concluded is None:
+    if concluded is None or (closest is not None and covered_early(concluded.coverage)):
         return None
     aside = len(embeddings) - len(lined.order)
     return told_natively(concluded, query, embeddings, spread, relevance=relevance, near_copies=aside)
@@ -185,7 +188,8 @@ def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
     median = float(np.partition(apart, middle)[middle])
     alone = float(bandwidth.standing_alone(nearest, by_cosine(lined.cosines), median, "scaled_cosine"))
     if alone > bandwidth.ALL_ALONE or not copies.crowded(nearest, median):
-        return Judged(Sigma(bandwidth.spread(median, alone), "candidates"))
+        spread = Sigma(bandwidth.spread(median, alone), "candidates")
+        return Judged(spread, closer=bandwidth.closer(median, alone))
     full = np.zeros_like(pairs)
     full[np.tri(len(full), k=-1, dtype=bool)] = apart
     full += full.T
