@@ -513,7 +513,7 @@ HOT void add_strip(const float *cosines, size wide, size rows, size columns, siz
     for (size j = 0; j < columns; j++) column_sums[j] += room[j];
 }
 
-enum { LETTER = 1, UNSPACED = 2, CAPITAL = 3, DIGIT = 4, OPENING = 5, CHARACTERS = 1 << 16, LONGEST = 64 };
+enum { LETTER = 1, UNSPACED = 2, CAPITAL = 3, DIGIT = 4, OPENING = 5, ALWAYS = 2, CHARACTERS = 1 << 16, LONGEST = 64 };
 static const uint64_t AGAIN = 0x9E3779B97F4A7C15u;
 
 /* The characters of texts, and where each text ends. */
@@ -602,9 +602,10 @@ static void number_words(const writing *all, size n, dictionary *known, uint32_t
 
 /* Whether one of two texts repeats the other, for all pairs; 0 where there is no memory. */
 HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint16_t *small, const uint8_t *kinds,
-                     const uint64_t *multipliers, double shared, double as_long, uint8_t *same) {
+                     const uint64_t *multipliers, const uint64_t *telling, size tellings, double shared,
+                     double as_long, uint8_t *same) {
     writing all = {codes, ends, small, kinds, multipliers};
-    size count = n ? ends[n - 1] : 0, total = 0, slots = 64;
+    size count = n ? ends[n - 1] : 0, total = tellings, slots = 64;
     uint8_t before = 0;
     for (size at = 0; at < count; at++) {
         uint8_t kind = kind_of(&all, at, count);
@@ -620,6 +621,7 @@ HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint
     uint64_t *has = 0;
     int done = 0;
     if (!keys || !numbers || !words || !named || !starts) goto done;
+    for (size i = 0; i < tellings; i++) named[table.numbers[look_up(&table, telling[i])]] = ALWAYS;
     number_words(&all, n, &table, words, starts, named);
     size wide = (table.known + 63) / 64;
     has = calloc(2 * n * wide + 1, sizeof *has);
@@ -630,7 +632,7 @@ HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint
             uint32_t word = words[at] >> 2;
             uint64_t bit = (uint64_t)1 << (word & 63);
             mine[word >> 6] |= bit;
-            if (words[at] & 1 || (words[at] & 2 && named[word])) names[word >> 6] |= bit;
+            if (words[at] & 1 || (words[at] & 2 && named[word]) || named[word] & ALWAYS) names[word >> 6] |= bit;
         }
         sizes[i] = 0;
         for (size word = 0; word < wide; word++) sizes[i] += __builtin_popcountll(mine[word]);

@@ -96,7 +96,7 @@ class Machine:
         )
         self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
         self._copies_among = take(
-            "copies_among", ctypes.c_int, _AT, _AT, _SIZE, *[_AT] * 3, _REAL, _REAL, _AT
+            "copies_among", ctypes.c_int, _AT, _AT, _SIZE, *[_AT] * 4, _SIZE, _REAL, _REAL, _AT
         )
         self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
         self._prepare = both("prepare", _REAL, _AT, _SIZE, _SIZE, _AT, _REAL, _AT, _AT, _AT)
@@ -110,12 +110,13 @@ class Machine:
         small: npt.NDArray[np.uint16],
         kinds: npt.NDArray[np.uint8],
         multipliers: npt.NDArray[np.uint64],
+        telling: npt.NDArray[np.uint64],
         shared: float,
         as_long: float,
     ) -> npt.NDArray[np.bool_]:
         """Which texts repeat one another (:mod:`dartboard.selection.wording`)."""
         same = np.empty((len(ends), len(ends)), dtype=np.bool_)
-        arrays = (small.ctypes.data, kinds.ctypes.data, multipliers.ctypes.data)
+        arrays = (*(array.ctypes.data for array in (small, kinds, multipliers, telling)), len(telling))
         if not self._copies_among(
             codes.ctypes.data, ends.ctypes.data, len(ends), *arrays, shared, as_long, same.ctypes.data
         ):

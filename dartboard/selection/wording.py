@@ -4,10 +4,14 @@ Vectors do not tell a copy from a passage that is alike: two updates on a ticket
 a statement and its correction lie as close together as a passage and its edit. Words tell. A passage
 *repeats* another if four fifths of its different words stand in the other, and all of its names and numbers.
 A name begins with a capital letter and comes after a word or a comma; at the beginning of a sentence, where
-anything has a capital, it is one if some candidate has it as a name inside a sentence. A number counts as
-often as it stands there. A cut, another order, boilerplate around it and other words here and there leave a
-copy a copy, while another year, price or person makes a passage of its own. Of two copies one repeats the
-other and has at least two fifths as many words: a sentence is no copy of the chapter that holds it.
+anything has a capital, it is one if some candidate has it as a name inside a sentence. English words that
+decide what is said (:mod:`dartboard.selection.telling`) count as names, too. A number counts as often as it
+stands there. A cut, another order, boilerplate around it and other words here and there leave a copy a copy,
+while another year, price or person makes a passage of its own. Of two copies one repeats the other and has at
+least two fifths as many words: a sentence is no copy of the chapter that holds it.
+
+What words of their own do not tell: who did what to whom, a "not" more, lower-case names (of drugs, of
+functions), a unit. Two passages that differ in nothing else count as copies.
 
 In the order of relevance, each passage goes with the first that it repeats or that repeats it, so whatever is
 set aside is a copy of what stands for it. docs/sigma.md has the measurements.
@@ -22,6 +26,7 @@ import numpy.typing as npt
 
 from dartboard.selection.compiled import compiled
 from dartboard.selection.copies import fewest
+from dartboard.selection.telling import TELLING
 from dartboard.types import IntArray
 
 Texts = Callable[[IntArray], Sequence[str]]
@@ -58,11 +63,12 @@ _AGAIN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Alphabet(NamedTuple):
-    """Of each character its small letter, and what part it has in a word; and what makes a word a number."""
+    """Of each character its small letter and its part in a word; what makes words numbers; telling words."""
 
     small: npt.NDArray[np.uint16]
     kinds: npt.NDArray[np.uint8]
     multipliers: npt.NDArray[np.uint64]
+    telling: npt.NDArray[np.uint64]
 
 
 def telling(texts: Sequence[str]) -> bool:
@@ -93,7 +99,7 @@ def copies_among(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
     if machine := compiled():
         return machine.copies_among(codes, ends, *alphabet(), SHARED, AS_LONG)
     words, text_of, kind = _words(codes, ends)
-    is_name = (kind == _DIGIT) | (kind == _CAPITAL)
+    is_name = (kind == _DIGIT) | (kind == _CAPITAL) | np.isin(words, alphabet().telling)
     is_name |= (kind == _OPENING) & np.isin(words, words[kind == _CAPITAL])
     words[kind == _DIGIT] += _times_before(words[kind == _DIGIT], text_of[kind == _DIGIT]) * _AGAIN
     different, number = np.unique(words, return_inverse=True)
@@ -116,7 +122,7 @@ def _words(
 
     A capital that may be one for beginning a sentence is ``_OPENING``.
     """
-    small, kinds, multipliers = alphabet()
+    small, kinds, multipliers, _ = alphabet()
     known = np.minimum(codes, _CHARACTERS - 1)
     kind, letters = kinds[known], small[known].astype(np.uint64)
     inside = (kind > 0) & (kind != _UNSPACED)
@@ -161,4 +167,7 @@ def alphabet() -> Alphabet:
         here = kinds[first : last + 1]
         here[here > 0] = _UNSPACED
     multipliers = np.random.default_rng(20240712).integers(2**63, size=_LONGEST, dtype=np.uint64)
-    return Alphabet(small, kinds, multipliers * np.uint64(2) + np.uint64(1))
+    multipliers = multipliers * np.uint64(2) + np.uint64(1)
+    telling = [np.frombuffer(word.encode("utf-32-le"), "<u4").astype(np.uint64) for word in sorted(TELLING)]
+    numbers = np.array([(word * multipliers[: len(word)]).sum(dtype=np.uint64) for word in telling])
+    return Alphabet(small, kinds, multipliers, numbers)

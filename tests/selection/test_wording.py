@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dartboard.datasets.edits import EDITS
 from dartboard.errors import InvalidInputError
 from dartboard.selection import from_embeddings, select, select_many, wording
+from dartboard.selection.telling import TELLING
 from tests.selection.test_bandwidth import topics, with_copies
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -38,6 +39,7 @@ def plain_words(text: str, known: set[str]) -> tuple[Counter[str], Counter[str]]
     numbers = Counter(word.lower() for word in written if word[0].isdigit())
     words = Counter({*(word.lower() for word in written), *pairs}) | numbers
     names = {word.lower() for word in written if word[0].isupper() and word.lower() in known}
+    names |= words.keys() & TELLING
     return words, Counter(names) | numbers
 
 
@@ -67,6 +69,8 @@ PIECES = [
     "橋",
     "ward_9",
     "é",
+    "four",
+    "Forbidden",
 ]
 MORE = ["😀", "İs", "x" * 70, "x" * 71, "", "_"]
 WRITTEN = st.builds(
@@ -107,6 +111,8 @@ def test_an_edited_passage_is_a_copy(edit, seed):
     [
         PASSAGE.replace("1927", "1931"),
         PASSAGE.replace("Oldham", "Newbury"),
+        PASSAGE.replace("closed for", "open for"),
+        PASSAGE.replace("the two banks", "the three banks"),
         PASSAGE.split(". ")[0],
         " ".join([PASSAGE, *(f"And word{i} follows." for i in range(99))]),
         "",
@@ -115,6 +121,8 @@ def test_an_edited_passage_is_a_copy(edit, seed):
     ids=[
         "another year",
         "another name",
+        "the opposite",
+        "another number in words",
         "a sentence of it",
         "part of something longer",
         "nothing",
