@@ -1,6 +1,7 @@
 """σ by likelihood: recovered where it is known, equal to an optimiser, honest where pairs say little."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -224,6 +225,30 @@ def test_p_is_that_of_the_paired_test_of_evaluations(queries):
 def test_few_pairs_keep_the_rule():
     result = calibrate(corpus_with_copies(queries=5))
     assert result.kind == "default" and "only 10 pairs" in result.reason and result.held_out == {}
+
+
+def test_pairs_out_of_reach_are_counted():
+    rng = np.random.default_rng(0)
+    corpus, queries = rng.standard_normal((80, 16)), rng.standard_normal((12, 16))
+    names = [str(i) for i in range(80)]
+    order = (corpus / np.linalg.norm(corpus, axis=1, keepdims=True) @ queries.T).argsort(axis=0)
+    targets = [[names[order[-1 if query % 2 else 0, query]]] for query in range(12)]
+    found = calibrate(Labelled(corpus=corpus, queries=queries, names=names, targets=targets), triage_k=20)
+    assert (found.missed, found.sigma.pairs, found.kind) == (6, 6, "default")
+
+
+def test_the_rule_is_tried_out_with_words_where_there_are_any():
+    data = corpus_with_copies(queries=30)
+    words = [f"Passage {name} says what the others do not say of Place{name}." for name in data.names]
+    read: list[int] = []
+
+    class Noted(list[str]):
+        def __getitem__(self, at):
+            read.append(int(at))
+            return super().__getitem__(at)
+
+    calibrate(replace(data, texts=Noted(words)), k=3)
+    assert read
 
 
 def test_contradictory_pairs_keep_the_rule():

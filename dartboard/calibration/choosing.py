@@ -49,9 +49,11 @@ def calibrate(
         "model": model,
         "k": k,
         "triage_k": triage_k,
+        "missed": sum(map(len, labelled.targets)) - sum(_reached(labelled, q, triage_k) for q in order),
     }
     if sigma.pairs < FEWEST_PAIRS:
-        why = f"only {sigma.pairs} pairs, at least {FEWEST_PAIRS} are needed: the rule stays as it comes"
+        pairs = f"only {sigma.pairs} pair{'s' * (sigma.pairs != 1)}"
+        why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the rule stays as it comes"
         return Calibration(kind="default", reason=why, seed=seed, **common)
     trial = {
         "sigma": fit_sigma([evidence[i][0] for i in fitted], resamples=1, seed=seed).value,
@@ -87,6 +89,12 @@ def _evidence(labelled: Labelled, query: int, triage_k: int) -> tuple[Evidence, 
     return Evidence(-squared, targets), Evidence(-squared / median**2, targets)
 
 
+def _reached(labelled: Labelled, query: int, triage_k: int) -> int:
+    """How many of a query's passages are among its candidates."""
+    found = {labelled.names[row] for row in labelled.nearest(query, triage_k)}
+    return len(found.intersection(labelled.targets[query]))
+
+
 def _held_out(
     labelled: Labelled,
     redundant: Labelled | None,
@@ -119,12 +127,13 @@ def _recalls(data: Labelled, query: int, trial: dict[str, float], k: int, triage
         return {}
     rows = data.nearest(query, triage_k)
     vectors, asked = data.corpus[rows], data.queries[query]
+    texts = None if data.texts is None else [data.texts[row] for row in rows]
     recalls = {}
     for name, value in (*trial.items(), ("nearest neighbours", bandwidth.DIVISOR)):
         if name == "sigma":
             pool = from_embeddings(asked, vectors, sigma=value)
         else:
-            pool = from_embeddings(asked, vectors, divisor=value)
+            pool = from_embeddings(asked, vectors, divisor=value, texts=texts)
         method = TopK() if name == "nearest neighbours" else Dartboard()
         picked = {data.names[rows[i]] for i in method.select(pool, Limits(k=k)).indices}
         recalls[name] = len(picked & wanted) / len(wanted)

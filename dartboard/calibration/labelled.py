@@ -15,13 +15,15 @@ class Labelled:
     """Queries with what they mean, by vectors: the corpus ``(N, d)``, the queries ``(m, d)``.
 
     ``targets`` are the names of each query's passages, and ``names`` the name of each row of the corpus;
-    near-copies bear the name of their original, so that any of them counts.
+    near-copies bear the name of their original, so that any of them counts. ``texts`` are those of the rows,
+    where selection may read them.
     """
 
     corpus: FloatArray
     queries: FloatArray
     names: Sequence[str]
     targets: Sequence[Sequence[str]]
+    texts: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         dim = check_matrix(self.corpus, name="corpus").shape[1]
@@ -50,6 +52,10 @@ def labelled_by(dataset: Dataset) -> Labelled:
     vectors = dataset.metadata.get("query_embeddings")
     if vectors is None:
         raise InvalidInputError(f"data set {dataset.name!r} has no query vectors: prepare it with a model")
+    if not dataset.queries:
+        raise InvalidInputError(
+            f"data set {dataset.name!r} has no judged query: there is nothing to fit σ on"
+        )
     kernels = dataset.metadata.get("kernels", {})
     names = [str(chunk.metadata.get("base_id", chunk.id)) for chunk in dataset.chunks]
     name_of = dict(zip((chunk.id for chunk in dataset.chunks), names, strict=True))
@@ -67,4 +73,10 @@ def labelled_by(dataset: Dataset) -> Labelled:
         queries=np.asarray(vectors),
         names=names,
         targets=targets,
+        texts=[chunk.text for chunk in dataset.chunks] if worded(dataset) else None,
     )
+
+
+def worded(dataset: Dataset) -> bool:
+    """Whether selection may read the texts: copies by noise have the words of their originals."""
+    return "cosine" not in dataset.metadata.get("redundancy", {})

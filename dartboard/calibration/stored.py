@@ -25,7 +25,8 @@ class Calibration:
     divisor ``divisor.value``), or ``default`` (the rule as it comes). ``held_out`` is the recall of the
     targets on queries that were not fitted on, for each kind: on the corpus as it is, and with near-copies.
     ``p_values`` say for what was fitted how probable as large a difference from the rule is by chance.
-    ``temperature`` is the same for the pair scores of the hybrid variant, where a scorer was asked.
+    ``temperature`` is the same for the pair scores of the hybrid variant, where a scorer was asked. Pairs
+    whose passage is not among the candidates of its query say nothing: so many were ``missed``.
     """
 
     kind: Kind
@@ -39,6 +40,7 @@ class Calibration:
     k: int = 5
     triage_k: int = 100
     seed: int = 0
+    missed: int = 0
     temperature: Temperature | None = None
 
     def __post_init__(self) -> None:

@@ -185,6 +185,11 @@ def _draw(console: "Console", found: "Calibration", name: str, out: Path | None)
         fits["temperature of the scores"] = found.temperature.estimate
     console.print(f"[bold]{name}[/bold]")
     console.print(_fits(fits))
+    if found.missed:
+        console.print(
+            f"{found.missed} pair{'s' * (found.missed != 1)} more could not be used: the passage is not "
+            f"among the {found.triage_k} nearest to its query. Many of them: labels or model are off."
+        )
     if found.held_out:
         title = f"recall@{found.k} on held-out queries"
         console.print(_trial(title, found.held_out, "p against the rule", found.p_values))

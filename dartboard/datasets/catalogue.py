@@ -56,7 +56,13 @@ class DatasetEntry:
         return []
 
     def load(self, split: str | None = None) -> TextDataset:
-        """Read it; ``split`` is its first unless given."""
+        """Read it; ``split`` is its first unless given. Whatever judges no query at all is an error."""
+        found = self._read(split)
+        if not found.queries:
+            raise DatasetError(f"{self.path} judges no query: without one there is nothing to measure")
+        return found
+
+    def _read(self, split: str | None) -> TextDataset:
         if self.format not in ("beir", "msmarco"):
             if split is not None:
                 raise DatasetError(f"data set {self.name!r} has no splits: leave split out")

@@ -51,6 +51,8 @@ def load_msmarco(
     qrels = read_qrels(qrels_file)
     texts = _read_queries(query_file)
     kept: Qrels = {query_id: judged for query_id, judged in qrels.items() if query_id in texts}
+    if qrels and not kept:
+        raise DatasetError(f"{qrels_file} judges no query of {query_file.name}: take both of one split")
     return TextDataset(
         name=f"{folder.resolve().name}_{split}",
         passages=PassageStream(
@@ -98,7 +100,8 @@ def _read_queries(path: Path) -> dict[str, str]:
     texts: dict[str, str] = {}
     for place, line in lines(path):
         query_id, _, text = line.partition("\t")
-        if not query_id.strip() or not text.strip():
+        query_id = query_id.strip()
+        if not query_id or not text.strip():
             raise place.error("expected a query id, a tab and a text")
         if query_id in texts:
             raise place.error(f"query id {query_id!r} occurs twice")

@@ -57,6 +57,8 @@ def _hotpot_question(record: Record, pool: PassagePool) -> _Question:
             raise record.place.error("'context' must pair each title with a list of sentences")
         by_title[str(title)] = pool.add("".join(map(str, sentences)).strip(), str(title))
     titles = unique([str(title) for title, _ in _pairs(record, "supporting_facts", "sent_id")])
+    if not titles:
+        raise record.place.error("'supporting_facts' is empty: the question has no kernel")
     for title in titles:
         if title not in by_title:
             raise record.place.error(f"supporting fact {title!r} is not among the titles of its context")
@@ -92,6 +94,8 @@ def _musique_question(record: Record, pool: PassagePool) -> _Question:
         if not isinstance(paragraph, dict) or not isinstance(paragraph.get("paragraph_text"), str):
             raise record.place.error("each of 'paragraphs' must be an object with 'paragraph_text'")
         number = paragraph.get("idx", place)
+        if not isinstance(number, int) or number in ids:
+            raise record.place.error(f"'idx' of a paragraph must be a number of its own, got {number!r}")
         ids[number] = pool.add(paragraph["paragraph_text"], str(paragraph.get("title", "")))
         if paragraph.get("is_supporting"):
             supporting.append(number)

@@ -83,11 +83,12 @@ def _by_noise(dataset: Dataset, copies: int, cosine: float, seed: int) -> list[l
     if dataset.chunks and dataset.chunks[0].embedding.size < 2:
         raise ConfigError("vectors of one number have no neighbours: noise needs two dimensions or more")
     rng = np.random.default_rng(seed)
+    mark = _mark(dataset, copies)
     vectors = np.stack([chunk.embedding for chunk in dataset.chunks]).astype(np.float32)
     layers = [near_vectors(vectors, cosine, rng) for _ in range(copies)]
     return [
         [
-            _copy(chunk, number, chunk.text, layer[row], "noise")
+            _copy(chunk, number, chunk.text, layer[row], "noise", mark)
             for number, layer in enumerate(layers, start=1)
         ]
         for row, chunk in enumerate(dataset.chunks)
@@ -102,7 +103,7 @@ def _by_edits(
     if model is None:
         raise ConfigError("edited texts have to be embedded: give the model that embedded the data set")
     rng = np.random.default_rng(seed)
-    kinds = [edits[number % len(edits)] for number in range(copies)]
+    mark, kinds = _mark(dataset, copies), [edits[number % len(edits)] for number in range(copies)]
     texts = [[EDITS[kind](chunk.text, rng) for kind in kinds] for chunk in dataset.chunks]
     vectors = model.encode_documents(
         [
@@ -113,7 +114,7 @@ def _by_edits(
     )
     made = [
         [
-            _copy(chunk, number + 1, text, vectors[place * copies + number], kinds[number])
+            _copy(chunk, number + 1, text, vectors[place * copies + number], kinds[number], mark)
             for number, text in enumerate(row)
         ]
         for place, (chunk, row) in enumerate(zip(dataset.chunks, texts, strict=True))
@@ -121,10 +122,21 @@ def _by_edits(
     return made, {"edits": list(edits), "model": model.name}
 
 
-def _copy(chunk: Chunk, number: int, text: str, vector: Vectors, how: str) -> Chunk:
+def _mark(dataset: Dataset, copies: int) -> str:
+    """What stands between an id and the number of a copy: ``~``, more of them where copies are there."""
+    known, mark = {chunk.id for chunk in dataset.chunks}, "~"
+    while any(f"{one}{mark}{number}" in known for one in known for number in range(1, copies + 1)):
+        mark += "~"
+    return mark
+
+
+def _copy(chunk: Chunk, number: int, text: str, vector: Vectors, how: str, mark: str) -> Chunk:
     base = chunk.metadata.get("base_id", chunk.id)
     return Chunk(
-        f"{chunk.id}~{number}", text, vector, {**chunk.metadata, "base_id": base, "copy": number, "edit": how}
+        f"{chunk.id}{mark}{number}",
+        text,
+        vector,
+        {**chunk.metadata, "base_id": base, "copy": number, "edit": how},
     )
 
 

@@ -42,6 +42,8 @@ def load_rgb(path: str | Path) -> TextDataset:
         if query_id in queries:
             raise record.place.error(f"id {query_id!r} occurs twice")
         queries[query_id] = record.text("query")
+        if not queries[query_id].strip():
+            raise record.place.error("'query' is empty: every row needs a question")
         facets[query_id] = _facets(record, pool)
         positive = [one for ids in facets[query_id].values() for one in ids]
         negative = [pool.add(text) for text in _texts(record, "negative", record.list("negative"))]

@@ -5,7 +5,9 @@ Rows are read one at a time, so a file may be larger than memory. ``.gz`` files 
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -164,12 +166,16 @@ def need_file(path: Path, purpose: str) -> Path:
     raise DatasetError(f"{path} is missing: {purpose}")
 
 
-def _open(path: Path) -> BinaryIO:
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """The file, unpacked; also what goes wrong while it is read names it."""
     try:
-        opened = gzip.GzipFile(path) if path.suffix == ".gz" else path.open("rb")
+        with gzip.GzipFile(path) if path.suffix == ".gz" else path.open("rb") as opened:
+            yield cast(BinaryIO, opened)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DatasetError(f"{path} is damaged, or no gzip file: {error}. Fetch or pack it again") from error
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
-    return cast(BinaryIO, opened)
 
 
 def _begins_with_bracket(path: Path) -> bool:

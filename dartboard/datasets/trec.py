@@ -21,6 +21,10 @@ Ranking = Sequence[str] | Mapping[str, float]
 """Ids from the best down, or ids with their scores."""
 
 
+_HEADINGS = frozenset({"score", "grade", "relevance", "rel", "label", "judgment", "judgement"})
+"""What the column of grades is called where a file has a header."""
+
+
 def read_qrels(path: str | Path) -> Qrels:
     """Judgments in TREC's four columns or BEIR's three; a pair judged twice must be judged alike."""
     qrels: Qrels = {}
@@ -30,7 +34,7 @@ def read_qrels(path: str | Path) -> Qrels:
                 f"expected 'query 0 passage grade' or 'query passage grade', got {len(parts)} columns"
             )
         query_id, passage_id, grade = parts[0], parts[-2], parts[-1]
-        if place.line == 1 and not _is_integer(grade):
+        if place.line == 1 and grade.lower() in _HEADINGS:
             continue  # the header of BEIR's files
         known = qrels.setdefault(query_id, {}).setdefault(passage_id, _integer(place, "grade", grade))
         if known != int(grade):

@@ -22,7 +22,7 @@ from dartboard.evaluation.measures import Measure, at_depths, available, evaluat
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import Elsewhere, Listener, Runs, answer, identity, silent
 from dartboard.evaluation.scores import Scores
-from dartboard.evaluation.settings import EvaluationConfig
+from dartboard.evaluation.settings import REFERENCE, EvaluationConfig
 from dartboard.evaluation.significance import bootstrap, compare_columns, holm
 from dartboard.evaluation.sweep import sigma_sweep
 from dartboard.evaluation.systems import Chance, Pyversity, Selecting
@@ -64,6 +64,7 @@ def evaluate_dataset(
     if not judgements.query_ids:
         raise ConfigError(f"data set {dataset.name!r} has no judged query: nothing to measure")
     chosen = choose(config.retrievers, dataset, judgements, scorer=scorer)
+    _check_reference(config, chosen)
     measures = _measures(config, judgements, content)
     triage = Triage(dataset, config.triage_k)
     depth = max(measure.k or 1 for measure in measures)
@@ -95,6 +96,15 @@ def evaluate_dataset(
     record["sweep"] = extras.sweep(record["headline"])
     record["redundancy"] = extras.redundancy()
     return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
+
+
+def _check_reference(config: EvaluationConfig, chosen: Chosen) -> None:
+    """Whoever names a reference means it; the default gives way where it does not take part."""
+    names = [system.name for system in chosen.systems]
+    if config.reference not in (*names, *chosen.skipped, REFERENCE):
+        raise ConfigError(
+            f"reference {config.reference!r} does not take part: choose one of {', '.join(names)}"
+        )
 
 
 def _measures(config: EvaluationConfig, judgements: Judgements, content: Content) -> list[Measure]:

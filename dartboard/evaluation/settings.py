@@ -9,6 +9,10 @@ from dartboard.evaluation.measures import Measure
 DEFAULT_DEPTHS = (1, 3, 5, 10)
 
 
+REFERENCE = "dartboard"
+"""What systems are compared with unless another one is named."""
+
+
 @dataclass(slots=True)
 class EvaluationConfig:
     """Configuration of an evaluation.
@@ -26,7 +30,7 @@ class EvaluationConfig:
     k_values: list[int] = field(default_factory=lambda: list(DEFAULT_DEPTHS))
     output_dir: str = "results/"
     triage_k: int = 100
-    reference: str = "dartboard"
+    reference: str = REFERENCE
     seed: int = 0
     resamples: int = 10_000
     workers: int | None = None

@@ -82,6 +82,9 @@ def test_a_broken_data_set_is_listed_with_its_problem(root):
     listed = {info.name: info for info in list_datasets(root)}
     assert "en.json, line 1: not JSON" in listed["rgb_en"].problem
     assert listed["tiny"].problem is None
+    write_text(root / "rgb_en" / "en.json", "")
+    with pytest.raises(DatasetError, match=r"en\.json judges no query"):
+        load_text("rgb_en", root)
 
 
 def test_where_data_sets_are_looked_for(root, monkeypatch, tmp_path):

@@ -99,3 +99,14 @@ def test_malformed_rows_are_named(folder, file, row, complaint):
         stream.write(row + "\n")
     with pytest.raises(DatasetError, match=complaint):
         list(load_msmarco(folder).passages)
+
+
+def test_judgments_of_other_queries_are_no_data_set(folder):
+    write_text(folder / "qrels.dev.small.tsv", "98\t0\t7\t1\n99\t0\t1\t1\n")
+    with pytest.raises(DatasetError, match=r"qrels\.dev\.small\.tsv judges no query of queries"):
+        load_msmarco(folder)
+
+
+def test_blanks_around_an_id_do_not_lose_its_query(folder):
+    write_text(folder / "queries.dev.small.tsv", " 11\twhat is one\n12 \ttwo\n")
+    assert set(load_msmarco(folder).queries) == {"11", "12"}

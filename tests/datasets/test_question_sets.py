@@ -89,6 +89,7 @@ def test_rgb_pools_passages_and_reads_facets(tmp_path):
     [
         ({"id": 0}, "line 2: id '0' occurs twice"),
         ({"query": None}, "line 2: 'query' is missing"),
+        ({"query": " "}, "line 2: 'query' is empty"),
         ({"positive": "text"}, "line 2: 'positive' must be a list"),
         ({"positive": ["a", ["b"]]}, "line 2: 'positive' mixes strings and lists"),
         ({"negative": [3]}, "line 2: 'negative' must hold strings, got int"),
@@ -124,6 +125,7 @@ def test_hotpotqa_kernels_are_the_supporting_paragraphs(tmp_path):
         ({"context": [["Hero", "text"]]}, "row 2: 'context' must pair each title with a list"),
         ({"context": ["Hero"]}, "row 2: 'context' must be a list of pairs"),
         ({"supporting_facts": [["Nobody", 0]]}, "row 2: supporting fact 'Nobody' is not among the titles"),
+        ({"supporting_facts": []}, "row 2: 'supporting_facts' is empty"),
         ({"id": "h1"}, "row 2: question id 'h1' occurs twice, first at row 1"),
         ({"question": 1.5, "id": ""}, "row 2: '_id' is empty"),
     ],
@@ -147,6 +149,14 @@ def test_musique_kernels_follow_the_reasoning(tmp_path):
     [
         ({"paragraphs": [{}]}, "line 1: each of 'paragraphs' must be an object with 'paragraph_text'"),
         ({"paragraphs": [{"paragraph_text": "a"}]}, "line 1: no paragraph has 'is_supporting'"),
+        (
+            {"paragraphs": [{"paragraph_text": "a", "idx": [0]}]},
+            "line 1: 'idx' of a paragraph must be a number",
+        ),
+        (
+            {"paragraphs": [{"paragraph_text": "a", "idx": 1}, {"paragraph_text": "b", "idx": 1}]},
+            "line 1: 'idx' of a paragraph must be a number of its own, got 1",
+        ),
         ({"paragraphs": None}, "line 1: 'paragraphs' must be a list, but is missing"),
     ],
 )

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from dartboard.datasets import Passage, TextDataset, make_query_focused, prepare, with_redundancy
+from dartboard.datasets import (
+    Passage,
+    TextDataset,
+    make_clustered,
+    make_query_focused,
+    prepare,
+    with_redundancy,
+)
 from dartboard.datasets.edits import EDITS
 from dartboard.errors import ConfigError
 from dartboard.types import Chunk, Dataset
@@ -140,3 +147,13 @@ def test_one_dimension_has_no_neighbours():
     plain = Dataset("plain", [Chunk("a", "A text", np.ones(1))], ["q"], {"q": ["a"]})
     with pytest.raises(ConfigError, match=r"two dimensions"):
         with_redundancy(plain)
+
+
+def test_copies_of_copies_have_ids_of_their_own():
+    once = with_redundancy(make_clustered(), copies=1)
+    twice = with_redundancy(once, copies=1)
+    ids = [chunk.id for chunk in twice.chunks]
+    assert len(set(ids)) == len(ids) == 2 * len(once.chunks)
+    assert {chunk.metadata["base_id"] for chunk in twice.chunks} == {
+        chunk.metadata["base_id"] for chunk in once.chunks
+    }

@@ -83,3 +83,13 @@ def test_fields_are_checked(tmp_path, read, complaint):
     assert row.text("x", default="d") == "d"
     assert row.list("x", required=False) == []
     assert row.mapping("x") == {}
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    whole = gzip.compress(b'{"a": 1}\n' * 2000)
+    for name, content in (("cut.jsonl.gz", whole[: len(whole) // 2]), ("plain.jsonl.gz", b"no archive")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DatasetError, match=rf"{name} is damaged, or no gzip file"):
+            list(json_lines(tmp_path / name))
+        with pytest.raises(DatasetError, match=name):
+            count_lines(tmp_path / name)

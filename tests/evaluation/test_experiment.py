@@ -89,7 +89,12 @@ def test_workers_change_nothing():
     assert json.dumps(records[0]) == json.dumps(records[1])
 
 
-def test_an_unknown_reference_falls_back_on_the_first_system():
+def test_a_reference_that_does_not_take_part_is_refused():
+    with pytest.raises(ConfigError, match="reference 'foo' does not take part: choose one of cosine"):
+        evaluate_dataset(clustered(), config(retrievers=["cosine"], reference="foo"))
+
+
+def test_the_default_reference_falls_back_on_the_first_system():
     assert evaluate_dataset(clustered(), config(retrievers=["cosine"])).record["reference"] == "cosine"
 
 
