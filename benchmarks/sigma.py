@@ -1,13 +1,14 @@
 """Compare label-free rules for σ on real data, clean and redundant; docs/sigma.md says what came of it.
 
-    python benchmarks/sigma.py [--sets NAME …] [--edits] [--out FILE]
+    python benchmarks/sigma.py [--sets NAME …] [--edits] [--seed N] [--out FILE]
 
 Data sets as for quality.py, in the folder that DARTBOARD_DATA names. For every query the nearest 100 are
 found once; a rule then turns their distances into picks. What is written is the recall of the required
 passages among the first 5 and 10 picks, any copy counting. A run goes on where the last one stopped.
 ``--edits`` adds five edited texts of every passage, and one to five of every other passage, which the default
 model has to embed: an hour on two cores. Copies by noise have the words of their originals, which would give
-them away: on these corpora no rule is shown any words. At the end the table of docs/sigma.md is printed.
+them away: on these corpora no rule is shown any words. ``--seed`` draws other noise and other edits, whose
+results need a file of their own (``--out``). At the end the table of docs/sigma.md is printed.
 """
 
 import argparse
@@ -301,9 +302,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--edits", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "sigma.json")
     options = parser.parse_args()
     data = Path(os.environ.get("DARTBOARD_DATA", ROOT.parent / "shared" / "data"))
+    if options.seed and options.out == parser.get_default("out"):
+        parser.error("another seed makes other corpora: name a file for their results with --out")
     if not data.is_dir():
         sys.exit(f"no data in {data}: set DARTBOARD_DATA to the folder that holds {', '.join(options.sets)}")
     model = CachedModel(default_model())
@@ -330,7 +334,7 @@ def main() -> None:
             if not rules:
                 continue
             how = made[condition]
-            dataset = with_redundancy(clean, copies=5, **how) if how else clean
+            dataset = with_redundancy(clean, copies=5, seed=options.seed, **how) if how else clean
             if condition in (PARTLY, HALF):
                 dataset = partly_redundant(clean) if condition == PARTLY else half_edited(clean, dataset)
             worded = condition in ("clean", "text edits", HALF)

@@ -82,7 +82,7 @@ def evaluate(
       dartboard         sigma from the candidates; dartboard-S fixes sigma = S
       dartboard-hybrid  a pair scorer reads the texts; dartboard-crossencoder
       run:FILE          the TREC run file of any other retriever
-      quick             all of these that need vectors alone
+      quick             all of these that need no model beside the vectors
       all               with those that read texts: a second or more a question
 
     \b

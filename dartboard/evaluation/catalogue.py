@@ -6,7 +6,7 @@ mmr-W                       MMR with relevance weight W
 dedup-T                     nearest neighbours without what is within cosine T of a pick
 random                      random candidates, the mean of ten seeds
 pyversity-dpp, -cover       pyversity's strategies, where it is installed
-dartboard                   Dartboard on vectors; σ from each question's candidates
+dartboard                   Dartboard on vectors; σ from each question's candidates, copies known by words
 dartboard-S                 the same with σ = S
 dartboard-hybrid            a pair scorer for the question, vectors between passages
 dartboard-crossencoder      a pair scorer for both
@@ -48,7 +48,7 @@ QUICK = (
     "dartboard",
     "oracle",
 )
-"""All baselines and Dartboard on vectors: about a second a hundred questions."""
+"""All baselines and Dartboard on vectors, without a model: about a second a hundred questions."""
 
 EVERYTHING = (*QUICK[:-1], "dartboard-hybrid", "dartboard-crossencoder", "oracle")
 """With the variants that read texts: a second or more a question."""

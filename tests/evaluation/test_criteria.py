@@ -1,8 +1,8 @@
 """The specification's success criteria (1, 11.3, 11.4), on its synthetic sets, with its own measures.
 
 Precision is compared where it has a meaning: for lists no longer than the clusters, or facts, that a query
-is about. A longer list has to repeat one or to leave them; nearest neighbours repeat, Dartboard leaves, and
-``min_gain_share`` makes it stop instead. docs/decisions.md has the numbers.
+is about. A longer list has to repeat one or to leave them; with words Dartboard repeats, by vectors alone it
+leaves, and ``min_gain_share`` makes it stop instead. docs/decisions.md has the numbers.
 """
 
 import json
