@@ -53,6 +53,15 @@ class Calibration:
             return self.sigma.value, bandwidth.DIVISOR
         return "auto", self.divisor.value if self.kind == "divisor" else bandwidth.DIVISOR
 
+    def told(self) -> str:
+        """What is used, its interval, and why, in a sentence."""
+        used = {
+            "sigma": f"σ {self.sigma.value:.3g} ({self.sigma.interval})",
+            "divisor": f"the rule with divisor {self.divisor.value:.3g} ({self.divisor.interval})",
+            "default": f"the rule as it comes (σ by likelihood: {self.sigma.interval})",
+        }
+        return f"{used[self.kind]}; {self.reason}"
+
     def check(self, model: str, distance: str) -> None:
         """A calibration holds for the model and the distance that it was made with."""
         if self.distance != distance or (self.model and self.model != model):

@@ -26,7 +26,7 @@ def stats(
 
     with opened(configured(store=store, collection=collection)) as engine:
         found, manifest = engine.stats(), engine.collection.manifest
-        names = engine.store.collections()
+        names, calibration = engine.store.collections(), engine.calibration
         kinds = {kind: engine.collection.count(Equal("kind", kind)) for kind in get_args(Kind)}
     facts = {
         **asdict(found),
@@ -45,9 +45,11 @@ def stats(
     if facts["chunks_by_kind"]:
         console.print(f"chunks: {_plain(facts['chunks_by_kind'])}")
     for name, value in {**manifest.settings, **found.details}.items():
-        if value in ({}, [], None, ""):
+        if value in ({}, [], None, "") or name == "calibration":
             continue
         console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True, markup=False)
+    if calibration is not None:
+        console.print(f"calibrated: {calibration.told()}", soft_wrap=True, markup=False)
     if len(names) > 1:
         others = ", ".join(name for name in names if name != found.name)
         console.print(f"other collections: {others}", soft_wrap=True, markup=False)

@@ -109,6 +109,9 @@ def test_alpha_is_fitted_and_kept_with_an_index(tmp_path, capsys, monkeypatch):
     assert kept["calibration"]["kind"] == shown["kind"]
     expected = f"hybrid:{shown['alpha']['alpha']:.2f}" if shown["alpha"]["wins"] else "hybrid"
     assert kept["retriever"] == expected
+    assert main(["stats", *store]) == 0
+    line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("calibrated: "))
+    assert shown["reason"] in line and "{" not in line and " to " in line
     assert main(["calibrate", "--dataset", "synthetic_adversarial", "--alpha", *store]) == 0
     page = capsys.readouterr().out
     assert "α of a hybrid" in page and "Kept with" in page
