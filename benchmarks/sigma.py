@@ -25,7 +25,7 @@ import numpy as np
 from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
-from dartboard.selection import bandwidth
+from dartboard.selection import bandwidth, wording
 from dartboard.selection.closer import ENOUGH
 from dartboard.selection.kernels import distances, unit_rows
 from dartboard.types import Dataset, FloatArray, IntArray
@@ -90,7 +90,7 @@ def dartboard(
 ) -> list[int]:
     """Greedy picks; ``shared`` divides a target's weight by how many candidates stand around it.
 
-    Once enough is covered, picks go on at the σ ``closer``, if one is given.
+    Once enough is covered, picks go on at the σ ``closer``, if one is given, leaving out copies by words.
     """
 
     def seen(of_query: float, of_passages: float) -> tuple[FloatArray, FloatArray]:
@@ -100,12 +100,17 @@ def dartboard(
     weights, kernel = seen(of_query, of_passages)
     if shared:
         weights = weights / kernel.sum(axis=1)
-    picks, covered = [0], kernel[0].copy()
+    picks, covered, copies = [0], kernel[0].copy(), np.zeros(len(kernel), dtype=bool)
     while len(picks) < K:
-        if closer is not None and covered @ weights >= ENOUGH * weights.sum():
+        if closer is not None and pool.texts and covered @ weights >= ENOUGH * weights.sum():
             weights, kernel = seen(closer, closer)
             covered, closer = kernel[picks].max(axis=0), None
+            order = np.array([*picks, *(i for i in range(len(kernel)) if i not in picks)])
+            first = wording.leading(wording.copies_among([pool.texts[i] for i in order]))
+            copies[order] = first != np.arange(len(order))
+            weights = np.where(copies, 0.0, weights)
         gains = np.maximum(kernel - covered, 0.0) @ weights
+        gains[copies] = -0.5
         gains[picks] = -1.0
         picks.append(int(gains.argmax()))
         np.maximum(covered, kernel[picks[-1]], out=covered)
@@ -172,7 +177,9 @@ def grouping(
         found = pool.groups(worded=worded) if linked else None
         groups = np.arange(len(pool.base)) if found is None else found
         leaders = bandwidth.leading(groups, pool.to_query)
-        one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
+        texts = None if pool.texts is None else [pool.texts[leader] for leader in leaders]
+        near = pool.pairwise[np.ix_(leaders, leaders)]
+        one = replace(pool, to_query=pool.to_query[leaders], pairwise=near, texts=texts)
         t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
         finest = one.median / (bandwidth.DIVISOR * (sharper if found is None else beside))
         sigma = one.median / (bandwidth.DIVISOR * (sharper if found is None else beside) ** t)

@@ -21,11 +21,10 @@ import numpy.typing as npt
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import bandwidth, copies
-from dartboard.selection.bandwidth import Judged, Sigma
+from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.blas import one_thread_each
 from dartboard.selection.blocks import select_block
 from dartboard.selection.building import Auto
-from dartboard.selection.closer import covered_early
 from dartboard.selection.compiled import compiled
 from dartboard.selection.content import fingerprints
 from dartboard.selection.door import select
@@ -142,8 +141,8 @@ def _select_block(
         sure &= ~_has_copies(embeddings)
         cosine = np.matmul(vectors, asked[:, :, None])[:, :, 0]
         cosines = np.matmul(vectors, vectors.transpose(0, 2, 1))
-        judged = _judged(cosines, cosine, sigma)
-        spread = np.array([one.sigma.value for one in judged])
+        spreads = _spreads(cosines, cosine, sigma)
+        spread = np.array([s.value for s in spreads])
         sure &= spread >= FAST_FROM_SIGMA
         relevance = -(((1.0 - cosine) / (np.sqrt(8.0) * spread[:, None])) ** 2)
         found = walks(cosines, relevance, spread, min(k, embeddings.shape[1]), sure)
@@ -158,12 +157,12 @@ def _select_block(
             bound=bound,
             owners=found.owners[i],
             targets=np.arange(embeddings.shape[1]),
-            sigma=judged[i].sigma,
+            sigma=spreads[i],
             method="dartboard",
             relevance=relevance[i],
             origin=Origin(queries[i], embeddings[i], "scaled_cosine"),
         )
-        if safe and (judged[i].closer is None or not covered_early(found.coverage[i]))
+        if safe
         else None
         for i, (safe, bound) in enumerate(zip(found.sure.tolist(), found.bound.tolist(), strict=True))
     ]
@@ -176,20 +175,20 @@ def _has_copies(embeddings: FloatArray) -> npt.NDArray[np.bool_]:
     return copied
 
 
-def _judged(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> list[Judged]:
-    """What each pool says, by the rule of :mod:`dartboard.selection.bandwidth` for those without copies.
+def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> list[Sigma]:
+    """σ of each query: the rule of :mod:`dartboard.selection.bandwidth` on pools without copies.
 
-    σ is 0 where half of the pairs are copies, or near-copies stand in groups: such a query is selected alone.
+    0 where half of the pairs are copies, or near-copies stand in groups: such a query is selected alone.
     """
     if sigma != "auto":
-        return [Judged(Sigma(float(sigma), "given"))] * len(cosines)
+        return [Sigma(float(sigma), "given")] * len(cosines)
     flat = cosines.reshape(len(cosines), -1)
     between = flat.take(bandwidth.pairs(cosines.shape[1]), axis=1)
     middle = between.shape[1] - 1 - between.shape[1] // 2
     medians = np.partition(between, middle, axis=1)[:, middle]
     wide = ((1.0 - medians.astype(np.float64)) / 2.0).tolist()
     if cosines.shape[1] < bandwidth.SMALLEST_CROWD:
-        return [Judged(Sigma(median / bandwidth.DIVISOR, "candidates")) for median in wide]
+        return [Sigma(median / bandwidth.DIVISOR, "candidates") for median in wide]
     diagonal = flat[:, :: cosines.shape[1] + 1]
     with_itself = diagonal.copy()
     diagonal[:] = -np.inf
@@ -203,9 +202,6 @@ def _judged(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> l
         if wide[i] > 0 and copies.near_copies((1.0 - cosines[i]) / 2.0, wide[i]) is not None:
             wide[i] = 0.0
     return [
-        Judged(
-            Sigma(bandwidth.spread(median, share) if median > 0 else 0.0, "candidates"),
-            closer=bandwidth.closer(median, share),
-        )
+        Sigma(bandwidth.spread(median, share) if median > 0 else 0.0, "candidates")
         for median, share in zip(wide, alone, strict=True)
     ]

@@ -5,11 +5,9 @@ one another more than they work.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Sigma
-from dartboard.selection.closer import covered_early
 from dartboard.selection.coverage import rounding_32
 from dartboard.selection.kernels import by_cosine
 from dartboard.selection.machine import LinedMany, Machine
@@ -26,9 +24,7 @@ def select_block(
     lined = machine.line_up_many(
         syrk, embeddings, queries, spread=sigma == "auto", noise=bandwidth.noise(embeddings)
     )
-    spread, repeats = np.full(len(queries), sigma), np.zeros(len(queries), dtype=bool)
-    if isinstance(sigma, str):
-        spread, repeats = _spreads(lined)
+    spread = np.full(len(queries), sigma) if not isinstance(sigma, str) else _spreads(lined)
     lined.usual[:] &= (spread >= SMALLEST_SIGMA) & (spread <= LARGEST_SIGMA)
     found = machine.conclude_many(
         embeddings, queries, lined, spread, rounding_32(spread), SMALLEST[embeddings.dtype], k
@@ -36,20 +32,20 @@ def select_block(
     source = "candidates" if sigma == "auto" else "given"
     return [
         None
-        if one is None or (repeats[i] and covered_early(one.coverage))
+        if one is None
         else told_natively(one, queries[i], embeddings[i], Sigma(float(spread[i]), source))
         for i, one in enumerate(found)
     ]
 
 
-def _spreads(lined: LinedMany) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """σ of each pool, NaN where near-copies have to be looked for; and whether it may want a closer look."""
+def _spreads(lined: LinedMany) -> FloatArray:
+    """σ of each pool, NaN where near-copies have to be looked for."""
     if lined.apart is None:
         raise AssertionError("distances were not asked for")
-    spreads, repeats = np.full(len(lined.usual), np.nan), np.zeros(len(lined.usual), dtype=bool)
+    spreads = np.full(len(lined.usual), np.nan)
     some = lined.usual.nonzero()[0]
     if not len(some):
-        return spreads, repeats
+        return spreads
     middle = lined.apart.shape[1] // 2
     median = np.partition(lined.apart[some], middle, axis=1)[:, middle].astype(np.float64)
     to_query = by_cosine(lined.cosines[some])
@@ -57,5 +53,4 @@ def _spreads(lined: LinedMany) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     for i, wide, share in zip(some.tolist(), median.tolist(), alone.tolist(), strict=True):
         if share > bandwidth.ALL_ALONE or not copies.crowded(lined.nearest[i], wide):
             spreads[i] = bandwidth.spread(wide, share)
-            repeats[i] = bandwidth.closer(wide, share) is not None
-    return spreads, repeats
+    return spreads

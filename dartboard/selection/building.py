@@ -14,6 +14,8 @@ from dartboard.selection.content import by_content
 from dartboard.selection.coverage import MatrixKernel, VectorKernel, rounding_32
 from dartboard.selection.kernels import (
     LARGEST_COMPONENT,
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
     Distance,
     check_distance,
     check_sigma,
@@ -85,7 +87,7 @@ def from_embeddings(
     def refine() -> Pool:
         if not made:
             exact = build(np.float64, fast.sigma)
-            made.append(replace(exact, groups=fast.groups, closer=fast.closer))
+            made.append(replace(exact, groups=fast.groups, closer=fast.closer, texts=read))
         return made[0]
 
     fast = build(np.float32, spread, refine)
@@ -147,14 +149,25 @@ def _vector_pool(
         refine=refine,
         origin=origin,
         groups=members,
-        closer=None if closest is None else closer,
+        closer=closer
+        if closest is not None and texts is not None and _comparable(closest, vectors)
+        else None,
+        texts=texts,
     )
+
+
+def _comparable(sigma: float, vectors: FloatArray) -> bool:
+    """Whether a closer look is possible: at a σ that may be given, among as many as are compared by words."""
+    return SMALLEST_SIGMA <= sigma <= LARGEST_SIGMA and len(vectors) <= bandwidth.SAMPLE
 
 
 def _readable(texts: Sequence[str] | Texts | None, n: int) -> Texts | None:
     """A function that gives the texts at some positions."""
     if texts is None or callable(texts):
         return texts
+    if not isinstance(texts, (str, list, tuple)):
+        # A column of a data frame is read by its labels, not by position.
+        texts = tuple(texts)
     if isinstance(texts, str) or len(texts) != n or not all(isinstance(text, str) for text in texts):
         raise InvalidInputError(
             f"texts must be {n} strings, one a candidate: leave them out where you have none"
@@ -182,7 +195,7 @@ def from_distances(
         raise InvalidInputError(
             f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
         )
-    spread, groups, closest = (
+    spread, groups, _ = (
         bandwidth.from_distances(pairwise, kind, to_query=to_query)
         if sigma == "auto"
         else bandwidth.Judged(Sigma(check_sigma(sigma), "given"))
@@ -191,11 +204,7 @@ def from_distances(
     relevance = log_kernel(to_query, spread.value)
     kernel = MatrixKernel(log_kernel(pairwise, spread.value), closeness(pairwise))
     origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
-    pool = replace(_matrix_pool(kernel, relevance, closeness(to_query), spread, origin), groups=groups)
-    if closest is None:
-        return pool
-    closer = from_distances(query_distances, pairwise_distances, sigma=closest, distance=distance)
-    return replace(pool, closer=lambda: replace(closer, groups=groups))
+    return replace(_matrix_pool(kernel, relevance, closeness(to_query), spread, origin), groups=groups)
 
 
 def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:

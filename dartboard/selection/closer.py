@@ -6,6 +6,10 @@ until they cover 19/20 of what the query may mean. Those after that are made at 
 repeat itself (:mod:`dartboard.selection.bandwidth`), given the picks so far: what is like them, but not the
 same, comes back into the choice, the most relevant first.
 
+Whether it is the same is for words to say (:mod:`dartboard.selection.wording`): copies of a pick, or of what
+is more relevant, stay away. Without texts nobody looks closer, for copies would come back; nor where
+relevance is by scores and not by distance, or candidates are more than are compared by words.
+
 The first picks do not depend on how many follow. Gains, coverage and the bound are told at σ, so that one can
 see when it was enough; ``parameters`` say after how many picks the look was closer, and at which σ.
 """
@@ -19,7 +23,8 @@ from dartboard.selection.explain import explain_picks
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
-from dartboard.types import FloatArray
+from dartboard.selection.wording import copies_among, leading, telling
+from dartboard.types import FloatArray, IntArray
 
 ENOUGH = 0.95
 """The share of what the query may mean at which a pool counts as covered."""
@@ -41,9 +46,13 @@ def look_closer(pool: Pool, limits: Limits, found: Selection, select: _Select) -
     """
     if pool.closer is None or limits.min_gain_share or not covered_early(found.coverage):
         return found
-    enough = int(np.searchsorted(found.coverage, ENOUGH)) + 1
-    closer = pool.closer()
-    picks = select(closer, replace(limits, must_include=found.indices[:enough].tolist())).indices
+    enough = max(int(np.searchsorted(found.coverage, ENOUGH)) + 1, len(limits.must_include))
+    first = found.indices[:enough].tolist()
+    leaders = _by_words(pool, pool.find(first))
+    if leaders is None:
+        return found
+    closer = pool.closer().without_copies(leaders)
+    picks = select(closer, replace(limits, must_include=first)).indices
     if np.array_equal(picks, found.indices):
         return found
     return explain_picks(
@@ -54,3 +63,20 @@ def look_closer(pool: Pool, limits: Limits, found: Selection, select: _Select) -
         closer_after=enough,
         closer_sigma=closer.sigma.value,
     )
+
+
+def _by_words(pool: Pool, picks: list[int]) -> IntArray | None:
+    """``(n,)`` whom each candidate is a copy of by its words: a pick, one that is more relevant, or itself.
+
+    None where there is too little to read.
+    """
+    rows = pool.leaders()
+    order = rows[np.lexsort((np.arange(len(rows)), -pool.relevance[rows]))]
+    order = np.concatenate((picks, order[~np.isin(pool.row_of[order], pool.row_of[picks])]))
+    texts = () if pool.texts is None else pool.texts(pool.positions[order])
+    if not texts or not telling(texts):
+        return None
+    of_row = np.arange(len(rows))
+    of_row[pool.row_of[order]] = order[leading(copies_among(texts))]
+    leaders: IntArray = of_row[pool.row_of]
+    return leaders

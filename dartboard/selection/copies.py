@@ -81,7 +81,8 @@ _NEVER = 1e3
 
 def near_copies(apart: FloatArray, median: float) -> IntArray | None:
     """``(n,)`` the group of each candidate by distances ``(n, n)``; None where nothing bends or leaps."""
-    n, limit = len(apart), WITHIN * median
+    n, limit = len(apart), WITHIN
+    apart, median = apart / median, 1.0  # squares of large numbers would overflow
     near = np.count_nonzero(apart <= limit, axis=1) > 1  # itself, and another
     if n < 2 * FEWEST_GROUPS or np.count_nonzero(near) < fewest(n):
         return None

@@ -540,6 +540,7 @@ SAME uint64_t next_word(const writing *all, size *at, size end, uint8_t *first) 
         if (kind && kind != UNSPACED) {
             for (size place = 0; next && next != UNSPACED; place++) {
                 word += all->small[all->codes[here]] * all->multipliers[place % LONGEST];
+                if (next == DIGIT) kind = DIGIT;
                 next = kind_of(all, ++here, end);
             }
         } else if (++here, kind == UNSPACED && kind_of(all, here, end) == UNSPACED) {

@@ -23,6 +23,7 @@ from dartboard.selection.greedy import Settler, State
 from dartboard.selection.kernels import log_kernel
 from dartboard.selection.origin import Origin
 from dartboard.selection.states import log_sum_rows
+from dartboard.selection.wording import Texts
 from dartboard.types import FloatArray, IntArray
 
 LARGEST_LOG = 1e300
@@ -37,7 +38,8 @@ class Pool:
     them. ``row_of`` leads from candidate to kernel row. A pool in float32 knows its ``relevance`` to
     within ``rounding`` and can be made again in float64 by ``refine``. ``origin`` is what the caller gave.
     ``groups`` tells near-copies, which share a number; ``aside`` counts those that no row is left of. Where
-    candidates repeat one another, ``closer`` makes the pool again at the σ of one that does not.
+    candidates repeat one another, ``closer`` makes the pool again at the σ of one that does not. ``texts``
+    gives the candidates' texts by their positions.
     """
 
     positions: IntArray
@@ -54,6 +56,7 @@ class Pool:
     groups: IntArray | None = None
     aside: int = 0
     closer: Callable[[], "Pool"] | None = None
+    texts: Texts | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -103,7 +106,7 @@ class Pool:
             log_weights=weights.get(self.targets_are, lambda: self.log_weights)(),
             rounding=0.0,
             refine=_then(self.refine, lambda pool: pool.reweighted(given)),
-            closer=_then(self.closer, lambda pool: pool.reweighted(given)),
+            closer=None,
         )
 
     def with_cosine_kernel(self, sigma: Sigma) -> "Pool":

@@ -2,8 +2,8 @@
 
 On pools of this size the numbers cost less than the objects that hold them. What goes to and fro between a
 pool, its limits and a walk goes straight through here, by the same functions. Whatever is out of the
-ordinary (copies, a doubtful pick, a closer look, arrays that have to be converted, anything to complain of)
-is not answered, and the caller goes the long way.
+ordinary (copies, a doubtful pick, arrays that have to be converted, anything to complain of) is not answered,
+and the caller goes the long way.
 """
 
 from threading import local
@@ -14,7 +14,6 @@ import numpy as np
 from dartboard.deadline import check
 from dartboard.selection import bandwidth, copies
 from dartboard.selection.bandwidth import Judged, Sigma
-from dartboard.selection.closer import covered_early
 from dartboard.selection.compiled import compiled
 from dartboard.selection.coverage import VectorKernel, rounding_32
 from dartboard.selection.explain import told
@@ -50,12 +49,11 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     vectors, to_query, similarity, order, row_of = fast_rows(query, embeddings, by_query=True)
     if len(order) < n:
         return None
-    apart, groups, spread, closest = None, None, Sigma(sigma, "given"), None
+    apart, groups, spread = None, None, Sigma(sigma, "given")
     if sigma == "auto":
         apart = distances(vectors, vectors, "scaled_cosine")
-        spread, groups, closest = bandwidth.from_candidates(
-            vectors, "scaled_cosine", to_query=to_query, apart=apart
-        )
+        judged = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
+        spread, groups = judged.sigma, judged.groups
     elif type(sigma) is str:
         return None
     if not FAST_FROM_SIGMA <= spread.value <= LARGEST_SIGMA:
@@ -76,7 +74,7 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     if np.count_nonzero(log_weights >= log_weights[first] - rounding) != 1:
         return None
     answer = LinearState(log_weights, kernel.fast_rows(), rounding).answer(first, k, k, 0.0)
-    if answer is None or (closest is not None and covered_early(answer.gains.cumsum())):
+    if answer is None:
         return None
     return told(
         answer,
@@ -119,14 +117,14 @@ def _answered(
     if lined is None:
         return None
     lower_product(unit, pairs)
-    relevance, closest = None, None
+    relevance = None
     if not isinstance(sigma, str):
         spread = Sigma(sigma, "given")
     else:
         judged = _judged(machine, lined, pairs)
         if judged is None:
             return None
-        spread, closest = judged.sigma, judged.closer
+        spread = judged.sigma
         if judged.groups is not None:
             relevance = log_kernel(by_cosine(lined.cosines), spread.value)[lined.row_of]
             lined, pairs = _leading(lined, pairs, judged.groups)
@@ -134,7 +132,7 @@ def _answered(
         return None
     rounding, smallest = rounding_32(spread.value), SMALLEST[embeddings.dtype]
     concluded = machine.conclude(embeddings, query, lined, pairs, spread.value, rounding, smallest, k)
-    if concluded is None or (closest is not None and covered_early(concluded.coverage)):
+    if concluded is None:
         return None
     aside = len(embeddings) - len(lined.order)
     return told_natively(concluded, query, embeddings, spread, relevance=relevance, near_copies=aside)
@@ -188,8 +186,7 @@ def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
     median = float(np.partition(apart, middle)[middle])
     alone = float(bandwidth.standing_alone(nearest, by_cosine(lined.cosines), median, "scaled_cosine"))
     if alone > bandwidth.ALL_ALONE or not copies.crowded(nearest, median):
-        spread = Sigma(bandwidth.spread(median, alone), "candidates")
-        return Judged(spread, closer=bandwidth.closer(median, alone))
+        return Judged(Sigma(bandwidth.spread(median, alone), "candidates"))
     full = np.zeros_like(pairs)
     full[np.tri(len(full), k=-1, dtype=bool)] = apart
     full += full.T

@@ -5,10 +5,11 @@ a statement and its correction lie as close together as a passage and its edit. 
 *repeats* another if four fifths of its different words stand in the other, and all of its names and numbers.
 A name begins with a capital letter and comes after a word or a comma; at the beginning of a sentence, where
 anything has a capital, it is one if some candidate has it as a name inside a sentence. English words that
-decide what is said (:mod:`dartboard.selection.telling`) count as names, too. A number counts as often as it
-stands there. A cut, another order, boilerplate around it and other words here and there leave a copy a copy,
-while another year, price or person makes a passage of its own. Of two copies one repeats the other and has at
-least two fifths as many words: a sentence is no copy of the chapter that holds it.
+decide what is said (:mod:`dartboard.selection.telling`) count as names, too. A number, or whatever has a
+digit in it, counts as often as it stands there. A cut, another order, boilerplate around it and other words
+here and there leave a copy a copy, while another year, price or person makes a passage of its own. Of two
+copies one repeats the other and has at least two fifths as many words: a sentence is no copy of the chapter
+that holds it.
 
 What words of their own do not tell: who did what to whom, a "not" more, lower-case names (of drugs, of
 functions), a unit. Two passages that differ in nothing else count as copies.
@@ -84,8 +85,13 @@ def repeating(texts: Sequence[str]) -> IntArray | None:
     same = copies_among(texts)
     if np.count_nonzero(same.sum(axis=1) > 1) < fewest(len(texts)):
         return None
-    leaders = np.full(len(texts), -1)
-    for i in range(len(texts)):
+    return leading(same)
+
+
+def leading(same: npt.NDArray[np.bool_]) -> IntArray:
+    """``(n,)`` the first that each is the same as, by ``(n, n)`` who is the same as whom."""
+    leaders = np.full(len(same), -1)
+    for i in range(len(same)):
         if leaders[i] < 0:
             leaders[same[i] & (leaders < 0)] = i
     return leaders
@@ -130,16 +136,18 @@ def _words(
     starts = np.concatenate(([0], starts)) if inside[0] else starts
     pairs = np.flatnonzero((kind[1:] == _UNSPACED) & (kind[:-1] == _UNSPACED))
     apart = letters[pairs] * multipliers[0] + letters[pairs + 1] * multipliers[1]
-    words = apart
+    words, has_digit = apart, np.zeros(0, dtype=bool)
     if len(starts):
         before = starts[0]
         place = np.arange(before, len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
         parts = np.where(inside[before:], letters[before:] * multipliers[place % _LONGEST], np.uint64(0))
         words = np.concatenate((np.add.reduceat(parts, starts - before), apart))
+        has_digit = np.logical_or.reduceat((kind == _DIGIT)[before:], starts - before)
     at = np.concatenate((starts, pairs))
     before = np.maximum(at - 2, 0)
     after_a_word = (at >= 2) & (codes[at - 1] == _SPACE) & ((kind[before] > 0) | (codes[before] == _COMMA))
     begins = np.where((kind[at] == _CAPITAL) & ~after_a_word, np.uint8(_OPENING), kind[at])
+    begins[: len(starts)][has_digit] = _DIGIT
     return words, np.searchsorted(ends, at, side="right"), begins
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dartboard.selection import from_embeddings, select, select_many
+from dartboard.selection import from_embeddings, select
 from dartboard.selection.closer import ENOUGH, covered_early
 from dartboard.selection.kernels import unit_rows
 
@@ -20,13 +20,14 @@ def repeating_itself(seed: int, n: int = 100, dim: int = 48) -> tuple[np.ndarray
     return unit_rows(query[None])[0].astype(np.float32), unit_rows(told).astype(np.float32)
 
 
+TEXTS = [f"What is said here of Place{i} stands nowhere else, and nobody else says it." for i in range(100)]
 POOLS = [repeating_itself(seed) for seed in range(40)]
-LOOKED = [(q, v) for q, v in POOLS if "closer_after" in select(v, q, 20).parameters]
+LOOKED = [(q, v) for q, v in POOLS if "closer_after" in select(v, q, 20, texts=TEXTS).parameters]
 
 
 def by_hand(query: np.ndarray, vectors: np.ndarray, k: int) -> list[int]:
     """Picks at σ until enough is covered, then at the closer σ, over distances in double precision."""
-    pool = from_embeddings(query, vectors).without_copies()
+    pool = from_embeddings(query, vectors, texts=TEXTS).without_copies()
     closer = pool.closer().sigma.value if pool.closer else pool.sigma.value
     leaders = pool.leaders()
     rows = unit_rows(vectors[leaders].astype(np.float64))
@@ -52,25 +53,19 @@ def test_it_happens():
 @pytest.mark.parametrize("k", [5, 12, 20])
 def test_picks_are_those_of_a_walk_at_one_sigma_and_then_at_another(k):
     for query, vectors in POOLS:
-        assert select(vectors, query, k).indices.tolist() == by_hand(query, vectors, k)
+        assert select(vectors, query, k, texts=TEXTS).indices.tolist() == by_hand(query, vectors, k)
 
 
 def test_what_comes_first_does_not_depend_on_what_follows():
     for query, vectors in LOOKED:
-        many = select(vectors, query, 20).indices
+        many = select(vectors, query, 20, texts=TEXTS).indices
         for k in (1, 4, 9):
-            assert select(vectors, query, k).indices.tolist() == many[:k].tolist()
-
-
-def test_many_at_once_look_closer_too():
-    queries, vectors = (np.stack(one) for one in zip(*POOLS, strict=True))
-    together = select_many(vectors, queries, 12)
-    assert [one.indices.tolist() for one in together] == [select(v, q, 12).indices.tolist() for q, v in POOLS]
+            assert select(vectors, query, k, texts=TEXTS).indices.tolist() == many[:k].tolist()
 
 
 def test_it_is_told_from_where_on_and_gains_stay_those_of_sigma():
     query, vectors = LOOKED[0]
-    found = select(vectors, query, 20)
+    found = select(vectors, query, 20, texts=TEXTS)
     after, sigma = found.parameters["closer_after"], found.parameters["closer_sigma"]
     assert found.coverage[after - 1] >= ENOUGH > (found.coverage[after - 2] if after > 1 else 0.0)
     assert sigma < found.sigma.value and found.sigma.source == "candidates"
@@ -79,26 +74,48 @@ def test_it_is_told_from_where_on_and_gains_stay_those_of_sigma():
     assert f"after {after} pick" in repr(found)
 
 
-def test_not_where_sigma_is_given_or_little_gains_end_it():
+def test_copies_by_words_do_not_come_back():
+    for query, vectors in LOOKED:
+        plain = select(vectors, query, 12, texts=TEXTS)
+        after = plain.parameters.get("closer_after", 12)
+        for back in plain.indices[after:].tolist():
+            copied = list(TEXTS)
+            copied[back] = "As was said before: " + TEXTS[plain.indices[0]]
+            again = select(vectors, query, 12, texts=copied)
+            assert again.indices[:after].tolist() == plain.indices[:after].tolist()
+            assert back not in again.indices
+
+
+def test_not_without_words_nor_where_sigma_or_scores_are_given_or_little_gains_end_it():
     query, vectors = LOOKED[0]
-    automatic = select(vectors, query, 20)
-    given = select(vectors, query, 20, sigma=automatic.sigma.value)
+    assert select(vectors, query, 20).parameters == {}
+    assert select(vectors, query, 20, texts=[str(i) for i in range(100)]).parameters == {}
+    automatic = select(vectors, query, 20, texts=TEXTS)
+    given = select(vectors, query, 20, sigma=automatic.sigma.value, texts=TEXTS)
     assert given.parameters == {} and (np.diff(given.gains[1:]) <= 1e-9).all()
-    assert select(vectors, query, 20, min_gain_share=1e-9).parameters == {}
-    assert from_embeddings(query, vectors, sigma=0.05).closer is None
-    assert from_embeddings(query, vectors[:40]).closer is None  # too few to tell
+    assert select(vectors, query, 20, min_gain_share=1e-9, texts=TEXTS).parameters == {}
+    assert select(vectors, query, 20, scores=vectors @ query, texts=TEXTS).parameters == {}
+    assert from_embeddings(query, vectors, sigma=0.05, texts=TEXTS).closer is None
+    assert from_embeddings(query, vectors[:40], texts=TEXTS[:40]).closer is None  # too few to tell
 
 
 def test_limits_hold_on_the_way():
-    query, vectors = LOOKED[0]
-    plain = select(vectors, query, 20)
-    last = int(plain.indices[-1])
-    found = select(vectors, query, 20, exclude=[last], must_include=[50 if last != 50 else 51])
-    assert last not in found.indices and found.indices[0] in (50, 51) and len(set(found)) == 20
-    within = select(vectors, query, token_budget=50, costs=[5] * len(vectors))
-    assert 0 < len(within) <= 10
-    scored = select(vectors, query, 20, scores=vectors @ query)
-    assert len(set(scored)) == 20
+    for query, vectors in LOOKED:
+        last = int(select(vectors, query, 20, texts=TEXTS).indices[-1])
+        forced = [int(i) for i in np.argsort(vectors @ query)[:3] if i != last]
+        found = select(vectors, query, 20, texts=TEXTS, exclude=[last], must_include=forced)
+        assert last not in found.indices and found.indices[: len(forced)].tolist() == forced
+        assert len(set(found)) == 20
+        within = select(vectors, query, token_budget=50, costs=[5] * len(vectors), texts=TEXTS)
+        assert 0 < len(within) <= 10
+
+
+def test_a_sigma_that_may_not_be_given_is_not_looked_at():
+    rng = np.random.default_rng(1)
+    query = rng.standard_normal(24)
+    near = query + 1e-5 * rng.standard_normal((50, 24))
+    pool = np.concatenate([near, near + 1e-7 * rng.standard_normal((50, 24))])
+    assert len(select(pool, query, 10, texts=TEXTS)) == 10
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def plain_words(text: str, known: set[str]) -> tuple[Counter[str], Counter[str]]
     """Words and names as the module's text defines them, and how often each has to stand in a copy."""
     written = re.findall(rf"[^\W_{UNSPACED}]+", text)
     pairs = re.findall(rf"(?=((?:(?![\W_])[{UNSPACED}]){{2}}))", text)
-    numbers = Counter(word.lower() for word in written if word[0].isdigit())
+    numbers = Counter(word.lower() for word in written if any(map(str.isdigit, word)))
     words = Counter({*(word.lower() for word in written), *pairs}) | numbers
     names = {word.lower() for word in written if word[0].isupper() and word.lower() in known}
     names |= words.keys() & TELLING
@@ -71,6 +71,8 @@ PIECES = [
     "é",
     "four",
     "Forbidden",
+    "v2",
+    "Ab3",
 ]
 MORE = ["😀", "İs", "x" * 70, "x" * 71, "", "_"]
 WRITTEN = st.builds(
