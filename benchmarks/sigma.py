@@ -25,8 +25,7 @@ import numpy as np
 from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
-from dartboard.selection import bandwidth, wording
-from dartboard.selection.closer import ENOUGH
+from dartboard.selection import bandwidth
 from dartboard.selection.kernels import distances, unit_rows
 from dartboard.types import Dataset, FloatArray, IntArray
 
@@ -81,36 +80,16 @@ Rule = Callable[[Candidates], list[int]]
 
 
 def dartboard(
-    pool: Candidates,
-    of_query: float,
-    of_passages: float,
-    power: int = 2,
-    shared: bool = False,
-    closer: float | None = None,
+    pool: Candidates, of_query: float, of_passages: float, power: int = 2, shared: bool = False
 ) -> list[int]:
-    """Greedy picks; ``shared`` divides a target's weight by how many candidates stand around it.
-
-    Once enough is covered, picks go on at the σ ``closer``, if one is given, leaving out copies by words.
-    """
-
-    def seen(of_query: float, of_passages: float) -> tuple[FloatArray, FloatArray]:
-        weights = np.exp(-0.5 * ((pool.to_query / of_query) ** 2 - (pool.to_query.min() / of_query) ** 2))
-        return weights, np.exp(-0.5 * (pool.pairwise / of_passages) ** power)
-
-    weights, kernel = seen(of_query, of_passages)
+    """Greedy picks; ``shared`` divides a target's weight by how many candidates stand around it."""
+    weights = np.exp(-0.5 * ((pool.to_query / of_query) ** 2 - (pool.to_query.min() / of_query) ** 2))
+    kernel = np.exp(-0.5 * (pool.pairwise / of_passages) ** power)
     if shared:
         weights = weights / kernel.sum(axis=1)
-    picks, covered, copies = [0], kernel[0].copy(), np.zeros(len(kernel), dtype=bool)
+    picks, covered = [0], kernel[0].copy()
     while len(picks) < K:
-        if closer is not None and pool.texts and covered @ weights >= ENOUGH * weights.sum():
-            weights, kernel = seen(closer, closer)
-            covered, closer = kernel[picks].max(axis=0), None
-            order = np.array([*picks, *(i for i in range(len(kernel)) if i not in picks)])
-            first = wording.leading(wording.copies_among([pool.texts[i] for i in order]))
-            copies[order] = first != np.arange(len(order))
-            weights = np.where(copies, 0.0, weights)
         gains = np.maximum(kernel - covered, 0.0) @ weights
-        gains[copies] = -0.5
         gains[picks] = -1.0
         picks.append(int(gains.argmax()))
         np.maximum(covered, kernel[picks[-1]], out=covered)
@@ -165,28 +144,23 @@ def grouping(
     *,
     linked: bool = True,
     worded: bool = True,
-    looking: bool = True,
 ) -> Rule:
     """One of each group of near-copies; median / 4, less where what the query may mean stands alone.
 
     ``beside`` takes the place of ``sharper`` where copies were set aside. Without ``linked``, σ alone sees
-    to copies; without ``worded``, copies are known by vectors alone; without ``looking``, no look is closer.
+    to copies; without ``worded``, copies are known by vectors alone.
     """
 
     def pick(pool: Candidates) -> list[int]:
         found = pool.groups(worded=worded) if linked else None
         groups = np.arange(len(pool.base)) if found is None else found
         leaders = bandwidth.leading(groups, pool.to_query)
-        texts = None if pool.texts is None else [pool.texts[leader] for leader in leaders]
-        near = pool.pairwise[np.ix_(leaders, leaders)]
-        one = replace(pool, to_query=pool.to_query[leaders], pairwise=near, texts=texts)
+        one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
         t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
-        finest = one.median / (bandwidth.DIVISOR * (sharper if found is None else beside))
         sigma = one.median / (bandwidth.DIVISOR * (sharper if found is None else beside) ** t)
         if len(leaders) < K:
             return [*leaders.tolist(), *(i for i in range(len(groups)) if i not in leaders)][:K]
-        picks = dartboard(one, sigma, sigma, closer=finest if looking and t < 1 else None)
-        return [int(leader) for leader in leaders[picks]]
+        return [int(leader) for leader in leaders[dartboard(one, sigma, sigma)]]
 
     return pick
 
@@ -223,10 +197,8 @@ RULES: dict[str, Rule] = {
     "detecting over all candidates, to median / 8": detecting(2, 2, even=True),
     "detecting over all candidates, to median / 20": detecting(5, 5, even=True),
     "nearest neighbours, one of each group": nearest_of_groups,
-    "detecting, .1 to .3, to median / 10": grouping(linked=False, looking=False),
-    "the same, then a closer look": grouping(linked=False),
+    "detecting, .1 to .3, to median / 10": grouping(linked=False),
     "one of each group, then that (the rule)": grouping(),
-    "the rule without a closer look": grouping(looking=False),
     "the rule, copies known by vectors alone": grouping(worded=False),
     "the rule, to median / 10 beside copies, too": grouping(beside=bandwidth.SHARPER),
     "the rule, to median / 20": grouping(5.0, 5.0),

@@ -21,10 +21,6 @@ Ranking = Sequence[str] | Mapping[str, float]
 """Ids from the best down, or ids with their scores."""
 
 
-_HEADINGS = frozenset({"score", "grade", "relevance", "rel", "label", "judgment", "judgement"})
-"""What the column of grades is called where a file has a header."""
-
-
 def read_qrels(path: str | Path) -> Qrels:
     """Judgments in TREC's four columns or BEIR's three; a pair judged twice must be judged alike."""
     qrels: Qrels = {}
@@ -34,7 +30,7 @@ def read_qrels(path: str | Path) -> Qrels:
                 f"expected 'query 0 passage grade' or 'query passage grade', got {len(parts)} columns"
             )
         query_id, passage_id, grade = parts[0], parts[-2], parts[-1]
-        if place.line == 1 and grade.lower() in _HEADINGS:
+        if place.line == 1 and len(parts) == 3 and not _is_number(grade):
             continue  # the header of BEIR's files
         known = qrels.setdefault(query_id, {}).setdefault(passage_id, _integer(place, "grade", grade))
         if known != int(grade):
@@ -143,6 +139,14 @@ def _integer(place: Place, name: str, text: str) -> int:
     if not _is_integer(text):
         raise place.error(f"{name} must be a whole number, got {text!r}")
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_integer(text: str) -> bool:

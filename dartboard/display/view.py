@@ -104,11 +104,6 @@ def spread(sigma: float, source: str) -> str:
     return f"σ {sigma:.3g} {SOURCES.get(source, f'from {source}')}"
 
 
-def closer(after: int, sigma: float) -> str:
-    """That the picks after some were made at a smaller σ."""
-    return f", {sigma:.3g} after {after} pick{'s' * (after != 1)}, which cover nearly everything"
-
-
 def aside(count: int) -> str:
     """That candidates were set aside."""
     return f"{count} near-{'copy' if count == 1 else 'copies'} set aside"

@@ -22,7 +22,7 @@ from dartboard.selection.greedy import State, Uncertain
 from dartboard.selection.limits import Gate
 from dartboard.types import FloatArray, IntArray
 
-Criterion = Literal["probability", "gain", "gain_per_token", "required", "closer"]
+Criterion = Literal["probability", "gain", "gain_per_token", "required"]
 
 AGREEMENT = 1e-9
 """Gains of a pick that differ by less than this share are the same."""
@@ -75,11 +75,6 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
     picks = kept.find(selection.indices.tolist())
     log_gains = _log_gains(kept, picks, selection.log_gains)
     rules = _criteria(kept, limits, picks, log_gains)
-    compared = log_gains
-    if (after := selection.parameters.get("closer_after")) is not None and kept.closer is not None:
-        rules[after:] = ["closer"] * (len(picks) - after)
-        closer = kept.closer()
-        compared = _log_gains(closer if closer.refine is None else closer.refine(), picks)
     gate = Gate(kept, limits)
     steps = []
     for number, (pick, rule) in enumerate(zip(picks, rules, strict=True)):
@@ -88,8 +83,7 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
         gains = np.full(size, np.nan)
         with np.errstate(under="ignore"):
             gains[kept.positions[unpicked]] = np.exp(log_gains[number][unpicked])
-        decisive = compared[number] if rule == "closer" else log_gains[number]
-        rival = _runner_up(kept, gate, pick, _values(kept, limits, rule, decisive))
+        rival = _runner_up(kept, gate, pick, _values(kept, limits, rule, log_gains[number]))
         steps.append(
             Step(
                 pick=int(selection.indices[number]),
@@ -106,19 +100,14 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
     return Trace(steps=steps, covered_by=covered_by, cover=cover)
 
 
-def _log_gains(pool: Pool, picks: list[int], told: FloatArray | None = None) -> FloatArray:
-    """``(picks, n)`` log gain of every candidate before each pick, as shares of what all cover together.
-
-    They agree with those that the picks were ``told`` to have.
-    """
+def _log_gains(pool: Pool, picks: list[int], told: FloatArray) -> FloatArray:
+    """``(picks, n)`` log gain of every candidate before each pick, as shares of what all cover together."""
     ways = pool.states()
     for way in ways:
         try:
             found = np.array(list(_walk(pool, picks, way()))).reshape(len(picks), len(pool))
         except Uncertain:
             continue
-        if told is None:
-            break
         mine = found[np.arange(len(picks)), picks]
         with np.errstate(invalid="ignore"):
             same = (mine == told) | (np.abs(mine - told) <= AGREEMENT)

@@ -17,8 +17,7 @@ these then have a neighbour much nearer than the pool is wide. With ``m`` the me
     D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)        the share of the probability that stands alone
     σ = m / (divisor · s ** ramp(D, .1, .3))        ramp(x, a, b): 0 up to a, 1 from b, straight between
 
-with s = 2.5, and 2 among those that stand for groups. Once picks at σ cover nearly everything, the next are
-made at m / (divisor · s) (:mod:`dartboard.selection.closer`).
+with s = 2.5, and 2 among those that stand for groups.
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
 distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat themselves
 (D = 0). docs/sigma.md has the measurements.
@@ -78,13 +77,11 @@ class Sigma(NamedTuple):
 class Judged(NamedTuple):
     """What a pool says about itself: σ, and the group of near-copies that each candidate belongs to.
 
-    ``groups``, ``(n,)``, is None where there are none; ``closer`` is the σ that the pool would have if it did
-    not repeat itself, None where it does not or too little is known.
+    ``groups``, ``(n,)``, is None where there are none.
     """
 
     sigma: Sigma
     groups: IntArray | None = None
-    closer: float | None = None
 
 
 def from_candidates(
@@ -120,7 +117,7 @@ def from_candidates(
         apart = None if apart is None else apart[np.ix_(leaders, leaders)]
         median = _median_of(vectors, distance, apart) or median
         alone = _share_alone(vectors, distance, median, to_query, apart)
-    return _judged(median, alone, divisor, sharper, groups)
+    return Judged(Sigma(spread(median, alone, divisor, sharper), "candidates"), groups)
 
 
 def from_distances(
@@ -148,12 +145,7 @@ def from_distances(
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
         median = _median(pairwise) or median
         alone = _share_apart(pairwise, distance, median, to_query)
-    return _judged(median, alone, divisor, sharper, groups)
-
-
-def _judged(median: float, alone: float, divisor: float, sharper: float, groups: IntArray | None) -> Judged:
-    sigma = Sigma(spread(median, alone, divisor, sharper), "candidates")
-    return Judged(sigma, groups, closer(median, alone, divisor, sharper))
+    return Judged(Sigma(spread(median, alone, divisor, sharper), "candidates"), groups)
 
 
 def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
@@ -249,11 +241,6 @@ def spread(median: float, alone: float, divisor: float = DIVISOR, sharper: float
     """σ of a pool by its median distance and the share of the probability that stands alone."""
     distinct = min(max((alone - REDUNDANT) / (DISTINCT - REDUNDANT), 0.0), 1.0)
     return median / (divisor * math.pow(sharper, distinct))
-
-
-def closer(median: float, alone: float, divisor: float = DIVISOR, sharper: float = SHARPER) -> float | None:
-    """σ of such a pool if all of the probability stood alone; None where so much does that it is the same."""
-    return None if alone >= DISTINCT else spread(median, 1.0, divisor, sharper)
 
 
 @lru_cache(maxsize=16)

@@ -14,8 +14,6 @@ from dartboard.selection.content import by_content
 from dartboard.selection.coverage import MatrixKernel, VectorKernel, rounding_32
 from dartboard.selection.kernels import (
     LARGEST_COMPONENT,
-    LARGEST_SIGMA,
-    SMALLEST_SIGMA,
     Distance,
     check_distance,
     check_sigma,
@@ -86,8 +84,7 @@ def from_embeddings(
 
     def refine() -> Pool:
         if not made:
-            exact = build(np.float64, fast.sigma)
-            made.append(replace(exact, groups=fast.groups, closer=fast.closer, texts=read))
+            made.append(replace(build(np.float64, fast.sigma), groups=fast.groups))
         return made[0]
 
     fast = build(np.float32, spread, refine)
@@ -115,11 +112,11 @@ def _vector_pool(
     else:
         rows = exact_rows(query, embeddings, distance)
     vectors, to_query, similarity, order, row_of = rows
-    apart, groups, closest = None, None, None
+    apart, groups = None, None
     if sigma is None:
         if len(vectors) <= bandwidth.SAMPLE:
             apart = distances(vectors, vectors, distance)
-        sigma, groups, closest = bandwidth.from_candidates(
+        sigma, groups = bandwidth.from_candidates(
             vectors,
             distance,
             model_sigma,
@@ -130,12 +127,6 @@ def _vector_pool(
         )
     log_weights = log_kernel(to_query, sigma.value)
     relevance = log_weights[row_of]
-    members = None if groups is None else groups[row_of]
-
-    def closer() -> Pool:
-        pool = from_embeddings(query, embeddings, sigma=closest or sigma.value, distance=distance)
-        return replace(pool, groups=members)
-
     return Pool(
         positions=np.arange(len(embeddings)),
         similarity=similarity[row_of],
@@ -148,17 +139,8 @@ def _vector_pool(
         rounding=0.0 if dtype == np.float64 else rounding_32(sigma.value),
         refine=refine,
         origin=origin,
-        groups=members,
-        closer=closer
-        if closest is not None and texts is not None and _comparable(closest, vectors)
-        else None,
-        texts=texts,
+        groups=None if groups is None else groups[row_of],
     )
-
-
-def _comparable(sigma: float, vectors: FloatArray) -> bool:
-    """Whether a closer look is possible: at a σ that may be given, among as many as are compared by words."""
-    return SMALLEST_SIGMA <= sigma <= LARGEST_SIGMA and len(vectors) <= bandwidth.SAMPLE
 
 
 def _readable(texts: Sequence[str] | Texts | None, n: int) -> Texts | None:
@@ -195,7 +177,7 @@ def from_distances(
         raise InvalidInputError(
             f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
         )
-    spread, groups, _ = (
+    spread, groups = (
         bandwidth.from_distances(pairwise, kind, to_query=to_query)
         if sigma == "auto"
         else bandwidth.Judged(Sigma(check_sigma(sigma), "given"))

@@ -12,7 +12,6 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.selection import shortlist
-from dartboard.selection.closer import look_closer
 from dartboard.selection.coverage import VectorKernel
 from dartboard.selection.explain import explain, explain_answer
 from dartboard.selection.greedy import State, Uncertain, Walk
@@ -33,8 +32,7 @@ class Dartboard:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         with np.errstate(under="ignore"):  # what underflows is not proved, and worked out otherwise
-            distinct = limits.apply(pool).without_copies()
-            return look_closer(distinct, limits, self._select(distinct, limits), self._select)
+            return self._select(limits.apply(pool).without_copies(), limits)
 
     def _select(self, pool: Pool, limits: Limits) -> Selection:
         referee = Referee(pool)

@@ -23,7 +23,6 @@ from dartboard.selection.greedy import Settler, State
 from dartboard.selection.kernels import log_kernel
 from dartboard.selection.origin import Origin
 from dartboard.selection.states import log_sum_rows
-from dartboard.selection.wording import Texts
 from dartboard.types import FloatArray, IntArray
 
 LARGEST_LOG = 1e300
@@ -37,9 +36,7 @@ class Pool:
     ``positions`` are the candidates' places in the arrays that the caller gave; all other arrays follow
     them. ``row_of`` leads from candidate to kernel row. A pool in float32 knows its ``relevance`` to
     within ``rounding`` and can be made again in float64 by ``refine``. ``origin`` is what the caller gave.
-    ``groups`` tells near-copies, which share a number; ``aside`` counts those that no row is left of. Where
-    candidates repeat one another, ``closer`` makes the pool again at the σ of one that does not. ``texts``
-    gives the candidates' texts by their positions.
+    ``groups`` tells near-copies, which share a number; ``aside`` counts those that no row is left of.
     """
 
     positions: IntArray
@@ -55,8 +52,6 @@ class Pool:
     origin: Origin | None = None
     groups: IntArray | None = None
     aside: int = 0
-    closer: Callable[[], "Pool"] | None = None
-    texts: Texts | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -105,8 +100,7 @@ class Pool:
             relevance=given,
             log_weights=weights.get(self.targets_are, lambda: self.log_weights)(),
             rounding=0.0,
-            refine=_then(self.refine, lambda pool: pool.reweighted(given)),
-            closer=None,
+            refine=self._refined(lambda pool: pool.reweighted(given)),
         )
 
     def with_cosine_kernel(self, sigma: Sigma) -> "Pool":
@@ -114,8 +108,7 @@ class Pool:
         exact = self if self.refine is None else self.refine()
         if not isinstance(exact.kernel, VectorKernel) or exact.kernel.distance != "scaled_cosine":
             raise ConfigError("a cosine kernel needs a pool of vectors under the scaled cosine distance")
-        kernel = replace(exact.kernel, sigma=None)
-        return replace(exact, kernel=kernel, sigma=sigma, groups=None, closer=None)
+        return replace(exact, kernel=replace(exact.kernel, sigma=None), sigma=sigma, groups=None)
 
     def retargeted(self, query_distances: FloatArray, target_distances: FloatArray) -> "Pool":
         """The same with other targets, by distances to the query ``(T,)`` and to candidates ``(n, T)``."""
@@ -153,8 +146,7 @@ class Pool:
             row_of=row_of,
             log_weights=log_weights,
             kernel=kernel,
-            refine=_then(self.refine, lambda pool: pool.restrict(keep)),
-            closer=_then(self.closer, lambda pool: pool.restrict(keep)),
+            refine=self._refined(lambda pool: pool.restrict(keep)),
             groups=None if self.groups is None else self.groups[keep],
         )
 
@@ -179,8 +171,7 @@ class Pool:
             row_of=row_of,
             log_weights=log_weights,
             kernel=kernel,
-            refine=_then(self.refine, lambda pool: pool.without_copies(leaders)),
-            closer=_then(self.closer, lambda pool: pool.without_copies(leaders)),
+            refine=self._refined(lambda pool: pool.without_copies(leaders)),
             groups=None,
             aside=int(np.count_nonzero(self.row_of != self.row_of[leaders])),
         )
@@ -193,10 +184,10 @@ class Pool:
         leaders[order] = order[firsts[members]]
         return leaders
 
-
-def _then(make: Callable[[], Pool] | None, change: Callable[[Pool], Pool]) -> Callable[[], Pool] | None:
-    """What is made, if anything is, with a change."""
-    return None if make is None else lambda: change(make())
+    def _refined(self, change: Callable[["Pool"], "Pool"]) -> Callable[[], "Pool"] | None:
+        """The same change, made to the pool in double precision."""
+        refine = self.refine
+        return None if refine is None else lambda: change(refine())
 
 
 def summed(relevance: FloatArray, row_of: IntArray) -> FloatArray:

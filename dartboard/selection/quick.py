@@ -52,8 +52,7 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     apart, groups, spread = None, None, Sigma(sigma, "given")
     if sigma == "auto":
         apart = distances(vectors, vectors, "scaled_cosine")
-        judged = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
-        spread, groups = judged.sigma, judged.groups
+        spread, groups = bandwidth.from_candidates(vectors, "scaled_cosine", to_query=to_query, apart=apart)
     elif type(sigma) is str:
         return None
     if not FAST_FROM_SIGMA <= spread.value <= LARGEST_SIGMA:

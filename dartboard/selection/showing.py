@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dartboard.display import Board, Pick, View, radial_layout
-from dartboard.display.view import aside, closer, covered, spread
+from dartboard.display.view import aside, covered, spread
 from dartboard.errors import InvalidInputError
 from dartboard.selection.kernels import direct, distances, log_kernel
 from dartboard.selection.origin import Origin
@@ -31,16 +31,13 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
     """The selection as plain values; ``board`` asks for the map, which takes some milliseconds."""
     picks = selection.indices.tolist()
     head = f"{len(picks)} of {_candidates(selection)} by {selection.method}"
-    settings = {name: value for name, value in selection.parameters.items() if not name.startswith("closer")}
-    if settings:
-        head += f" ({', '.join(f'{name} = {value}' for name, value in settings.items())})"
+    if selection.parameters:
+        head += f" ({', '.join(f'{name} = {value}' for name, value in selection.parameters.items())})"
     facts, most = [], None
     if picks:
         words, most = covered(float(selection.coverage[-1]), selection.bound)
         facts.append(words)
     facts.append(spread(*selection.sigma))
-    if settings != selection.parameters:
-        facts[-1] += closer(selection.parameters["closer_after"], selection.parameters["closer_sigma"])
     if selection.near_copies:
         facts.append(aside(selection.near_copies))
     on_candidates = selection.targets is not None

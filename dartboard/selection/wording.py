@@ -85,13 +85,8 @@ def repeating(texts: Sequence[str]) -> IntArray | None:
     same = copies_among(texts)
     if np.count_nonzero(same.sum(axis=1) > 1) < fewest(len(texts)):
         return None
-    return leading(same)
-
-
-def leading(same: npt.NDArray[np.bool_]) -> IntArray:
-    """``(n,)`` the first that each is the same as, by ``(n, n)`` who is the same as whom."""
-    leaders = np.full(len(same), -1)
-    for i in range(len(same)):
+    leaders = np.full(len(texts), -1)
+    for i in range(len(texts)):
         if leaders[i] < 0:
             leaders[same[i] & (leaders < 0)] = i
     return leaders

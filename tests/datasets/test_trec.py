@@ -48,6 +48,7 @@ def test_ids_may_have_spaces_where_tabs_separate(tmp_path):
         ("1 0 d1 1\n1 0 d1 2\n", "line 2: query '1' and passage 'd1' are judged 2, but 1 before"),
         ("1 0 d1 1 x\n", "line 1: expected 'query 0 passage grade'"),
         ("1 0 d1 one\n1 0 d2 2\n", "line 1: grade must be a whole number, got 'one'"),
+        ("1\td1\t1.0\n", "line 1: grade must be a whole number, got '1.0'"),
     ],
 )
 def test_malformed_qrels(tmp_path, content, complaint):

@@ -172,9 +172,8 @@ class ExploredStep(Answer):
     gain: float = Field(description="What it adds, as a share of what all candidates cover.", examples=[0.41])
     coverage: float = Field(description="What is covered with it.", examples=[0.41])
     uncovered: float = Field(description="What is left.", examples=[0.59])
-    criterion: Literal["probability", "gain", "gain_per_token", "required", "closer"] = Field(
-        description="By what it was the best; closer: by gain at a smaller σ, once nearly all was covered.",
-        examples=["gain"],
+    criterion: Literal["probability", "gain", "gain_per_token", "required"] = Field(
+        description="By what it was the best.", examples=["gain"]
     )
     runner_up: ExploredRunnerUp | None = Field(
         description="The best that lost, copies of the pick aside; null where nobody else adds anything.",

@@ -85,9 +85,7 @@ class Step(BaseModel):
     source: str | None
     gain: float
     coverage: float
-    chosen_by: str = Field(
-        description="probability: the likeliest answer; gain; gain_per_token; closer: gain at a smaller σ."
-    )
+    chosen_by: str = Field(description="probability: the likeliest answer; gain; gain_per_token.")
     runner_up: Rival | None
     this_passage: float | None = Field(
         description="What the explained passage would have added at this step; null once it is picked."

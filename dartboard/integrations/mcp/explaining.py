@@ -51,9 +51,6 @@ def left_out(found: Exploration, chunk: Chunk, engine: Engine, where: Filter | N
     return _answer(found, chunk, None, verdict="not a candidate", why=why, similarity=similarity)
 
 
-_RULES = {"gain_per_token": "adds most per token", "closer": "adds most, looked at closer,"}
-
-
 def _why_chosen(found: Exploration, place: int) -> str:
     number = found.sets["dartboard"].picks.index(place)
     step = found.trace.steps[number]
@@ -61,7 +58,7 @@ def _why_chosen(found: Exploration, place: int) -> str:
     stands = f" It also stands for {others} other candidate{'s' * (others != 1)}." if others > 0 else ""
     if number == 0 and step.criterion == "probability":
         return f"It is the likeliest answer: the first pick, which covers {share(step.gain)} alone.{stands}"
-    rule = _RULES.get(step.criterion, "adds most")
+    rule = "adds most per token" if step.criterion == "gain_per_token" else "adds most"
     lead = ""
     if step.runner_up is not None and step.runner_up.behind is not None:
         rival = found.candidates[step.runner_up.index]

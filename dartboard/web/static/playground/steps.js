@@ -151,7 +151,7 @@ function rivalNote(one, candidates) {
   );
 }
 
-const MEASURES = { probability: "probability", gain: "gain", gain_per_token: "gain per token", closer: "gain at a closer look" };
+const MEASURES = { probability: "probability", gain: "gain", gain_per_token: "gain per token" };
 
 /** By how much the runner-up lost, in what decided the step. */
 export function behindText(one) {
