@@ -10,6 +10,10 @@ import signal
 import threading
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's business
+settings.load_profile("untimed")
 
 # Before NumPy is loaded: products in tests are small, and there are as many processes as cores.
 for library in ("OMP", "OPENBLAS", "MKL"):

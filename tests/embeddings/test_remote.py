@@ -14,7 +14,7 @@ from dartboard.embeddings import GeminiModel, ModelDescription, OpenAIModel, Pat
 from dartboard.errors import ConfigError, EndpointError, InvalidInputError, ModelError
 
 KEY = "sk-secret-0123456789"
-QUICK = Patience(timeout=0.3, attempts=3, first_wait=0.001, longest_wait=0.01)
+QUICK = Patience(timeout=1.0, attempts=3, first_wait=0.001, longest_wait=0.01)
 
 
 def vector_of(text: str, dim: int = 4) -> list[float]:
@@ -129,7 +129,7 @@ def drop(request):
 
 
 def slow(request):
-    time.sleep(0.5)
+    time.sleep(1.5)
 
 
 def truncated(request):
@@ -142,7 +142,7 @@ def false_gzip(request):
 
 def dripping(request):
     """Each byte comes in time, the answer does not."""
-    return 200, (b" " for _ in range(100) if time.sleep(0.05) is None), {"content-length": "100"}
+    return 200, (b" " for _ in range(100) if time.sleep(0.1) is None), {"content-length": "100"}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_passing_trouble_is_outlived(openai, trouble):
         (slow, "failed 3 times, at last with: ReadTimeout"),
         (truncated, "failed 3 times, at last with: RemoteProtocolError"),
         (false_gzip, "failed 3 times, at last with: DecodingError"),
-        (dripping, "failed 3 times, at last with: ReadTimeout no whole answer within 0.3 s"),
+        (dripping, "failed 3 times, at last with: ReadTimeout no whole answer within 1 s"),
     ],
 )
 def test_lasting_trouble_is_told(openai, trouble, message):
