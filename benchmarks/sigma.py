@@ -5,10 +5,11 @@
 Data sets as for quality.py, in the folder that DARTBOARD_DATA names. For every query the nearest 100 are
 found once; a rule then turns their distances into picks. What is written is the recall of the required
 passages among the first 5 and 10 picks, any copy counting. A run goes on where the last one stopped.
-``--edits`` adds five edited texts of every passage, and one to five of every other passage, which the default
-model has to embed: an hour on two cores. Copies by noise have the words of their originals, which would give
-them away: on these corpora no rule is shown any words. ``--seed`` draws other noise and other edits, whose
-results need a file of their own (``--out``). At the end the table of docs/sigma.md is printed.
+``--edits`` adds edited texts: five of every passage, one to five of every other passage, and five of nothing
+but the passage nearest to each question, or the nearest three. The default model has to embed them: an hour
+on two cores. Copies by noise have the words of their originals, which would give them away: on these corpora
+no rule is shown any words. ``--seed`` draws other noise and other edits, whose results need a file of their
+own (``--out``). At the end the table of docs/sigma.md is printed.
 """
 
 import argparse
@@ -16,16 +17,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.evaluation import Judgements
-from dartboard.selection import bandwidth
+from dartboard.selection import bandwidth, neighbourhood
 from dartboard.selection.kernels import distances, unit_rows
 from dartboard.types import Dataset, FloatArray, IntArray
 
@@ -34,6 +37,8 @@ SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "sci
 EDITS = ["truncate", "shuffle", "boilerplate", "revise"]
 TRIAGE, K = 100, 10
 PARTLY, HALF = "a tenth with 20 copies", "edits of half"
+NEAREST = {"copies at .97 of the nearest": 1, "edits of the nearest": 1, "edits of the nearest three": 3}
+KINDS = {"clean": "clean", PARTLY: "some", HALF: "some"} | dict.fromkeys(NEAREST, "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +65,18 @@ class Candidates:
     @property
     def alone(self) -> float:
         """The share of the probability that has no neighbour near by."""
-        return float(bandwidth.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
+        return float(neighbourhood.standing_alone(self.nearest, self.to_query, self.median, "scaled_cosine"))
 
-    def groups(self, *, worded: bool = True) -> IntArray | None:
-        """Groups of near-copies, by their words where these are known."""
-        apart, texts = self.pairwise, self.texts if worded else None
-        if self.alone > bandwidth.ALL_ALONE:
-            return None
-        read = None if texts is None else lambda rows: [texts[row] for row in rows]
-        return bandwidth.groups_of(apart, "scaled_cosine", self.median, self.to_query, apart, read)
+    def judged(self, *, worded: bool = True) -> bandwidth.Judged:
+        """σ and near-copies by the rule."""
+        texts = self.texts if worded else None
+        return bandwidth.from_candidates(
+            self.pairwise,
+            "scaled_cosine",
+            to_query=self.to_query,
+            apart=self.pairwise,
+            texts=None if texts is None else lambda rows: [texts[row] for row in rows],
+        )
 
     @property
     def crowd(self) -> float:
@@ -138,40 +146,39 @@ def detecting(query: float, passages: float, *, even: bool = False) -> Rule:
     return pick
 
 
-def grouping(
-    sharper: float = bandwidth.SHARPER,
-    beside: float = bandwidth.SHARPER_BESIDE_COPIES,
-    *,
-    linked: bool = True,
-    worded: bool = True,
-) -> Rule:
-    """One of each group of near-copies; median / 4, less where what the query may mean stands alone.
+def ruled(*, worded: bool = True, **otherwise: float) -> Rule:
+    """What :mod:`dartboard.selection.bandwidth` does, with some of its constants ``otherwise``.
 
-    ``beside`` takes the place of ``sharper`` where copies were set aside. Without ``linked``, σ alone sees
-    to copies; without ``worded``, copies are known by vectors alone.
+    Without ``worded``, copies are known by vectors alone.
     """
 
     def pick(pool: Candidates) -> list[int]:
-        found = pool.groups(worded=worded) if linked else None
-        groups = np.arange(len(pool.base)) if found is None else found
-        leaders = bandwidth.leading(groups, pool.to_query)
-        one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
-        t = min(max((one.alone - bandwidth.REDUNDANT) / (bandwidth.DISTINCT - bandwidth.REDUNDANT), 0.0), 1.0)
-        sigma = one.median / (bandwidth.DIVISOR * (sharper if found is None else beside) ** t)
-        if len(leaders) < K:
-            return [*leaders.tolist(), *(i for i in range(len(groups)) if i not in leaders)][:K]
-        return [int(leader) for leader in leaders[dartboard(one, sigma, sigma)]]
+        with patch.multiple(bandwidth, **otherwise) if otherwise else nullcontext():
+            sigma, groups = pool.judged(worded=worded)
+        return among_leaders(pool, groups, lambda one: dartboard(one, sigma.value, sigma.value))
 
     return pick
 
 
+def by_sigma_alone(pool: Candidates) -> list[int]:
+    """The same without setting anything aside."""
+    crowd = neighbourhood.crowd_among(pool.pairwise, pool.to_query, pool.median, "scaled_cosine")
+    sigma = bandwidth.spread(pool.median, crowd)
+    return dartboard(pool, sigma, sigma)
+
+
+def among_leaders(pool: Candidates, groups: IntArray | None, pick: Rule) -> list[int]:
+    """Picks among those that stand for groups, and then the rest."""
+    leaders = neighbourhood.leading(np.arange(len(pool.base)) if groups is None else groups, pool.to_query)
+    if len(leaders) <= K:
+        return [*leaders.tolist(), *(i for i in range(len(pool.base)) if i not in leaders)][:K]
+    one = replace(pool, to_query=pool.to_query[leaders], pairwise=pool.pairwise[np.ix_(leaders, leaders)])
+    return [int(leader) for leader in leaders[pick(one)]]
+
+
 def nearest_of_groups(pool: Candidates) -> list[int]:
     """The nearest to the query, one of each group of near-copies."""
-    groups = pool.groups()
-    if groups is None:
-        return list(range(K))
-    leaders = bandwidth.leading(groups, pool.to_query).tolist()
-    return [*leaders, *(i for i in range(len(groups)) if i not in leaders)][:K]
+    return among_leaders(pool, pool.judged().groups, lambda one: list(range(K)))
 
 
 def by_gap(divisor: float, times: float, **how: Any) -> Rule:
@@ -197,22 +204,33 @@ RULES: dict[str, Rule] = {
     "detecting over all candidates, to median / 8": detecting(2, 2, even=True),
     "detecting over all candidates, to median / 20": detecting(5, 5, even=True),
     "nearest neighbours, one of each group": nearest_of_groups,
-    "detecting, .1 to .3, to median / 10": grouping(linked=False),
-    "one of each group, then that (the rule)": grouping(),
-    "the rule, copies known by vectors alone": grouping(worded=False),
-    "the rule, to median / 10 beside copies, too": grouping(beside=bandwidth.SHARPER),
-    "the rule, to median / 20": grouping(5.0, 5.0),
+    "the rule, nothing set aside": by_sigma_alone,
+    "one of each group, then that (the rule)": ruled(),
+    "the rule, copies known by vectors alone": ruled(worded=False),
+    "the rule, to median / 10 beside copies, too": ruled(SHARPER_BESIDE_COPIES=bandwidth.SHARPER),
+    "the rule, to median / 10 by words, too": ruled(SHARPER_BY_WORDS=bandwidth.SHARPER),
+    "the rule, to median / 20": ruled(SHARPER=5.0, SHARPER_BESIDE_COPIES=5.0),
 }
 
 
-def pools(dataset: Dataset, asked: FloatArray, *, worded: bool) -> Iterator[Candidates]:
-    """The candidates of every judged query, with their words or without."""
+def pools(
+    dataset: Dataset, asked: FloatArray, *, worded: bool, copied: int | None = None
+) -> Iterator[Candidates]:
+    """The candidates of every judged query, with their words or without.
+
+    Where ``copied`` says of how many, only the passages nearest to the query have copies.
+    """
     judged = Judgements.of(dataset)
+    bases = np.array([str(chunk.metadata.get("base_id", chunk.id)) for chunk in dataset.chunks])
+    original = np.array([not chunk.metadata.get("copy", 0) for chunk in dataset.chunks])
     corpus = unit_rows(np.stack([chunk.embedding for chunk in dataset.chunks]).astype(np.float64))
     vector_of = dict(zip(dataset.query_ids, unit_rows(asked.astype(np.float64)), strict=True))
     for query_id, kernel in zip(judged.query_ids, judged.kernel_bases, strict=True):
         query = vector_of[query_id]
         cosine = corpus @ query
+        if copied is not None:
+            nearest = np.argsort(-cosine[original], kind="stable")[:copied]
+            cosine[~original & ~np.isin(bases, bases[original][nearest])] = -np.inf
         rows = np.lexsort((np.arange(len(cosine)), -cosine))[:TRIAGE]
         near = corpus[rows]
         yield Candidates(
@@ -254,23 +272,18 @@ def recalls(found: list[Candidates], rule: Rule) -> dict[str, float]:
 def table(found: dict[str, Any]) -> str:
     """Share of what nearest neighbours reach on the clean sets: mean / worst of each kind of corpus."""
     lines = [
-        "| rule | clean | copies of all | copies of some | cells of 99 % and more |",
-        "|---|" + "---|" * 4,
+        "| rule | clean | copies of all | copies of some | copies of the answer | cells of 99 % and more |",
+        "|---|" + "---|" * 5,
     ]
     for rule in RULES:
-        shares: dict[str, list[float]] = {"clean": [], "copies": [], "some": []}
+        shares: dict[str, list[float]] = {"clean": [], "copies": [], "some": [], "answer": []}
         for conditions in found.values():
             for condition, by_rule in conditions.items():
                 best = conditions["clean"]["nearest neighbours"]
                 if rule in by_rule:
-                    kind = (
-                        "clean"
-                        if condition == "clean"
-                        else "some"
-                        if condition in (PARTLY, HALF)
-                        else "copies"
-                    )
-                    shares[kind] += [by_rule[rule][d] / best[d] for d in ("@5", "@10")]
+                    shares[KINDS.get(condition, "copies")] += [
+                        by_rule[rule][d] / best[d] for d in ("@5", "@10")
+                    ]
         cells = ", ".join(f"{sum(x >= 0.99 for x in xs)} of {len(xs)}" for xs in shares.values())
         figures = " | ".join(f"{np.mean(xs):.3f} / {min(xs):.3f}" for xs in shares.values())
         lines.append(f"| {rule} | {figures} | {cells} |")
@@ -296,9 +309,11 @@ def main() -> None:
         "copies at .97": {"cosine": 0.97},
         "copies at .90": {"cosine": 0.90},
         PARTLY: {},
+        "copies at .97 of the nearest": {"cosine": 0.97},
     }
     if options.edits:
-        made |= {condition: {"edits": EDITS, "model": model} for condition in ("text edits", HALF)}
+        edited = ("text edits", HALF, "edits of the nearest", "edits of the nearest three")
+        made |= {condition: {"edits": EDITS, "model": model} for condition in edited}
     for name in options.sets:
         missing = {
             condition: [rule for rule in RULES if rule not in done.get(name, {}).get(condition, {})]
@@ -316,8 +331,8 @@ def main() -> None:
             dataset = with_redundancy(clean, copies=5, seed=options.seed, **how) if how else clean
             if condition in (PARTLY, HALF):
                 dataset = partly_redundant(clean) if condition == PARTLY else half_edited(clean, dataset)
-            worded = condition in ("clean", "text edits", HALF)
-            found = list(pools(dataset, asked, worded=worded))
+            worded = condition == "clean" or "edits" in condition
+            found = list(pools(dataset, asked, worded=worded, copied=NEAREST.get(condition)))
             scores = done.setdefault(name, {}).setdefault(condition, {})
             scores.update({rule: recalls(found, RULES[rule]) for rule in rules})
             options.out.write_text(json.dumps(done, indent=1) + "\n")

@@ -5,66 +5,75 @@ wide pool for a large one; no fixed number suits two encoders. Of the single num
 median distance between candidates, divided by four, is the most robust where near-copies have to be seen
 through. Where there are none, the same σ passes over what is merely alike and loses recall.
 
-The two cases can be told apart without labels. Where the pool falls into groups of near-copies, the most
-probable of each group stands for it, and σ is that of those. Copies are known by their words
-(:mod:`dartboard.selection.wording`), or where there are none by their distances
+The two cases can be told apart without labels. Where there are copies, the most probable of each group
+stands for it, and σ is that of those. *Where the texts are known*, copies are known by their words
+(:mod:`dartboard.selection.wording`), and are set aside where a quarter of the probability P(t|q) has some.
+*Where there are vectors alone*, pools that fall into groups as a whole tell it
 (:mod:`dartboard.selection.copies`), unless one group has nearly all the probability: then it is what the
 query is about, and no copies.
-Copies that are too few or too uneven for that still crowd the candidates that the query may mean: most of
-these then have a neighbour much nearer than the pool is wide. With ``m`` the median distance of all pairs,
-``e_t`` a candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
+
+What is left may still repeat itself in other words: most of what the query may mean then has a neighbour much
+nearer than the pool is wide. With ``m`` the median distance of all pairs, ``e_t`` a candidate's distance to
+the nearest other one, and P(t|q) at σ = m/4,
 
     D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)        the share of the probability that stands alone
     σ = m / (divisor · s ** ramp(D, .1, .3))        ramp(x, a, b): 0 up to a, 1 from b, straight between
 
-with s = 2.5, and 2 among those that stand for groups.
+with s = 2.5, and 2 among those that stand for groups. Words may say that neighbours do not repeat each other,
+however near they are: each names what the other does not. Where they were read and no copies were found,
+e_t passes over such neighbours, and s = 5: what is not repeated asks for nearest neighbours.
+
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
-distances do not depend on the encoder's scale. Pools of fewer than 64 are taken to repeat themselves
-(D = 0). docs/sigma.md has the measurements.
+distances do not depend on the encoder's scale. In a pool of fewer than 64, distances are too few to tell:
+whoever is not told apart from all others by words has a neighbour there, and without words D = 0.
+docs/sigma.md has the measurements.
 """
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from dartboard.selection.copies import crowded, near_copies
 from dartboard.selection.kernels import Distance, distances
-from dartboard.selection.wording import Texts, repeating, telling
+from dartboard.selection.neighbourhood import (
+    SAMPLE,
+    SEPARATE,
+    TOGETHER,
+    Crowd,
+    Neighbourhood,
+    below,
+    crowd_among,
+    leading,
+    standing_alone,
+    standing_together,
+)
+from dartboard.selection.wording import Texts
 from dartboard.types import FloatArray, IntArray
 
 DIVISOR = 4.0
 SMALLEST_POOL = 8
 """Fewer distinct candidates than this say nothing about how wide a pool is."""
 
-SAMPLE = 256
-"""The median of larger pools is judged by so many of their candidates."""
-
 NEIGHBOURS_OF = 64
 """In larger pools so many candidates, those nearest to the query, look for their neighbours among all."""
 
 SMALLEST_CROWD = 64
-"""In a smaller pool a few candidates would decide whether it repeats itself: it is taken to do so."""
+"""In a smaller pool a few distances would decide whether it repeats itself: without words, it does."""
 
-NEAR, FAR = 0.25, 0.35
-"""Neighbours up to so many medians away are near by; from there on a candidate stands alone."""
-REDUNDANT, DISTINCT = 0.1, 0.3
+REDUNDANT, DISTINCT = 0.05, 0.2
 """Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
 SHARPER = 2.5
 """How much smaller σ is where it does not."""
 SHARPER_BESIDE_COPIES = 2.0
 """The same among those that stand for groups of near-copies."""
+SHARPER_BY_WORDS = 5.0
+"""How much smaller σ is where words say so."""
 ALL_ALONE = 0.9
 """Where more of the probability stands alone, the query means no copies, and none are looked for."""
-ONE_TOPIC = 0.9
-"""A group with more of the probability than this is a topic, whose passages the query asks for."""
 
 FALLBACK = {"scaled_cosine": 0.09, "euclidean": 0.6}
 """Where a pool is too small and no model is known: what all-MiniLM-L6-v2 calibrates to."""
-
-
-_Number = TypeVar("_Number", float, FloatArray)
 
 
 class Sigma(NamedTuple):
@@ -105,19 +114,26 @@ def from_candidates(
     median = _median_of(vectors, distance, apart) if len(vectors) >= SMALLEST_POOL else None
     if median is None:
         return Judged(_stand_in(distance, known))
-    if to_query is None or len(vectors) < SMALLEST_CROWD:
+    few = len(vectors) < SMALLEST_CROWD
+    if to_query is None or (few and texts is None):
         return Judged(Sigma(median / divisor, "candidates"))
-    alone, groups = _share_alone(vectors, distance, median, to_query, apart), None
-    if alone <= ALL_ALONE:
-        groups = groups_of(vectors, distance, median, to_query, apart, texts)
-    sharper = SHARPER if groups is None else SHARPER_BESIDE_COPIES
+    crowd = Crowd(0.0, 1.0) if few else _crowd_of(vectors, distance, median, to_query, apart)
+    if crowd.alone > ALL_ALONE:
+        return Judged(Sigma(spread(median, crowd, divisor), "candidates"))
+    near = Neighbourhood.of(vectors, distance, median, to_query, apart)
+    words = near.read(texts)
+    groups = None if few and words is None else near.groups(words)
+    if words is not None and (few or groups is None):
+        crowd = near.crowd_by(words, groups, few=few)
+    sharper = SHARPER if words is None else SHARPER_BY_WORDS
     if groups is not None:
-        leaders = leading(groups, to_query)
+        sharper, leaders = SHARPER_BESIDE_COPIES, leading(groups, to_query)
         vectors, to_query = vectors[leaders], to_query[leaders]
         apart = None if apart is None else apart[np.ix_(leaders, leaders)]
         median = _median_of(vectors, distance, apart) or median
-        alone = _share_alone(vectors, distance, median, to_query, apart)
-    return Judged(Sigma(spread(median, alone, divisor, sharper), "candidates"), groups)
+        if not few:
+            crowd = _crowd_of(vectors, distance, median, to_query, apart)
+    return Judged(Sigma(spread(median, crowd, divisor, sharper), "candidates"), groups)
 
 
 def from_distances(
@@ -136,131 +152,54 @@ def from_distances(
         return Judged(_stand_in(distance, known))
     if to_query is None or len(pairwise) < SMALLEST_CROWD:
         return Judged(Sigma(median / divisor, "candidates"))
-    alone, groups = _share_apart(pairwise, distance, median, to_query), None
-    if alone <= ALL_ALONE:
-        groups = groups_of(pairwise, distance, median, to_query, pairwise)
+    crowd, groups = _crowd_apart(pairwise, distance, median, to_query), None
+    if crowd.alone <= ALL_ALONE:
+        groups = Neighbourhood.of(pairwise, distance, median, to_query, pairwise).groups(None)
     sharper = SHARPER if groups is None else SHARPER_BESIDE_COPIES
     if groups is not None:
         leaders = leading(groups, to_query)
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
         median = _median(pairwise) or median
-        alone = _share_apart(pairwise, distance, median, to_query)
-    return Judged(Sigma(spread(median, alone, divisor, sharper), "candidates"), groups)
+        crowd = _crowd_apart(pairwise, distance, median, to_query)
+    return Judged(Sigma(spread(median, crowd, divisor, sharper), "candidates"), groups)
 
 
-def leading(groups: IntArray, to_query: FloatArray) -> IntArray:
-    """The candidate of each group that is nearest to the query, the first of several; in their own order."""
-    order = np.argsort(to_query, kind="stable")
-    _, firsts = np.unique(groups[order], return_index=True)
-    leaders: IntArray = np.sort(order[firsts])
-    return leaders
-
-
-def groups_of(
-    vectors: FloatArray,
-    distance: Distance,
-    median: float,
-    to_query: FloatArray,
-    apart: FloatArray | None,
-    texts: Texts | None = None,
-) -> IntArray | None:
-    """Groups of near-copies; in a large pool only the candidates nearest to the query are looked at."""
-    likely = np.arange(len(vectors))
-    if len(vectors) > SAMPLE:
-        likely = np.sort(np.argsort(to_query, kind="stable")[:SAMPLE])
-        apart = None if apart is None else apart[np.ix_(likely, likely)]
-    near = _as_cosine(
-        distances(vectors[likely], vectors[likely], distance) if apart is None else apart, distance
-    )
-    wide = _as_cosine(median, distance)
-    if not crowded(_nearest(near), wide):
-        return None
-    groups, closest = np.arange(len(vectors)), likely[np.argsort(to_query[likely], kind="stable")]
-    read = texts(closest) if texts is not None else ()
-    if read and telling(read):
-        repeated = repeating(read)
-        if repeated is None:
-            return None
-        groups[closest] = closest[repeated]
-        return groups
-    found = near_copies(near, wide)
-    if found is None:
-        return None
-    groups[likely] = likely[found]
-    weights = _probability(to_query, median)
-    return None if np.bincount(groups, weights).max() > ONE_TOPIC * weights.sum() else groups
-
-
-def _share_alone(
+def _crowd_of(
     vectors: FloatArray, distance: Distance, median: float, to_query: FloatArray, apart: FloatArray | None
-) -> float:
-    """The share of the probability that stands alone; in a large pool, among what is nearest to the query."""
+) -> Crowd:
+    """How crowded it is; in a large pool, among what is nearest to the query."""
     if len(vectors) <= SAMPLE:
-        nearest = _nearest(distances(vectors, vectors, distance) if apart is None else apart)
-    else:
-        likely = np.argsort(to_query, kind="stable")[:NEIGHBOURS_OF]
-        pairwise = distances(vectors[likely], vectors, distance)
-        pairwise[np.arange(len(likely)), likely] = np.inf
-        nearest, to_query = pairwise.min(axis=1), to_query[likely]
-    return float(standing_alone(nearest, to_query, median, distance))
+        near = distances(vectors, vectors, distance) if apart is None else apart
+        return crowd_among(near, to_query, median, distance)
+    likely = np.argsort(to_query, kind="stable")[:NEIGHBOURS_OF]
+    near = distances(vectors[likely], vectors, distance)
+    near[np.arange(len(likely)), likely] = np.inf
+    to_query = to_query[likely]
+    alone = float(standing_alone(near.min(axis=1), to_query, median, distance))
+    between = near[:, likely][below(len(likely))]
+    return Crowd(alone, standing_together(between, to_query, median, distance, alone))
 
 
-def _share_apart(pairwise: FloatArray, distance: Distance, median: float, to_query: FloatArray) -> float:
+def _crowd_apart(pairwise: FloatArray, distance: Distance, median: float, to_query: FloatArray) -> Crowd:
     """The same by distances, of which those of 0 are one candidate twice."""
-    nearest = np.where(pairwise > 0, pairwise, np.inf).min(axis=1)
-    return float(standing_alone(nearest, to_query, median, distance))
+    return crowd_among(np.where(pairwise > 0, pairwise, np.inf), to_query, median, distance)
 
 
-def standing_alone(
-    nearest: FloatArray, to_query: FloatArray, median: FloatArray | float, distance: Distance
-) -> FloatArray:
-    """The share of the probability P(t|q) whose candidates have no neighbour near by.
-
-    ``nearest`` and ``to_query`` are ``(…, n)``, ``median`` is ``(…)``. An average, and no quantile, so that
-    a little rounding changes it a little.
-    """
-    wide = np.asarray(median, dtype=np.float64)[..., None]
-    weights = _probability(to_query, wide)
-    ratio = _as_cosine(nearest / wide, distance)
-    alone = np.clip((ratio - NEAR) / (FAR - NEAR), 0.0, 1.0)
-    share: FloatArray = (weights * alone).sum(axis=-1) / weights.sum(axis=-1)
-    return share
-
-
-def _probability(to_query: FloatArray, median: FloatArray | float) -> FloatArray:
-    """P(t|q) at a quarter of the median, up to a factor."""
-    closest = to_query.min(axis=-1, keepdims=True)
-    with np.errstate(under="ignore"):
-        weights: FloatArray = np.exp(
-            (closest - to_query) * (closest + to_query) * (0.5 * (DIVISOR / median) ** 2)
-        )
-    return weights
-
-
-def spread(median: float, alone: float, divisor: float = DIVISOR, sharper: float = SHARPER) -> float:
-    """σ of a pool by its median distance and the share of the probability that stands alone."""
-    distinct = min(max((alone - REDUNDANT) / (DISTINCT - REDUNDANT), 0.0), 1.0)
+def spread(median: float, crowd: Crowd, divisor: float = DIVISOR, sharper: float = SHARPER) -> float:
+    """σ of a pool by its median distance and how crowded what the query may mean is."""
+    distinct = _ramp(crowd.alone, REDUNDANT, DISTINCT) * (1.0 - _ramp(crowd.together, SEPARATE, TOGETHER))
     return median / (divisor * math.pow(sharper, distinct))
+
+
+def _ramp(value: float, low: float, high: float) -> float:
+    """0 up to ``low``, 1 from ``high`` on, straight between."""
+    return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
 @lru_cache(maxsize=16)
 def pairs(n: int) -> IntArray:
     """Where the pairs above the diagonal stand in a flattened ``(n, n)`` matrix."""
     return np.flatnonzero(np.triu(np.ones((n, n), dtype=bool), 1))
-
-
-def _as_cosine(value: _Number, distance: Distance) -> _Number:
-    """The scaled cosine goes with the square of the Euclidean distance."""
-    return value * value if distance == "euclidean" else value
-
-
-def _nearest(pairwise: FloatArray) -> FloatArray:
-    """How far each is from the nearest other one."""
-    diagonal = pairwise.diagonal().copy()
-    np.fill_diagonal(pairwise, np.inf)
-    nearest: FloatArray = pairwise.min(axis=1)
-    np.fill_diagonal(pairwise, diagonal)
-    return nearest
 
 
 def _median_of(vectors: FloatArray, distance: Distance, apart: FloatArray | None) -> float | None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection import bandwidth, copies
+from dartboard.selection import bandwidth, copies, neighbourhood
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.blas import one_thread_each
 from dartboard.selection.blocks import select_block
@@ -48,7 +48,7 @@ _Way = Callable[[FloatArray, FloatArray, int, float | Auto], list[Selection | No
 _BLOCK_QUERIES = 16
 """So many queries a thread answers before it takes the next ones."""
 
-_FAST_UP_TO = bandwidth.SAMPLE
+_FAST_UP_TO = neighbourhood.SAMPLE
 """Larger pools are not small selections any more, and take σ from a sample by content."""
 
 
@@ -195,13 +195,18 @@ def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> 
     nearest = cosines.max(axis=2)
     diagonal[:] = with_itself
     near, asked = ((1.0 - each.astype(np.float64)) / 2.0 for each in (nearest, to_query))
-    alone = bandwidth.standing_alone(near, asked, np.array(wide), "scaled_cosine").tolist()
+    alone = neighbourhood.standing_alone(near, asked, np.array(wide), "scaled_cosine").tolist()
     crowded = (near <= copies.WITHIN * np.array(wide)[:, None]).sum(axis=1) >= copies.fewest(near.shape[1])
     crowded &= np.array(alone) <= bandwidth.ALL_ALONE
-    for i in np.flatnonzero(crowded):
-        if wide[i] > 0 and copies.near_copies((1.0 - cosines[i]) / 2.0, wide[i]) is not None:
-            wide[i] = 0.0
     return [
-        Sigma(bandwidth.spread(median, share) if median > 0 else 0.0, "candidates")
-        for median, share in zip(wide, alone, strict=True)
+        Sigma(_spread(cosines[i], asked[i], median, alone[i], crowded[i]), "candidates")
+        for i, median in enumerate(wide)
     ]
+
+
+def _spread(cosines: FloatArray, to_query: FloatArray, median: float, alone: float, crowded: bool) -> float:
+    if median <= 0 or (crowded and copies.near_copies((1.0 - cosines) / 2.0, median) is not None):
+        return 0.0
+    between = (1.0 - cosines[neighbourhood.below(len(cosines))].astype(np.float64)) / 2.0
+    together = neighbourhood.standing_together(between, to_query, median, "scaled_cosine", alone)
+    return bandwidth.spread(median, neighbourhood.Crowd(alone, together))

@@ -6,7 +6,7 @@ one another more than they work.
 
 import numpy as np
 
-from dartboard.selection import bandwidth, copies
+from dartboard.selection import bandwidth, copies, neighbourhood
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.coverage import rounding_32
 from dartboard.selection.kernels import by_cosine
@@ -49,8 +49,9 @@ def _spreads(lined: LinedMany) -> FloatArray:
     middle = lined.apart.shape[1] // 2
     median = np.partition(lined.apart[some], middle, axis=1)[:, middle].astype(np.float64)
     to_query = by_cosine(lined.cosines[some])
-    alone = bandwidth.standing_alone(lined.nearest[some], to_query, median, "scaled_cosine")
-    for i, wide, share in zip(some.tolist(), median.tolist(), alone.tolist(), strict=True):
+    alone = neighbourhood.standing_alone(lined.nearest[some], to_query, median, "scaled_cosine")
+    for i, asked, wide, share in zip(some.tolist(), to_query, median.tolist(), alone.tolist(), strict=True):
         if share > bandwidth.ALL_ALONE or not copies.crowded(lined.nearest[i], wide):
-            spreads[i] = bandwidth.spread(wide, share)
+            together = neighbourhood.standing_together(lined.apart[i], asked, wide, "scaled_cosine", share)
+            spreads[i] = bandwidth.spread(wide, neighbourhood.Crowd(share, together))
     return spreads

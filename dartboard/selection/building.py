@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection import bandwidth
+from dartboard.selection import bandwidth, neighbourhood
 from dartboard.selection.bandwidth import Sigma
 from dartboard.selection.content import by_content
 from dartboard.selection.coverage import MatrixKernel, VectorKernel, rounding_32
@@ -107,14 +107,14 @@ def _vector_pool(
 ) -> Pool:
     if dtype == np.float32:
         # The sample that tells σ is not to depend on the query.
-        by_query = sigma is not None or len(embeddings) <= bandwidth.SAMPLE
+        by_query = sigma is not None or len(embeddings) <= neighbourhood.SAMPLE
         rows = fast_rows(query, embeddings, by_query=by_query)
     else:
         rows = exact_rows(query, embeddings, distance)
     vectors, to_query, similarity, order, row_of = rows
     apart, groups = None, None
     if sigma is None:
-        if len(vectors) <= bandwidth.SAMPLE:
+        if len(vectors) <= neighbourhood.SAMPLE:
             apart = distances(vectors, vectors, distance)
         sigma, groups = bandwidth.from_candidates(
             vectors,

@@ -601,10 +601,11 @@ static void number_words(const writing *all, size n, dictionary *known, uint32_t
     starts[n] = made;
 }
 
-/* Whether one of two texts repeats the other, for all pairs; 0 where there is no memory. */
-HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint16_t *small, const uint8_t *kinds,
-                     const uint64_t *multipliers, const uint64_t *telling, size tellings, double shared,
-                     double as_long, uint8_t *same) {
+/* For all pairs of texts, whether one repeats the other, and whether each names what the other does not have; 0
+   where there is no memory. */
+HOT int compare_texts(const uint32_t *codes, const size *ends, size n, const uint16_t *small, const uint8_t *kinds,
+                      const uint64_t *multipliers, const uint64_t *telling, size tellings, double shared,
+                      double as_long, uint8_t *copies, uint8_t *apart) {
     writing all = {codes, ends, small, kinds, multipliers};
     size count = n ? ends[n - 1] : 0, total = tellings, slots = 64;
     uint8_t before = 0;
@@ -625,33 +626,42 @@ HOT int copies_among(const uint32_t *codes, const size *ends, size n, const uint
     for (size i = 0; i < tellings; i++) named[table.numbers[look_up(&table, telling[i])]] = ALWAYS;
     number_words(&all, n, &table, words, starts, named);
     size wide = (table.known + 63) / 64;
-    has = calloc(2 * n * wide + 1, sizeof *has);
+    has = calloc(3 * n * wide + 1, sizeof *has);
     if (!has) goto done;
     for (size i = 0; i < n; i++) {
-        uint64_t *mine = has + 2 * i * wide, *names = mine + wide;
+        uint64_t *mine = has + 3 * i * wide, *names = mine + wide, *decide = names + wide;
         for (size at = starts[i]; at < starts[i + 1]; at++) {
             uint32_t word = words[at] >> 2;
             uint64_t bit = (uint64_t)1 << (word & 63);
             mine[word >> 6] |= bit;
-            if (words[at] & 1 || (words[at] & 2 && named[word]) || named[word] & ALWAYS) names[word >> 6] |= bit;
+            int is_name = words[at] & 1 || (words[at] & 2 && named[word] & ~ALWAYS);
+            if (is_name) names[word >> 6] |= bit;
+            if (is_name || named[word] & ALWAYS) decide[word >> 6] |= bit;
         }
         sizes[i] = 0;
         for (size word = 0; word < wide; word++) sizes[i] += __builtin_popcountll(mine[word]);
     }
     for (size i = 0; i < n; i++) {
-        const uint64_t *mine = has + 2 * i * wide;
-        same[i * n + i] = 1;
+        const uint64_t *mine = has + 3 * i * wide, *names = mine + wide, *decide = names + wide;
+        copies[i * n + i] = 1;
+        apart[i * n + i] = 0;
         for (size j = 0; j < i; j++) {
-            const uint64_t *other = has + 2 * j * wide;
+            const uint64_t *other = has + 3 * j * wide, *others = other + wide, *too = others + wide;
             size few = sizes[i] < sizes[j] ? sizes[i] : sizes[j], both = 0;
-            if (few && few >= as_long * (sizes[i] + sizes[j] - few))
-                for (size word = 0; word < wide; word++) both += __builtin_popcountll(mine[word] & other[word]);
-            int first = both && both >= shared * sizes[i], second = both && both >= shared * sizes[j];
-            for (size word = 0; word < wide && (first || second); word++) {
-                first = first && !(mine[wide + word] & ~other[word]);
-                second = second && !(other[wide + word] & ~mine[word]);
+            int more = 0, less = 0;
+            for (size word = 0; word < wide && !(more && less); word++) {
+                more |= (names[word] & ~other[word]) != 0;
+                less |= (others[word] & ~mine[word]) != 0;
             }
-            same[i * n + j] = same[j * n + i] = first || second;
+            apart[i * n + j] = apart[j * n + i] = more && less;
+            if (!(more && less) && few && few >= as_long * (sizes[i] + sizes[j] - few))
+                for (size word = 0; word < wide; word++) both += __builtin_popcountll(mine[word] & other[word]);
+            int first = !more && both >= shared * sizes[i], second = !less && both >= shared * sizes[j];
+            for (size word = 0; word < wide && both && (first || second); word++) {
+                first = first && !(decide[word] & ~other[word]);
+                second = second && !(too[word] & ~mine[word]);
+            }
+            copies[i * n + j] = copies[j * n + i] = both && (first || second);
         }
     }
     done = 1;

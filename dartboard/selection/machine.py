@@ -95,15 +95,15 @@ class Machine:
             *(_AT, _SIZE, _SIZE, _SIZE, *[_AT] * 7, _REAL, _SIZE, *[_AT] * 9),
         )
         self._add_strip = take("add_strip", None, _AT, _SIZE, _SIZE, _SIZE, _SIZE, _SMALL, *[_AT] * 6)
-        self._copies_among = take(
-            "copies_among", ctypes.c_int, _AT, _AT, _SIZE, *[_AT] * 4, _SIZE, _REAL, _REAL, _AT
+        self._compare_texts = take(
+            "compare_texts", ctypes.c_int, _AT, _AT, _SIZE, *[_AT] * 4, _SIZE, _REAL, _REAL, _AT, _AT
         )
         self._prints = take("prints", None, _AT, _SIZE, _SIZE, _AT, _SIZE, _AT)
         self._prepare = both("prepare", _REAL, _AT, _SIZE, _SIZE, _AT, _REAL, _AT, _AT, _AT)
         self._walk = both("walk", _SIZE, _AT, _SIZE, _SIZE, *[_AT] * 4, _REAL, _REAL, _SIZE, *[_AT] * 4)
         self._answer = both("answer", _SIZE, _AT, _SIZE, *[_AT] * 3, _REAL, _REAL, _SIZE, _SIZE, *[_AT] * 6)
 
-    def copies_among(
+    def compare_texts(
         self,
         codes: npt.NDArray[np.uint32],
         ends: IntArray,
@@ -113,15 +113,16 @@ class Machine:
         telling: npt.NDArray[np.uint64],
         shared: float,
         as_long: float,
-    ) -> npt.NDArray[np.bool_]:
-        """Which texts repeat one another (:mod:`dartboard.selection.wording`)."""
-        same = np.empty((len(ends), len(ends)), dtype=np.bool_)
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which texts are copies, and which are told apart (:mod:`dartboard.selection.wording`)."""
+        copies, apart = np.empty((2, len(ends), len(ends)), dtype=np.bool_)
         arrays = (*(array.ctypes.data for array in (small, kinds, multipliers, telling)), len(telling))
-        if not self._copies_among(
-            codes.ctypes.data, ends.ctypes.data, len(ends), *arrays, shared, as_long, same.ctypes.data
+        if not self._compare_texts(
+            *(codes.ctypes.data, ends.ctypes.data, len(ends), *arrays),
+            *(shared, as_long, copies.ctypes.data, apart.ctypes.data),
         ):
             raise MemoryError("no memory to compare texts")
-        return same
+        return copies, apart
 
     def exp(self, values: FloatArray) -> FloatArray:
         """``exp`` of float32 values that are not above 0."""

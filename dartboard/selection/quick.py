@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.selection import bandwidth, copies
+from dartboard.selection import bandwidth, copies, neighbourhood
 from dartboard.selection.bandwidth import Judged, Sigma
 from dartboard.selection.compiled import compiled
 from dartboard.selection.coverage import VectorKernel, rounding_32
@@ -60,7 +60,7 @@ def select_quickly(embeddings: Any, query: Any, k: Any, sigma: Any) -> Selection
     log_weights = log_kernel(to_query, spread.value)
     relevance = log_weights[row_of]
     if groups is not None and apart is not None:
-        leaders = bandwidth.leading(groups, to_query)
+        leaders = neighbourhood.leading(groups, to_query)
         if k > len(leaders):
             return None
         place = np.empty(n, dtype=np.intp)
@@ -183,20 +183,21 @@ def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
         return None
     middle = len(apart) // 2
     median = float(np.partition(apart, middle)[middle])
-    alone = float(bandwidth.standing_alone(nearest, by_cosine(lined.cosines), median, "scaled_cosine"))
+    to_query = by_cosine(lined.cosines)
+    alone = float(neighbourhood.standing_alone(nearest, to_query, median, "scaled_cosine"))
     if alone > bandwidth.ALL_ALONE or not copies.crowded(nearest, median):
-        return Judged(Sigma(bandwidth.spread(median, alone), "candidates"))
+        together = neighbourhood.standing_together(apart, to_query, median, "scaled_cosine", alone)
+        crowd = neighbourhood.Crowd(alone, together)
+        return Judged(Sigma(bandwidth.spread(median, crowd), "candidates"))
     full = np.zeros_like(pairs)
     full[np.tri(len(full), k=-1, dtype=bool)] = apart
     full += full.T
-    return bandwidth.from_candidates(
-        lined.unit, "scaled_cosine", to_query=by_cosine(lined.cosines), apart=full
-    )
+    return bandwidth.from_candidates(lined.unit, "scaled_cosine", to_query=to_query, apart=full)
 
 
 def _leading(lined: Lined, pairs: FloatArray, groups: IntArray) -> tuple[Lined, FloatArray]:
     """The rows that stand for groups, the most relevant of each, and their cosines."""
-    leaders = bandwidth.leading(groups, by_cosine(lined.cosines))
+    leaders = neighbourhood.leading(groups, by_cosine(lined.cosines))
     place = np.empty(len(groups), dtype=np.intp)
     place[groups[leaders]] = np.arange(len(leaders))
     some = Lined(

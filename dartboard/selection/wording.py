@@ -1,4 +1,4 @@
-"""Near-copies by their words: who says what another says in the other's words, and names nothing else.
+"""What words tell about candidates: who repeats whom, and who names what the other does not.
 
 Vectors do not tell a copy from a passage that is alike: two updates on a ticket, two versions of a function,
 a statement and its correction lie as close together as a passage and its edit. Words tell. A passage
@@ -10,6 +10,10 @@ digit in it, counts as often as it stands there. A cut, another order, boilerpla
 here and there leave a copy a copy, while another year, price or person makes a passage of its own. Of two
 copies one repeats the other and has at least two fifths as many words: a sentence is no copy of the chapter
 that holds it.
+
+Two passages are *told apart* if each has a name or a number that the other has not. However close they lie,
+neither stands for the other then. Telling words do not count here: whoever says the same in other words
+exchanges them, too. Most pairs are neither copies nor told apart.
 
 What words of their own do not tell: who did what to whom, a "not" more, lower-case names (of drugs, of
 functions), a unit. Two passages that differ in nothing else count as copies.
@@ -26,7 +30,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.selection.compiled import compiled
-from dartboard.selection.copies import fewest
 from dartboard.selection.telling import TELLING
 from dartboard.types import IntArray
 
@@ -63,6 +66,13 @@ _AGAIN = np.uint64(0x9E3779B97F4A7C15)
 """A number that stands in a text again counts as another one, so much larger."""
 
 
+class Compared(NamedTuple):
+    """Of all pairs of texts, ``(n, n)``, which are copies and which are told apart."""
+
+    copies: npt.NDArray[np.bool_]
+    apart: npt.NDArray[np.bool_]
+
+
 class Alphabet(NamedTuple):
     """Of each character its small letter and its part in a word; what makes words numbers; telling words."""
 
@@ -77,43 +87,39 @@ def telling(texts: Sequence[str]) -> bool:
     return 2 * sum(len(text) >= SHORTEST_TEXT for text in texts) >= len(texts)
 
 
-def repeating(texts: Sequence[str]) -> IntArray | None:
-    """``(n,)`` for each of the texts, the most relevant first, the one that stands for it.
-
-    None where fewer have a copy than there are in a pool full of copies.
-    """
-    same = copies_among(texts)
-    if np.count_nonzero(same.sum(axis=1) > 1) < fewest(len(texts)):
-        return None
-    leaders = np.full(len(texts), -1)
-    for i in range(len(texts)):
+def repeated(copies: npt.NDArray[np.bool_]) -> IntArray:
+    """``(n,)`` for each text, the most relevant first, the first that it is a copy of: its leader."""
+    leaders = np.full(len(copies), -1)
+    for i, like_it in enumerate(copies):
         if leaders[i] < 0:
-            leaders[same[i] & (leaders < 0)] = i
+            leaders[like_it & (leaders < 0)] = i
     return leaders
 
 
-def copies_among(texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """``(n, n)`` whether one of two texts repeats the other; without words it repeats nothing but itself."""
+def compare(texts: Sequence[str]) -> Compared:
+    """Which of some texts are copies of one another, and which are told apart; no words tell nothing."""
     read = [text if len(text) <= LONGEST_TEXT else "" for text in texts]
     codes = np.frombuffer("\n".join([*read, ""]).encode("utf-32-le", "surrogatepass"), "<u4")
     ends = np.cumsum([len(text) + 1 for text in read])
     if machine := compiled():
-        return machine.copies_among(codes, ends, *alphabet(), SHARED, AS_LONG)
+        return Compared(*machine.compare_texts(codes, ends, *alphabet(), SHARED, AS_LONG))
     words, text_of, kind = _words(codes, ends)
-    is_name = (kind == _DIGIT) | (kind == _CAPITAL) | np.isin(words, alphabet().telling)
+    is_name = (kind == _DIGIT) | (kind == _CAPITAL)
     is_name |= (kind == _OPENING) & np.isin(words, words[kind == _CAPITAL])
+    decides = is_name | np.isin(words, alphabet().telling)
     words[kind == _DIGIT] += _times_before(words[kind == _DIGIT], text_of[kind == _DIGIT]) * _AGAIN
     different, number = np.unique(words, return_inverse=True)
-    has, names = (np.zeros((len(texts), len(different)), np.float32) for _ in range(2))
+    has, names, deciding = np.zeros((3, len(texts), len(different)), np.float32)
     has[text_of, number] = 1.0
     names[text_of[is_name], number[is_name]] = 1.0
+    deciding[text_of[decides], number[decides]] = 1.0
     sizes, shared = has.sum(axis=1), has @ has.T
-    unknown = names.sum(axis=1)[:, None] - names @ has.T
-    repeats = (shared >= SHARED * sizes[:, None]) & (unknown < 1) & (shared > 0)
+    more, other = (part.sum(axis=1)[:, None] - part @ has.T >= 1 for part in (names, deciding))
+    repeats = (shared >= SHARED * sizes[:, None]) & ~other & (shared > 0)
     comparable = np.minimum.outer(sizes, sizes) >= AS_LONG * np.maximum.outer(sizes, sizes)
-    same: npt.NDArray[np.bool_] = (repeats | repeats.T) & comparable
-    np.fill_diagonal(same, True)
-    return same
+    copies = (repeats | repeats.T) & comparable
+    np.fill_diagonal(copies, True)
+    return Compared(copies, more & more.T)
 
 
 def _words(

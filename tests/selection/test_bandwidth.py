@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartboard.datasets.redundancy import near_vectors
-from dartboard.selection import bandwidth, from_distances, from_embeddings, select, select_many
+from dartboard.selection import bandwidth, from_distances, from_embeddings, neighbourhood, select, select_many
 from dartboard.selection.kernels import distances, unit_rows
+from dartboard.selection.neighbourhood import Crowd
 
 
 def topics(count: int, dim: int = 48, seed: int = 0) -> np.ndarray:
@@ -63,7 +64,7 @@ def test_a_pool_of_near_copies_has_the_sigma_of_one_of_each(cosine):
     assert found.groups is not None
     assert (found.groups.reshape(6, 17) == found.groups[:17]).all() and len(set(found.groups)) == 17
     leaders = to_query.reshape(6, 17).argmin(axis=0) * 17 + np.arange(17)
-    assert sorted(leaders) == bandwidth.leading(found.groups, to_query).tolist()
+    assert sorted(leaders) == neighbourhood.leading(found.groups, to_query).tolist()
     assert found.sigma.value == pytest.approx(
         median(rows[leaders]) / 4 / bandwidth.SHARPER_BESIDE_COPIES, rel=1e-6
     )
@@ -81,10 +82,12 @@ def test_a_small_pool_is_taken_to_repeat_itself():
 
 
 def test_the_way_between_is_continuous_and_falls():
-    spreads = [bandwidth.spread(1.0, alone) for alone in np.linspace(0.0, 0.5, 201)]
+    spreads = [bandwidth.spread(1.0, Crowd(alone, 0.0)) for alone in np.linspace(0.0, 0.5, 201)]
     assert spreads[0] == 0.25 and spreads[-1] == pytest.approx(0.25 / bandwidth.SHARPER)
     steps = np.diff(spreads)
     assert (steps <= 0).all() and steps.min() > -0.01
+    back = [bandwidth.spread(1.0, Crowd(0.5, together)) for together in np.linspace(0.0, 0.5, 201)]
+    assert back[0] == spreads[-1] and back[-1] == 0.25 and (np.diff(back) >= 0).all()
 
 
 def test_copies_count_where_the_query_is():
@@ -97,25 +100,54 @@ def test_copies_count_where_the_query_is():
     assert sigma(crowded, rows[1]) == pytest.approx(wide / bandwidth.SHARPER, rel=1e-6)
 
 
+def test_a_few_copies_of_the_answer_are_enough_where_the_rest_stands_alone():
+    """Half of the probability stands alone, and the other half says one thing five times over."""
+    rows = topics(95, dim=200)
+    some = np.concatenate(
+        [rows, near_vectors(np.repeat(rows[:1], 5, axis=0), 0.97, np.random.default_rng(2))]
+    )
+    query = unit_rows((rows[0] + 0.9 * rows[1])[None])
+    apart, to_query = distances(some, some, "scaled_cosine"), distances(some, query, "scaled_cosine")[:, 0]
+    crowd = neighbourhood.crowd_among(apart, to_query, median(some), "scaled_cosine")
+    assert crowd.alone > bandwidth.DISTINCT and crowd.together > neighbourhood.TOGETHER
+    assert sigma(some, query[0]) == pytest.approx(median(some) / 4, rel=1e-6)
+    assert sigma(rows, query[0]) == pytest.approx(median(rows) / 4 / bandwidth.SHARPER, rel=1e-6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 40), st.integers(0, 2**16), st.floats(0.2, 5.0))
+def test_the_probability_of_neighbours_is_that_of_two_draws(n, seed, wide):
+    rng = np.random.default_rng(seed)
+    apart, to_query = rng.random((n, n)), rng.random(n)
+    apart = np.minimum(apart, apart.T)
+    crowd = neighbourhood.crowd_among(apart, to_query, wide, "scaled_cosine")
+    weights = np.exp(-8.0 * (to_query**2 - to_query.min() ** 2) / wide**2)
+    near = np.interp(apart / wide, (0.25, 0.35), (1.0, 0.0))
+    np.fill_diagonal(near, 0.0)
+    drawn = weights @ near @ weights / weights.sum() ** 2
+    assert drawn <= 1.0 - crowd.alone + 1e-12  # which is why it may be passed over
+    assert crowd.together == pytest.approx(drawn if crowd.alone < 1.0 - neighbourhood.SEPARATE else 0.0)
+
+
 def test_the_share_that_stands_alone_is_one_of_probability():
     rng = np.random.default_rng(0)
     nearest, to_query = rng.random((3, 80)), rng.random((3, 80))
     medians = np.array([0.2, 1.0, 50.0])
-    found = bandwidth.standing_alone(nearest, to_query, medians, "scaled_cosine")
+    found = neighbourhood.standing_alone(nearest, to_query, medians, "scaled_cosine")
     for one, asked, wide, share in zip(nearest, to_query, medians, found, strict=True):
         weights = np.exp(-0.5 * (asked / (wide / 4)) ** 2)
         alone = np.interp(one / wide, (0.25, 0.35), (0.0, 1.0))
         assert share == pytest.approx(np.average(alone, weights=weights))
-        assert bandwidth.standing_alone(one, asked, wide, "scaled_cosine") == share
+        assert neighbourhood.standing_alone(one, asked, wide, "scaled_cosine") == share
 
 
 def test_far_queries_and_lone_targets_leave_a_share():
     near = np.where(np.arange(64) < 16, 0.9, 0.1)
-    far = bandwidth.standing_alone(near, np.full(64, 1e6), 1.0, "scaled_cosine")
+    far = neighbourhood.standing_alone(near, np.full(64, 1e6), 1.0, "scaled_cosine")
     assert far == pytest.approx(0.25)
     lone = np.full(64, 0.9)
     lone[5] = 0.01
-    assert bandwidth.standing_alone(near, lone, 0.1, "scaled_cosine") == pytest.approx(1.0)
+    assert neighbourhood.standing_alone(near, lone, 0.1, "scaled_cosine") == pytest.approx(1.0)
 
 
 def test_the_euclidean_distance_tells_the_same_pools_apart():
@@ -124,7 +156,9 @@ def test_the_euclidean_distance_tells_the_same_pools_apart():
         for kind in ("scaled_cosine", "euclidean"):
             to_query = distances(rows, unit_rows(rows.mean(axis=0)[None]), kind)[:, 0]
             found.append(bandwidth.from_candidates(rows, kind, to_query=to_query))
-            some = slice(None) if found[-1].groups is None else bandwidth.leading(found[-1].groups, to_query)
+            some = (
+                slice(None) if found[-1].groups is None else neighbourhood.leading(found[-1].groups, to_query)
+            )
             sharper.append(sigma(rows[some], distance=kind, sharpen=False) / found[-1].sigma.value)
         assert np.array_equal(found[0].groups, found[1].groups)
         assert sharper[0] == pytest.approx(sharper[1], rel=1e-4)
@@ -160,7 +194,7 @@ def test_copies_are_found_in_pools_larger_than_the_sample():
     for members in (np.flatnonzero(found.groups == group) for group in set(found.groups)):
         assert len(set(order[members] % 200)) == 1
     assert sigma(sample) < median(sample) / 7
-    assert sigma(clean) < median(clean[: bandwidth.SAMPLE]) / 7
+    assert sigma(clean) < median(clean[: neighbourhood.SAMPLE]) / 7
 
 
 def test_distances_alone_give_the_same():

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 
 from dartboard.datasets.edits import EDITS
 from dartboard.errors import InvalidInputError
-from dartboard.selection import from_embeddings, select, select_many, wording
+from dartboard.selection import bandwidth, from_embeddings, select, select_many, wording
 from dartboard.selection.telling import TELLING
-from tests.selection.test_bandwidth import topics, with_copies
+from tests.selection.test_bandwidth import topics, walk, with_copies
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -32,14 +33,16 @@ def plain_names(text: str) -> set[str]:
     return {word.lower() for word in following if word[0].isupper()}
 
 
-def plain_words(text: str, known: set[str]) -> tuple[Counter[str], Counter[str]]:
+def plain_words(
+    text: str, known: set[str], telling: AbstractSet[str] = TELLING
+) -> tuple[Counter[str], Counter[str]]:
     """Words and names as the module's text defines them, and how often each has to stand in a copy."""
     written = re.findall(rf"[^\W_{UNSPACED}]+", text)
     pairs = re.findall(rf"(?=((?:(?![\W_])[{UNSPACED}]){{2}}))", text)
     numbers = Counter(word.lower() for word in written if any(map(str.isdigit, word)))
     words = Counter({*(word.lower() for word in written), *pairs}) | numbers
     names = {word.lower() for word in written if word[0].isupper() and word.lower() in known}
-    names |= words.keys() & TELLING
+    names |= words.keys() & telling
     return words, Counter(names) | numbers
 
 
@@ -52,6 +55,17 @@ def plainly_copies(one: str, other: str, known: set[str]) -> bool:
     return (shared >= wording.SHARED * words.total() and names <= others) or (
         shared >= wording.SHARED * others.total() and more <= words
     )
+
+
+def plainly_apart(one: str, other: str, known: set[str]) -> bool:
+    """Names and numbers alone, and no telling words that are not one of these."""
+    words, others = plain_words(one, known)[0], plain_words(other, known)[0]
+    names, more = plain_words(one, known, set())[1], plain_words(other, known, set())[1]
+    return not names <= others and not more <= words
+
+
+def copied(texts: list[str]) -> np.ndarray:
+    return wording.compare(texts).copies
 
 
 PIECES = [
@@ -87,25 +101,27 @@ WRITTEN = st.builds(
 @example(["", "", "a"])
 @example(["的桥在这里", "的桥在这里 1", "的桥在这"])
 def test_copies_are_those_of_sets_of_words(texts):
-    same = wording.copies_among(texts)
+    copies, apart = wording.compare(texts)
     known = set().union(*map(plain_names, texts))
     for i, one in enumerate(texts):
         for j, other in enumerate(texts):
-            assert same[i, j] == (i == j or plainly_copies(one, other, known)), (one, other)
+            assert copies[i, j] == (i == j or plainly_copies(one, other, known)), (one, other)
+            assert apart[i, j] == (i != j and plainly_apart(one, other, known)), (one, other)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=5))
 def test_any_text_can_be_compared(texts):
-    same = wording.copies_among(texts)
-    assert same.diagonal().all() and (same == same.T).all()
+    copies, apart = wording.compare(texts)
+    assert copies.diagonal().all() and (copies == copies.T).all() and (apart == apart.T).all()
+    assert not (copies & apart).any()
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
 @pytest.mark.parametrize("seed", range(3))
 def test_an_edited_passage_is_a_copy(edit, seed):
     edited = edit(PASSAGE, np.random.default_rng(seed))
-    assert edited != PASSAGE and wording.copies_among([PASSAGE, edited]).all()
+    assert edited != PASSAGE and copied([PASSAGE, edited]).all()
 
 
 @pytest.mark.parametrize(
@@ -132,33 +148,39 @@ def test_an_edited_passage_is_a_copy(edit, seed):
     ],
 )
 def test_another_fact_or_scope_makes_another_passage(other):
-    assert not wording.copies_among([PASSAGE, other])[0, 1]
+    assert not copied([PASSAGE, other])[0, 1]
 
 
 def test_a_name_is_one_at_the_beginning_of_a_sentence_where_another_passage_tells():
     one, other = (
         f"{place} is where the bridge was opened in 1927 by its mayor." for place in ("Ansbach", "Calw")
     )
-    assert wording.copies_among([one, other])[0, 1]  # as "First" and "Then" would be
-    assert not wording.copies_among([one, other, "The road to Calw and Ansbach is closed."])[0, 1]
+    assert copied([one, other])[0, 1]  # as "First" and "Then" would be
+    assert not copied([one, other, "The road to Calw and Ansbach is closed."])[0, 1]
 
 
 def test_a_fact_more_is_a_copy_of_the_fact_less():
     """One of two has to repeat the other: the one with more to say may lead, or be led."""
-    assert wording.copies_among([PASSAGE, PASSAGE + " Its architect was Ida Holm."]).all()
+    assert copied([PASSAGE, PASSAGE + " Its architect was Ida Holm."]).all()
+
+
+def test_each_names_what_the_other_does_not():
+    longer = PASSAGE + " Its architect was Ida Holm."
+    texts = [PASSAGE, PASSAGE.replace("1927", "1931"), longer, "An old one was here before, of stone."]
+    told = wording.compare(texts).apart
+    assert told[0].tolist() == [False, True, False, False]  # one of two that has more to say does not do
+    assert told[1, 2] and not told.diagonal().any()
 
 
 def test_texts_too_long_to_compare_are_copies_of_nothing():
     long = "word " * wording.LONGEST_TEXT
-    assert (wording.copies_among([long, long]) == np.eye(2, dtype=bool)).all()
+    assert (copied([long, long]) == np.eye(2, dtype=bool)).all()
 
 
 def test_each_goes_with_the_first_that_it_is_a_copy_of():
     different = [PASSAGE.replace("Severin", f"Place{i}").replace("1927", str(1800 + i)) for i in range(12)]
     texts = [*different, *(f"Skip to content. {text}" for text in reversed(different))]
-    found = wording.repeating(texts)
-    assert found is not None and found.tolist() == [*range(12), *range(11, -1, -1)]
-    assert wording.repeating([*different, texts[12]]) is None  # one copy does not make a pool of copies
+    assert wording.repeated(copied(texts)).tolist() == [*range(12), *range(11, -1, -1)]
 
 
 ROWS = with_copies(topics(20, dim=200, seed=8), 4, 0.95, 9).astype(np.float32)
@@ -179,6 +201,58 @@ def test_a_covered_copy_is_told_with_what_stands_for_it():
     found = select(ROWS, QUERY, 20, texts=COPIED)
     for pick, stands in zip(found.indices, found.stands_for, strict=True):
         assert set(np.flatnonzero(GROUP[pick] == GROUP)) <= set(stands.tolist())
+
+
+CLEAN = topics(90, dim=200, seed=3).astype(np.float32)
+ANSWER = np.concatenate([CLEAN, with_copies(CLEAN[:1], 9, 0.9)[1:]]).astype(np.float32)
+FACTS = [f"Place{i} is where the {i}th river meets the sea." for i in range(90)]
+
+
+def test_a_handful_of_copies_around_the_answer_is_set_aside():
+    """Far too few to crowd the pool, and by vectors alone they come back."""
+    assert select(ANSWER, CLEAN[0], 5).near_copies == 0
+    found = select(ANSWER, CLEAN[0], 5, texts=[*FACTS, *[f"As noted: {FACTS[0]}"] * 9])
+    assert found.near_copies == 9 and len({0 if pick >= 90 else pick for pick in found.indices}) == 5
+
+
+def test_copies_of_what_the_query_does_not_mean_stay():
+    found = select(ANSWER, CLEAN[1], 5, texts=[*FACTS, *[f"As noted: {FACTS[0]}"] * 9])
+    assert found.near_copies == 0
+
+
+@pytest.mark.parametrize("n", [12, 63, 100, 300])
+def test_neighbours_that_words_tell_apart_do_not_repeat_each_other(n):
+    rows = walk(n)
+    told = [f"In {1800 + i} the mayor of Place{i} opened a bridge, which was closed later." for i in range(n)]
+    same = [f"The mayor opened a {'very ' * (i % 7)}old bridge, which was closed later." for i in range(n)]
+    wide, by_words, copies = (
+        from_embeddings(rows[n // 2], rows, texts=texts) for texts in (None, told, same)
+    )
+    assert by_words.groups is None
+    assert by_words.sigma.value == pytest.approx(wide.sigma.value / bandwidth.SHARPER_BY_WORDS)
+    assert copies.groups is not None  # who says the same in the same words is one
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_a_small_pool_without_names_repeats_itself(n):
+    rows, rng = topics(n, seed=6), np.random.default_rng(2)
+    words = [f"word{''.join(chr(97 + int(c)) for c in str(i))}" for i in range(500)]
+    texts = [" ".join(rng.choice(words, 9)) for _ in range(n)]
+    told = [f"{text}, in {1900 + i}" for i, text in enumerate(texts)]
+    without, nameless, named = (
+        from_embeddings(rows[0], rows, texts=some).sigma.value for some in (None, texts, told)
+    )
+    assert nameless == without
+    assert named == pytest.approx(without / bandwidth.SHARPER_BY_WORDS)
+
+
+def test_a_small_pool_sets_copies_aside():
+    rows = with_copies(topics(4, dim=200, seed=8), 4, 0.9, 9)
+    texts = [COPIED[i % 4] for i in range(20)]
+    assert select(rows, rows[:4].mean(axis=0), 4).near_copies == 0
+    found = select(rows, rows[:4].mean(axis=0), 4, texts=texts)
+    assert found.near_copies == 16 and {int(pick) % 4 for pick in found.indices} == {0, 1, 2, 3}
+    assert len(set(select(rows, rows[0], 6, texts=texts).indices.tolist())) == 6  # and then the rest
 
 
 def test_names_of_passages_say_nothing_and_vectors_decide():
