@@ -146,7 +146,7 @@ def detecting(query: float, passages: float, *, even: bool = False) -> Rule:
     return pick
 
 
-def ruled(*, worded: bool = True, **otherwise: float) -> Rule:
+def ruled(*, worded: bool = True, **otherwise: bandwidth.Scale) -> Rule:
     """What :mod:`dartboard.selection.bandwidth` does, with some of its constants ``otherwise``.
 
     Without ``worded``, copies are known by vectors alone.
@@ -188,6 +188,8 @@ def by_gap(divisor: float, times: float, **how: Any) -> Rule:
     )
 
 
+SHARPER_BESIDE = bandwidth.BESIDE_COPIES._replace(sharper=bandwidth.BY_DISTANCE.sharper)
+
 RULES: dict[str, Rule] = {
     "nearest neighbours": lambda pool: list(range(K)),
     "copies known (not a rule)": one_a_base,
@@ -207,9 +209,11 @@ RULES: dict[str, Rule] = {
     "the rule, nothing set aside": by_sigma_alone,
     "one of each group, then that (the rule)": ruled(),
     "the rule, copies known by vectors alone": ruled(worded=False),
-    "the rule, to median / 10 beside copies, too": ruled(SHARPER_BESIDE_COPIES=bandwidth.SHARPER),
-    "the rule, to median / 10 by words, too": ruled(SHARPER_BY_WORDS=bandwidth.SHARPER),
-    "the rule, to median / 20": ruled(SHARPER=5.0, SHARPER_BESIDE_COPIES=5.0),
+    "the rule, to median / 10 beside copies, too": ruled(
+        BESIDE_COPIES=bandwidth.BESIDE_COPIES._replace(sharper=2.5)
+    ),
+    "the rule, to median / 10 by words, too": ruled(BY_WORDS=bandwidth.BY_DISTANCE),
+    "the rule, to median / 20": ruled(BY_DISTANCE=bandwidth.BY_WORDS),
 }
 
 

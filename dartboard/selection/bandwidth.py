@@ -12,16 +12,19 @@ stands for it, and σ is that of those. *Where the texts are known*, copies are 
 (:mod:`dartboard.selection.copies`), unless one group has nearly all the probability: then it is what the
 query is about, and no copies.
 
-What is left may still repeat itself in other words: most of what the query may mean then has a neighbour much
-nearer than the pool is wide. With ``m`` the median distance of all pairs, ``e_t`` a candidate's distance to
-the nearest other one, and P(t|q) at σ = m/4,
+What is left may still repeat itself in other words. With ``m`` the median distance of all pairs, ``e_t`` a
+candidate's distance to the nearest other one, and P(t|q) at σ = m/4,
 
-    D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)        the share of the probability that stands alone
-    σ = m / (divisor · s ** ramp(D, .1, .3))        ramp(x, a, b): 0 up to a, 1 from b, straight between
+    D = Σ_t P(t|q) · ramp(e_t / m, .25, .35)                    the share of the probability that stands alone
+    C = Σ_{t≠u} P(t|q) P(u|q) · (1 - ramp(d(t,u) / m, .25, .35))   that of two draws which are neighbours
+    σ = m / (divisor · s ** (ramp(D, .05, .2) · (1 - ramp(C, .15, .25))))
 
-with s = 2.5, and 2 among those that stand for groups. Words may say that neighbours do not repeat each other,
-however near they are: each names what the other does not. Where they were read and no copies were found,
-e_t passes over such neighbours, and s = 5: what is not repeated asks for nearest neighbours.
+where ramp(x, a, b) is 0 up to a, 1 from b and straight between. A pool repeats itself where nothing stands
+alone (D), or where what is most probable does (C): five copies of the answer leave the rest of the
+probability alone, and two draws are still likely to be two of them. s is 2.5; among those that stand for
+groups it is 2, and ramp(D, .1, .3). Words may say that neighbours do not repeat each other, however near they
+are: each names what the other does not. Where they were read and no copies were found, D and C pass over
+such neighbours, and s = 5: what is not repeated asks for nearest neighbours.
 
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
 distances do not depend on the encoder's scale. In a pool of fewer than 64, distances are too few to tell:
@@ -61,14 +64,6 @@ NEIGHBOURS_OF = 64
 SMALLEST_CROWD = 64
 """In a smaller pool a few distances would decide whether it repeats itself: without words, it does."""
 
-REDUNDANT, DISTINCT = 0.05, 0.2
-"""Up to this share of the probability alone, a pool repeats itself; from there on it does not."""
-SHARPER = 2.5
-"""How much smaller σ is where it does not."""
-SHARPER_BESIDE_COPIES = 2.0
-"""The same among those that stand for groups of near-copies."""
-SHARPER_BY_WORDS = 5.0
-"""How much smaller σ is where words say so."""
 ALL_ALONE = 0.9
 """Where more of the probability stands alone, the query means no copies, and none are looked for."""
 
@@ -81,6 +76,21 @@ class Sigma(NamedTuple):
 
     value: float
     source: str
+
+
+class Scale(NamedTuple):
+    """σ by what stands alone: median / 4 up to ``redundant``, ``sharper`` times less from ``distinct`` on."""
+
+    redundant: float
+    distinct: float
+    sharper: float
+
+
+BY_DISTANCE = Scale(0.05, 0.2, 2.5)
+BY_WORDS = Scale(0.05, 0.2, 5.0)
+"""Where words were read, and found no copies."""
+BESIDE_COPIES = Scale(0.1, 0.3, 2.0)
+"""Among those that stand for groups of copies, which may well be reworded, too."""
 
 
 class Judged(NamedTuple):
@@ -125,15 +135,15 @@ def from_candidates(
     groups = None if few and words is None else near.groups(words)
     if words is not None and (few or groups is None):
         crowd = near.crowd_by(words, groups, few=few)
-    sharper = SHARPER if words is None else SHARPER_BY_WORDS
+    scale = BY_DISTANCE if words is None else BY_WORDS
     if groups is not None:
-        sharper, leaders = SHARPER_BESIDE_COPIES, leading(groups, to_query)
+        scale, leaders = BESIDE_COPIES, leading(groups, to_query)
         vectors, to_query = vectors[leaders], to_query[leaders]
         apart = None if apart is None else apart[np.ix_(leaders, leaders)]
         median = _median_of(vectors, distance, apart) or median
         if not few:
             crowd = _crowd_of(vectors, distance, median, to_query, apart)
-    return Judged(Sigma(spread(median, crowd, divisor, sharper), "candidates"), groups)
+    return Judged(Sigma(spread(median, crowd, divisor, scale), "candidates"), groups)
 
 
 def from_distances(
@@ -155,13 +165,13 @@ def from_distances(
     crowd, groups = _crowd_apart(pairwise, distance, median, to_query), None
     if crowd.alone <= ALL_ALONE:
         groups = Neighbourhood.of(pairwise, distance, median, to_query, pairwise).groups(None)
-    sharper = SHARPER if groups is None else SHARPER_BESIDE_COPIES
+    scale = BY_DISTANCE
     if groups is not None:
-        leaders = leading(groups, to_query)
+        scale, leaders = BESIDE_COPIES, leading(groups, to_query)
         pairwise, to_query = pairwise[np.ix_(leaders, leaders)], to_query[leaders]
         median = _median(pairwise) or median
         crowd = _crowd_apart(pairwise, distance, median, to_query)
-    return Judged(Sigma(spread(median, crowd, divisor, sharper), "candidates"), groups)
+    return Judged(Sigma(spread(median, crowd, divisor, scale), "candidates"), groups)
 
 
 def _crowd_of(
@@ -185,10 +195,11 @@ def _crowd_apart(pairwise: FloatArray, distance: Distance, median: float, to_que
     return crowd_among(np.where(pairwise > 0, pairwise, np.inf), to_query, median, distance)
 
 
-def spread(median: float, crowd: Crowd, divisor: float = DIVISOR, sharper: float = SHARPER) -> float:
+def spread(median: float, crowd: Crowd, divisor: float = DIVISOR, scale: Scale = BY_DISTANCE) -> float:
     """σ of a pool by its median distance and how crowded what the query may mean is."""
-    distinct = _ramp(crowd.alone, REDUNDANT, DISTINCT) * (1.0 - _ramp(crowd.together, SEPARATE, TOGETHER))
-    return median / (divisor * math.pow(sharper, distinct))
+    alone = _ramp(crowd.alone, scale.redundant, scale.distinct)
+    together = _ramp(crowd.together, SEPARATE, TOGETHER)
+    return median / (divisor * math.pow(scale.sharper, alone * (1.0 - together)))
 
 
 def _ramp(value: float, low: float, high: float) -> float:

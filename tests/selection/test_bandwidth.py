@@ -66,13 +66,13 @@ def test_a_pool_of_near_copies_has_the_sigma_of_one_of_each(cosine):
     leaders = to_query.reshape(6, 17).argmin(axis=0) * 17 + np.arange(17)
     assert sorted(leaders) == neighbourhood.leading(found.groups, to_query).tolist()
     assert found.sigma.value == pytest.approx(
-        median(rows[leaders]) / 4 / bandwidth.SHARPER_BESIDE_COPIES, rel=1e-6
+        median(rows[leaders]) / 4 / bandwidth.BESIDE_COPIES.sharper, rel=1e-6
     )
 
 
 def test_a_pool_without_copies_has_less():
     rows = topics(100)
-    assert sigma(rows) == pytest.approx(median(rows) / 4 / bandwidth.SHARPER, rel=1e-6)
+    assert sigma(rows) == pytest.approx(median(rows) / 4 / bandwidth.BY_DISTANCE.sharper, rel=1e-6)
     assert sigma(rows, sharpen=False) == pytest.approx(median(rows) / 4, rel=1e-6)
 
 
@@ -83,7 +83,7 @@ def test_a_small_pool_is_taken_to_repeat_itself():
 
 def test_the_way_between_is_continuous_and_falls():
     spreads = [bandwidth.spread(1.0, Crowd(alone, 0.0)) for alone in np.linspace(0.0, 0.5, 201)]
-    assert spreads[0] == 0.25 and spreads[-1] == pytest.approx(0.25 / bandwidth.SHARPER)
+    assert spreads[0] == 0.25 and spreads[-1] == pytest.approx(0.25 / bandwidth.BY_DISTANCE.sharper)
     steps = np.diff(spreads)
     assert (steps <= 0).all() and steps.min() > -0.01
     back = [bandwidth.spread(1.0, Crowd(0.5, together)) for together in np.linspace(0.0, 0.5, 201)]
@@ -97,7 +97,7 @@ def test_copies_count_where_the_query_is():
     )
     wide = median(crowded) / 4
     assert sigma(crowded, rows[0]) == pytest.approx(wide, rel=1e-6)
-    assert sigma(crowded, rows[1]) == pytest.approx(wide / bandwidth.SHARPER, rel=1e-6)
+    assert sigma(crowded, rows[1]) == pytest.approx(wide / bandwidth.BY_DISTANCE.sharper, rel=1e-6)
 
 
 def test_a_few_copies_of_the_answer_are_enough_where_the_rest_stands_alone():
@@ -109,9 +109,9 @@ def test_a_few_copies_of_the_answer_are_enough_where_the_rest_stands_alone():
     query = unit_rows((rows[0] + 0.9 * rows[1])[None])
     apart, to_query = distances(some, some, "scaled_cosine"), distances(some, query, "scaled_cosine")[:, 0]
     crowd = neighbourhood.crowd_among(apart, to_query, median(some), "scaled_cosine")
-    assert crowd.alone > bandwidth.DISTINCT and crowd.together > neighbourhood.TOGETHER
+    assert crowd.alone > bandwidth.BY_DISTANCE.distinct and crowd.together > neighbourhood.TOGETHER
     assert sigma(some, query[0]) == pytest.approx(median(some) / 4, rel=1e-6)
-    assert sigma(rows, query[0]) == pytest.approx(median(rows) / 4 / bandwidth.SHARPER, rel=1e-6)
+    assert sigma(rows, query[0]) == pytest.approx(median(rows) / 4 / bandwidth.BY_DISTANCE.sharper, rel=1e-6)
 
 
 @settings(max_examples=50, deadline=None)

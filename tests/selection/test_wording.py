@@ -229,7 +229,7 @@ def test_neighbours_that_words_tell_apart_do_not_repeat_each_other(n):
         from_embeddings(rows[n // 2], rows, texts=texts) for texts in (None, told, same)
     )
     assert by_words.groups is None
-    assert by_words.sigma.value == pytest.approx(wide.sigma.value / bandwidth.SHARPER_BY_WORDS)
+    assert by_words.sigma.value == pytest.approx(wide.sigma.value / bandwidth.BY_WORDS.sharper)
     assert copies.groups is not None  # who says the same in the same words is one
 
 
@@ -243,7 +243,7 @@ def test_a_small_pool_without_names_repeats_itself(n):
         from_embeddings(rows[0], rows, texts=some).sigma.value for some in (None, texts, told)
     )
     assert nameless == without
-    assert named == pytest.approx(without / bandwidth.SHARPER_BY_WORDS)
+    assert named == pytest.approx(without / bandwidth.BY_WORDS.sharper)
 
 
 def test_a_small_pool_sets_copies_aside():
