@@ -196,6 +196,11 @@ class Dataset:
     metadata: dict[str, Any] = field(default_factory=dict)
     query_ids: list[str] = field(default_factory=list)
 
+    @property
+    def worded(self) -> bool:
+        """Whether selection may read the texts: near-copies by noise have the words of their originals."""
+        return "cosine" not in self.metadata.get("redundancy", {})
+
     def __post_init__(self) -> None:
         if not self.name:
             raise InvalidInputError("a data set needs a name")

@@ -6,7 +6,7 @@ they look: what is fitted replaces the rule only where it beats it by more than 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,26 +38,26 @@ def calibrate(
     """
     if k < 1 or triage_k < k:
         raise ConfigError(f"k must be >= 1 and triage_k >= k, got k={k}, triage_k={triage_k}")
-    evidence = [_evidence(labelled, query, triage_k) for query in range(len(labelled.queries))]
-    order = np.random.default_rng(seed).permutation(len(evidence))
+    seen = [_seen(labelled, query, triage_k) for query in range(len(labelled.queries))]
+    order = np.random.default_rng(seed).permutation(len(seen))
     fitted, held = order[: len(order) // 2], order[len(order) // 2 :]
-    sigma = fit_sigma([e[0] for e in evidence], resamples=resamples, seed=seed)
-    divisor = fit_divisor([e[1] for e in evidence], resamples=resamples, seed=seed)
+    sigma = fit_sigma([one.plain for one in seen], resamples=resamples, seed=seed)
+    divisor = fit_divisor([one.scaled for one in seen], resamples=resamples, seed=seed)
     common: dict[str, Any] = {
         "sigma": sigma,
         "divisor": divisor,
         "model": model,
         "k": k,
         "triage_k": triage_k,
-        "missed": sum(map(len, labelled.targets)) - sum(_reached(labelled, q, triage_k) for q in order),
+        "missed": sum(one.missed for one in seen),
     }
     if sigma.pairs < FEWEST_PAIRS:
         pairs = f"only {sigma.pairs} pair{'s' * (sigma.pairs != 1)}"
         why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the rule stays as it comes"
         return Calibration(kind="default", reason=why, seed=seed, **common)
     trial = {
-        "sigma": fit_sigma([evidence[i][0] for i in fitted], resamples=1, seed=seed).value,
-        "divisor": fit_divisor([evidence[i][1] for i in fitted], resamples=1, seed=seed).value,
+        "sigma": fit_sigma([seen[i].plain for i in fitted], resamples=1, seed=seed).value,
+        "divisor": fit_divisor([seen[i].scaled for i in fitted], resamples=1, seed=seed).value,
         "default": bandwidth.DIVISOR,
     }
     recalls = _held_out(labelled, redundant, held, trial, k, triage_k, progress)
@@ -76,23 +76,27 @@ def calibrate(
     )
 
 
-def _evidence(labelled: Labelled, query: int, triage_k: int) -> tuple[Evidence, Evidence]:
-    """A query's candidates by squared distance: plain, and over the square of what the rule divides."""
+class _Seen(NamedTuple):
+    """A query's candidates by squared distance, plain and over the square of what the rule divides.
+
+    ``missed`` of its passages are not among them.
+    """
+
+    plain: Evidence
+    scaled: Evidence
+    missed: int
+
+
+def _seen(labelled: Labelled, query: int, triage_k: int) -> _Seen:
     rows = labelled.nearest(query, triage_k)
     pool = from_embeddings(labelled.queries[query], labelled.corpus[rows])
     squared = ((1.0 - pool.similarity) / 2.0) ** 2
-    wanted = set(labelled.targets[query])
-    targets = np.array([i for i, row in enumerate(rows) if labelled.names[row] in wanted], dtype=np.intp)
+    wanted, names = set(labelled.targets[query]), [labelled.names[row] for row in rows]
+    targets = np.array([i for i, name in enumerate(names) if name in wanted], dtype=np.intp)
     distinct = np.unique(labelled.corpus[rows], axis=0)
-    plain = bandwidth.from_candidates(distinct, "scaled_cosine").sigma
-    median = plain.value * bandwidth.DIVISOR
-    return Evidence(-squared, targets), Evidence(-squared / median**2, targets)
-
-
-def _reached(labelled: Labelled, query: int, triage_k: int) -> int:
-    """How many of a query's passages are among its candidates."""
-    found = {labelled.names[row] for row in labelled.nearest(query, triage_k)}
-    return len(found.intersection(labelled.targets[query]))
+    median = bandwidth.from_candidates(distinct, "scaled_cosine").sigma.value * bandwidth.DIVISOR
+    missed = len(wanted.difference(names))
+    return _Seen(Evidence(-squared, targets), Evidence(-squared / median**2, targets), missed)
 
 
 def _held_out(

@@ -73,10 +73,5 @@ def labelled_by(dataset: Dataset) -> Labelled:
         queries=np.asarray(vectors),
         names=names,
         targets=targets,
-        texts=[chunk.text for chunk in dataset.chunks] if worded(dataset) else None,
+        texts=[chunk.text for chunk in dataset.chunks] if dataset.worded else None,
     )
-
-
-def worded(dataset: Dataset) -> bool:
-    """Whether selection may read the texts: copies by noise have the words of their originals."""
-    return "cosine" not in dataset.metadata.get("redundancy", {})

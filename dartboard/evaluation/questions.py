@@ -78,7 +78,7 @@ class Triage:
             candidates=[self.dataset.chunks[row] for row in rows],
             vectors=self._vectors[rows],
             similarity=similarity[rows].astype(np.float64),
-            worded="cosine" not in self.dataset.metadata.get("redundancy", {}),
+            worded=self.dataset.worded,
         )
 
 
