@@ -525,33 +525,66 @@ typedef struct {
     const uint64_t *multipliers;
 } writing;
 
+SAME uint8_t plain_kind(const writing *all, size at) {
+    return all->codes[at] < CHARACTERS ? all->kinds[all->codes[at]] : 0;
+}
+
+/* What stands between digits belongs to their number: 0.5, 4,000, 2024-05-03. */
+SAME int joins_digits(const writing *all, size at, size end) {
+    uint32_t code = all->codes[at];
+    return (code == '.' || code == ',' || code == ':' || code == '/' || code == '-') && at && at + 1 < end &&
+           plain_kind(all, at - 1) == DIGIT && plain_kind(all, at + 1) == DIGIT;
+}
+
 SAME uint8_t kind_of(const writing *all, size at, size end) {
-    return at < end && all->codes[at] < CHARACTERS ? all->kinds[all->codes[at]] : 0;
+    if (at >= end) return 0;
+    uint8_t kind = plain_kind(all, at);
+    return kind ? kind : joins_digits(all, at, end) ? DIGIT : 0;
+}
+
+/* Signs that may stand before a word inside a sentence, and what is between words. */
+SAME int is_sign(uint32_t code) {
+    return code == '(' || code == '[' || code == '{' || code == '-' || code == '*' || code == '/' || code == '"' ||
+           code == 0x27 || code == 0x201C || code == 0x2018 || code == 0xAB;
+}
+
+SAME int is_space(uint32_t code) { return code == ' ' || code == '\n' || code == '\t' || code == 0xA0; }
+
+/* Whether a word of a text that begins and ends somewhere follows a word or a comma, as wording.py has it. */
+SAME int follows(const writing *all, size at, size begin, size end) {
+    size here = at;
+    for (int more = 0; more < 2 && here > begin && is_sign(all->codes[here - 1]); more++) here--;
+    if (here < at && here > begin && kind_of(all, here - 1, end)) return 1;
+    size word = here;
+    for (int more = 0; more < 2 && word > begin && is_space(all->codes[word - 1]); more++) word--;
+    if (word == here || word == begin) return 0;
+    if (here - word == 2 && all->codes[word] == '\n' && all->codes[word + 1] == '\n') return 0;
+    return kind_of(all, word - 1, end) || all->codes[word - 1] == ',';
 }
 
 /* The next word that starts from *at on, as a number, as wording.py has it; 0 where there is none. *at goes to
-   where the search goes on, *first is the kind of its first character; a capital that may be one for beginning a
-   sentence is OPENING. */
-SAME uint64_t next_word(const writing *all, size *at, size end, uint8_t *first) {
+   where the search goes on, *first is the kind of its first character, or of a digit or a capital further on; a
+   capital that may be one for beginning a sentence is OPENING. */
+SAME uint64_t next_word(const writing *all, size *at, size begin, size end, uint8_t *first) {
     while (*at < end) {
         size here = *at;
         uint8_t kind = kind_of(all, here, end), next = kind;
         uint64_t word = 0;
+        int mixed = 0;
         if (kind && kind != UNSPACED) {
             for (size place = 0; next && next != UNSPACED; place++) {
                 word += all->small[all->codes[here]] * all->multipliers[place % LONGEST];
                 if (next == DIGIT) kind = DIGIT;
+                mixed |= place && next == CAPITAL;
                 next = kind_of(all, ++here, end);
             }
         } else if (++here, kind == UNSPACED && kind_of(all, here, end) == UNSPACED) {
             word = all->small[all->codes[here - 1]] * all->multipliers[0];
             word += all->small[all->codes[here]] * all->multipliers[1];
         }
-        size before = *at;
-        int follows = before >= 2 && all->codes[before - 1] == ' ' &&
-                      (kind_of(all, before - 2, end) || all->codes[before - 2] == ',');
+        *first = kind == DIGIT ? DIGIT : mixed ? CAPITAL : kind;
+        if (kind == CAPITAL && !mixed && !follows(all, *at, begin, end)) *first = OPENING;
         *at = here;
-        *first = kind == CAPITAL && !follows ? OPENING : kind;
         if (word) return word;
     }
     return 0;
@@ -585,7 +618,8 @@ static void number_words(const writing *all, size n, dictionary *known, uint32_t
     for (size text = 0; text < n; text++) {
         uint8_t kind = 0;
         starts[text] = made;
-        for (uint64_t word; (word = next_word(all, &at, all->ends[text], &kind));) {
+        size begin = text ? all->ends[text - 1] : 0;
+        for (uint64_t word; (word = next_word(all, &at, begin, all->ends[text], &kind));) {
             size slot = look_up(known, word);
             if (known->seen_in[slot] != text) {
                 known->seen_in[slot] = (uint32_t)text;

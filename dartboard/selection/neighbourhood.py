@@ -26,8 +26,8 @@ NEAR, FAR = 0.25, 0.35
 """Neighbours up to so many medians away are near by; from there on a candidate stands alone."""
 SEPARATE, TOGETHER = 0.15, 0.25
 """Two throws at what the query may mean hit neighbours with this probability where it is crowded."""
-COPIED = 0.25
-"""Copies by words are set aside where this share of the probability has one, or more."""
+COPIED = ((4.0, 0.25), (20.0, 0.5))
+"""Copies by words are set aside where, at σ = median over the first, this share of probability has one."""
 ONE_TOPIC = 0.9
 """A group by distances with more of the probability is a topic, whose passages the query asks for."""
 
@@ -105,11 +105,15 @@ class Neighbourhood:
         return crowd_among(apart, self.to_query[self.rows[some]], self.median, self.distance)
 
     def _by_words(self, words: Words) -> IntArray | None:
-        weights = probability(self.to_query[self.rows[words.order]], self.median)
-        if not weights[words.copies.sum(axis=1) > 1].sum() >= COPIED * weights.sum():
+        asked, copied = self.to_query[self.rows[words.order]], words.copies.sum(axis=1) > 1
+        for divisor, least in COPIED:
+            weights = probability(asked, self.median, divisor)
+            if weights[copied].sum() >= least * weights.sum():
+                break
+        else:
             return None
         found = np.empty_like(words.order)
-        found[words.order] = words.order[repeated(words.copies)]
+        found[words.order] = words.order[repeated(words.copies, words.apart)]
         return found
 
     def _by_distance(self) -> IntArray | None:
@@ -179,12 +183,12 @@ def standing_alone(
     return share
 
 
-def probability(to_query: FloatArray, median: FloatArray | float) -> FloatArray:
-    """P(t|q) at a quarter of the median, up to a factor."""
+def probability(to_query: FloatArray, median: FloatArray | float, divisor: float = _DIVISOR) -> FloatArray:
+    """P(t|q) at the median over four, or over another number, up to a factor."""
     closest = to_query.min(axis=-1, keepdims=True)
     with np.errstate(under="ignore"):
         weights: FloatArray = np.exp(
-            (closest - to_query) * (closest + to_query) * (0.5 * (_DIVISOR / median) ** 2)
+            (closest - to_query) * (closest + to_query) * (0.5 * (divisor / median) ** 2)
         )
     return weights
 

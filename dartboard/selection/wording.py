@@ -3,13 +3,14 @@
 Vectors do not tell a copy from a passage that is alike: two updates on a ticket, two versions of a function,
 a statement and its correction lie as close together as a passage and its edit. Words tell. A passage
 *repeats* another if four fifths of its different words stand in the other, and all of its names and numbers.
-A name begins with a capital letter and comes after a word or a comma; at the beginning of a sentence, where
-anything has a capital, it is one if some candidate has it as a name inside a sentence. English words that
-decide what is said (:mod:`dartboard.selection.telling`) count as names, too. A number, or whatever has a
-digit in it, counts as often as it stands there. A cut, another order, boilerplate around it and other words
-here and there leave a copy a copy, while another year, price or person makes a passage of its own. Of two
-copies one repeats the other and has at least two fifths as many words: a sentence is no copy of the chapter
-that holds it.
+A name begins with a capital letter and follows a word or a comma; at the beginning of a sentence, where
+anything has a capital, it is one if some candidate has it as a name inside a sentence. A capital further on
+in a word makes it a name anywhere (iPad, JSON). English words that decide what is said
+(:mod:`dartboard.selection.telling`) count as names, too. A number, or whatever has a digit in it, counts as
+often as it stands there; signs between digits are part of it (0.5, 2024-05-03). A cut, another order,
+boilerplate around it and other words here and there leave a copy a copy, while another year, price or person
+makes a passage of its own. Of two copies one repeats the other and has at least two fifths as many words: a
+sentence is no copy of the chapter that holds it.
 
 Two passages are *told apart* if each has a name or a number that the other has not. However close they lie,
 neither stands for the other then. Telling words do not count here: whoever says the same in other words
@@ -19,7 +20,8 @@ What words of their own do not tell: who did what to whom, a "not" more, lower-c
 functions), a unit. Two passages that differ in nothing else count as copies.
 
 In the order of relevance, each passage goes with the first that it repeats or that repeats it, so whatever is
-set aside is a copy of what stands for it. docs/sigma.md has the measurements.
+set aside is a copy of what stands for it, and is not told apart from what was set aside with it.
+docs/sigma.md has the measurements.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +57,12 @@ _CASES = 0x2E80
 """Scripts with small and capital letters come first: Latin, Greek, Cyrillic, Armenian, Georgian …"""
 
 _LETTER, _UNSPACED, _CAPITAL, _DIGIT, _OPENING = 1, 2, 3, 4, 5
-_SPACE, _COMMA = ord(" "), ord(",")
+_COMMA, _BREAK = ord(","), ord("\n")
+_SPACES, _SIGNS, _WITHIN_NUMBERS = (
+    np.array([ord(sign) for sign in signs], dtype=np.uint32)
+    for signs in (" \n\t\u00a0", "([{-*/\"'\u201c\u2018\u00ab", ".,:/-")
+)
+"""What is between words; what may stand before a word inside a sentence; what digits have between them."""
 _WITHOUT_SPACES = ((_CASES, 0xA4CF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF))
 """Scripts in which words are not spaced: any two characters that follow each other count as one."""
 
@@ -83,16 +90,22 @@ class Alphabet(NamedTuple):
 
 
 def telling(texts: Sequence[str]) -> bool:
-    """Whether there is enough to read to tell copies by it."""
-    return 2 * sum(len(text) >= SHORTEST_TEXT for text in texts) >= len(texts)
+    """Whether there is enough to read to tell copies by it, and not too much."""
+    return 2 * sum(SHORTEST_TEXT <= len(text) <= LONGEST_TEXT for text in texts) >= len(texts)
 
 
-def repeated(copies: npt.NDArray[np.bool_]) -> IntArray:
-    """``(n,)`` for each text, the most relevant first, the first that it is a copy of: its leader."""
+def repeated(copies: npt.NDArray[np.bool_], apart: npt.NDArray[np.bool_]) -> IntArray:
+    """``(n,)`` for each text, the most relevant first, the first that it is a copy of: its leader.
+
+    A text that says less than several others may be a copy of each, while these are told apart from one
+    another: these have no leader but themselves.
+    """
     leaders = np.full(len(copies), -1)
     for i, like_it in enumerate(copies):
         if leaders[i] < 0:
-            leaders[like_it & (leaders < 0)] = i
+            members = np.flatnonzero(like_it & (leaders < 0))
+            others = apart[np.ix_(members, members)].any(axis=1)
+            leaders[members[~others]] = i
     return leaders
 
 
@@ -132,24 +145,56 @@ def _words(
     small, kinds, multipliers, _ = alphabet()
     known = np.minimum(codes, _CHARACTERS - 1)
     kind, letters = kinds[known], small[known].astype(np.uint64)
+    digit = kind == _DIGIT
+    kind[1:-1][np.isin(codes[1:-1], _WITHIN_NUMBERS) & digit[:-2] & digit[2:]] = _DIGIT
     inside = (kind > 0) & (kind != _UNSPACED)
     starts = np.flatnonzero(inside[1:] & ~inside[:-1]) + 1
     starts = np.concatenate(([0], starts)) if inside[0] else starts
     pairs = np.flatnonzero((kind[1:] == _UNSPACED) & (kind[:-1] == _UNSPACED))
     apart = letters[pairs] * multipliers[0] + letters[pairs + 1] * multipliers[1]
-    words, has_digit = apart, np.zeros(0, dtype=bool)
+    words, has_digit, has_capital = apart, *np.zeros((2, 0), dtype=bool)
     if len(starts):
         before = starts[0]
         place = np.arange(before, len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
         parts = np.where(inside[before:], letters[before:] * multipliers[place % _LONGEST], np.uint64(0))
         words = np.concatenate((np.add.reduceat(parts, starts - before), apart))
+        further = (kind[before:] == _CAPITAL) & (place > 0)
         has_digit = np.logical_or.reduceat((kind == _DIGIT)[before:], starts - before)
+        has_capital = np.logical_or.reduceat(further, starts - before)
     at = np.concatenate((starts, pairs))
-    before = np.maximum(at - 2, 0)
-    after_a_word = (at >= 2) & (codes[at - 1] == _SPACE) & ((kind[before] > 0) | (codes[before] == _COMMA))
-    begins = np.where((kind[at] == _CAPITAL) & ~after_a_word, np.uint8(_OPENING), kind[at])
+    text_of = np.searchsorted(ends, at, side="right")
+    begins = kind[at]
+    opening = (begins == _CAPITAL) & ~_follows(codes, kind, at, np.concatenate(([0], ends))[text_of])
+    begins[opening] = _OPENING
+    begins[: len(starts)][has_capital] = _CAPITAL
     begins[: len(starts)][has_digit] = _DIGIT
-    return words, np.searchsorted(ends, at, side="right"), begins
+    return words, text_of, begins
+
+
+def _follows(
+    codes: npt.NDArray[np.uint32], kind: npt.NDArray[np.uint8], at: IntArray, begin: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Whether words follow another word of their text, or a comma: in one line or the next, signs or not."""
+    here = _back(codes, at, begin, _SIGNS)
+    word = _back(codes, here, begin, _SPACES)
+    blank_line = (
+        (here - word == 2) & (codes[word] == _BREAK) & (codes[np.minimum(word + 1, len(codes) - 1)] == _BREAK)
+    )
+    joined = (here < at) & (here > begin) & (kind[here - 1] > 0)
+    spaced = (
+        (word < here) & (word > begin) & ~blank_line & ((kind[word - 1] > 0) | (codes[word - 1] == _COMMA))
+    )
+    found: npt.NDArray[np.bool_] = joined | spaced
+    return found
+
+
+def _back(
+    codes: npt.NDArray[np.uint32], at: IntArray, begin: IntArray, over: npt.NDArray[np.uint32]
+) -> IntArray:
+    """Up to two places further back, over some characters."""
+    for _ in range(2):
+        at = at - ((at > begin) & np.isin(codes[at - 1], over))
+    return at
 
 
 def _times_before(words: npt.NDArray[np.uint64], text_of: IntArray) -> npt.NDArray[np.uint64]:

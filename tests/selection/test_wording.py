@@ -27,21 +27,36 @@ PASSAGE = (
 UNSPACED = "\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff"
 
 
+WORD = rf"(?:[^\W_{UNSPACED}]|(?<=\d)[.,:/-](?=\d))+"
+SIGNS = "([{*/\"'\u201c\u2018\u00ab-"
+INSIDE = re.compile(
+    rf"[^\W_][{re.escape(SIGNS)}]{{1,2}}$|(?:[^\W_]|,)(?!\n\n)[ \n\t\xa0]{{1,2}}[{re.escape(SIGNS)}]{{0,2}}$"
+)
+
+
 def plain_names(text: str) -> set[str]:
-    """What begins with a capital after a word or a comma."""
-    following = re.findall(rf"(?:(?<=[^\W_] )|(?<=, ))[^\W_{UNSPACED}]+", text)
-    return {word.lower() for word in following if word[0].isupper()}
+    """What begins with a capital after a word or a comma, or has one further on."""
+    names = set()
+    for found in re.finditer(WORD, text):
+        word = found.group()
+        if word[0].isupper() and INSIDE.search(text[: found.start()]):
+            names.add(word.lower())
+    return names
+
+
+def mixed(word: str) -> bool:
+    return any(letter.isupper() for letter in word[1:])
 
 
 def plain_words(
     text: str, known: set[str], telling: AbstractSet[str] = TELLING
 ) -> tuple[Counter[str], Counter[str]]:
     """Words and names as the module's text defines them, and how often each has to stand in a copy."""
-    written = re.findall(rf"[^\W_{UNSPACED}]+", text)
+    written = re.findall(WORD, text)
     pairs = re.findall(rf"(?=((?:(?![\W_])[{UNSPACED}]){{2}}))", text)
     numbers = Counter(word.lower() for word in written if any(map(str.isdigit, word)))
     words = Counter({*(word.lower() for word in written), *pairs}) | numbers
-    names = {word.lower() for word in written if word[0].isupper() and word.lower() in known}
+    names = {word.lower() for word in written if mixed(word) or (word[0].isupper() and word.lower() in known)}
     names |= words.keys() & telling
     return words, Counter(names) | numbers
 
@@ -87,12 +102,19 @@ PIECES = [
     "Forbidden",
     "v2",
     "Ab3",
+    "iPad",
+    "0.5",
+    "5.0",
+    "2024-05-03",
+    "(Bridge)",
+    "-Bridge",
+    "**Élan**",
 ]
 MORE = ["😀", "İs", "x" * 70, "x" * 71, "", "_"]
 WRITTEN = st.builds(
     lambda pieces, between: between.join(pieces),
     st.lists(st.sampled_from([*PIECES, *MORE]), max_size=8),
-    st.sampled_from([" ", " ", "", "\n", ",", ", "]),
+    st.sampled_from([" ", " ", "", "\n", ",", ", ", "\n\n", " \n", ". ", "\xa0"]),
 )
 
 
@@ -164,6 +186,43 @@ def test_a_fact_more_is_a_copy_of_the_fact_less():
     assert copied([PASSAGE, PASSAGE + " Its architect was Ida Holm."]).all()
 
 
+def test_what_says_less_stands_for_none_of_those_that_say_different_things():
+    years = [f"{PASSAGE} Its toll was {10 + i} crowns in {2015 + i}." for i in range(4)]
+    texts = [PASSAGE, *years, f"Skip to content. {years[2]}"]
+    assert copied(texts)[0, 1:5].all()  # it repeats each of them
+    assert wording.repeated(*wording.compare(texts)).tolist() == [0, 1, 2, 3, 4, 3]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a dose of 0.5 mg", "a dose of 5.0 mg"),
+        ("version 1.2 of it", "version 2.1 of it"),
+        ("on 2024-03-05 there", "on 2024-05-03 there"),
+        ("at 10.0.1.2 there", "at 10.0.2.1 there"),
+        ("by Professor\nBerg there", "by Professor\nVoss there"),
+        ("by one (Berg) there", "by one (Voss) there"),
+        ("by Jean-Luc there", "by Jean-Paul there"),
+        ("by **Berg** there", "by **Voss** there"),
+        ("by\xa0Berg there", "by  Voss there"),
+        ("for the iPhone there", "for the iPad there"),
+        ("JSON is used there", "YAML is used there"),
+    ],
+)
+def test_numbers_are_read_whole_and_names_wherever_they_stand(one, other):
+    text = "The bridge is old, and its keeper lives beside it in a house of stone. {} {}"
+    found = wording.compare([text.format(some, "It is closed in winter.") for some in (one, other)])
+    assert found.apart[0, 1] and not found.copies[0, 1]
+
+
+@pytest.mark.parametrize("before", ["It is old.\n\n", "It is old.\n", "", "Note: ", "- "])
+def test_a_capital_that_begins_something_is_no_name(before):
+    one, other = (
+        f"{before}{word} the bridge was opened, its keeper left the house." for word in ("When", "After")
+    )
+    assert copied([one, other]).all()
+
+
 def test_each_names_what_the_other_does_not():
     longer = PASSAGE + " Its architect was Ida Holm."
     texts = [PASSAGE, PASSAGE.replace("1927", "1931"), longer, "An old one was here before, of stone."]
@@ -175,12 +234,13 @@ def test_each_names_what_the_other_does_not():
 def test_texts_too_long_to_compare_are_copies_of_nothing():
     long = "word " * wording.LONGEST_TEXT
     assert (copied([long, long]) == np.eye(2, dtype=bool)).all()
+    assert not wording.telling([long] * 3)
 
 
 def test_each_goes_with_the_first_that_it_is_a_copy_of():
     different = [PASSAGE.replace("Severin", f"Place{i}").replace("1927", str(1800 + i)) for i in range(12)]
     texts = [*different, *(f"Skip to content. {text}" for text in reversed(different))]
-    assert wording.repeated(copied(texts)).tolist() == [*range(12), *range(11, -1, -1)]
+    assert wording.repeated(*wording.compare(texts)).tolist() == [*range(12), *range(11, -1, -1)]
 
 
 ROWS = with_copies(topics(20, dim=200, seed=8), 4, 0.95, 9).astype(np.float32)
@@ -213,6 +273,15 @@ def test_a_handful_of_copies_around_the_answer_is_set_aside():
     assert select(ANSWER, CLEAN[0], 5).near_copies == 0
     found = select(ANSWER, CLEAN[0], 5, texts=[*FACTS, *[f"As noted: {FACTS[0]}"] * 9])
     assert found.near_copies == 9 and len({0 if pick >= 90 else pick for pick in found.indices}) == 5
+
+
+def test_two_copies_of_the_best_are_set_aside_however_many_others_there_are():
+    rows = topics(400, dim=200, seed=3)
+    rows = np.concatenate([rows, with_copies(rows[:1], 2, 0.97)[1:]])
+    facts = [f"Place{i} is where the {i}th river meets the sea." for i in range(400)]
+    query = rows[0] + 0.5 * rows[1:6].sum(axis=0)
+    found = select(rows, query, 5, texts=[*facts, *[f"As noted: {facts[0]}"] * 2])
+    assert found.near_copies == 2 and len({0 if pick >= 400 else pick for pick in found.indices}) == 5
 
 
 def test_copies_of_what_the_query_does_not_mean_stay():
