@@ -188,8 +188,6 @@ def by_gap(divisor: float, times: float, **how: Any) -> Rule:
     )
 
 
-SHARPER_BESIDE = bandwidth.BESIDE_COPIES._replace(sharper=bandwidth.BY_DISTANCE.sharper)
-
 RULES: dict[str, Rule] = {
     "nearest neighbours": lambda pool: list(range(K)),
     "copies known (not a rule)": one_a_base,

@@ -33,6 +33,7 @@ from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
 from dartboard.selection.door import method_of
+from dartboard.selection.kernels import check_sigma
 from dartboard.types import Dataset
 
 MMR_WEIGHTS = (0.3, 0.5, 0.7, 0.9)
@@ -103,10 +104,16 @@ def check_names(names: Iterable[str]) -> None:
     """Complain about unknown names before anything runs."""
     for name in expand(names):
         head, _, number = name.rpartition("-")
-        if name in EVERYTHING or name.startswith("run:"):
+        if name in EVERYTHING:
             continue
-        if head in _NUMBERED:
-            _number(name, number)
+        if name.startswith("run:"):
+            if not Path(name.removeprefix("run:")).is_file():
+                raise ConfigError(f"{name!r}: there is no such file")
+        elif head in _NUMBERED:
+            try:
+                _NUMBERED[head](name, _number(number))
+            except ConfigError as error:
+                raise ConfigError(f"{name!r}: {error}") from None
         elif name not in (added := plugins.names("selector")):
             raise ConfigError(
                 f"unknown system {name!r}: choose from {', '.join((*GROUPS, *EVERYTHING, *added))}, "
@@ -134,21 +141,21 @@ def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -
     head, _, number = name.rpartition("-")
     if head not in _NUMBERED:
         return Selecting(name, method_of(name))
-    return _NUMBERED[head](name, _number(name, number))
+    return _NUMBERED[head](name, _number(number))
 
 
 _NUMBERED: Mapping[str, Callable[[str, float], System]] = {
     "mmr": lambda name, weight: Selecting(name, MMR(relevance_weight=weight)),
     "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
-    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), sigma),
+    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), check_sigma(sigma)),
 }
 
 
-def _number(name: str, text: str) -> float:
+def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(f"{name!r}: after the last - comes a number, as in mmr-0.7") from None
+        raise ConfigError("after the last - comes a number, as in mmr-0.7") from None
 
 
 def _why_not(name: str, dataset: Dataset) -> str | None:

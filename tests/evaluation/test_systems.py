@@ -162,14 +162,23 @@ def test_own_systems_are_taken_as_they_are(dataset):
     assert choose([mine, "cosine"], dataset, Judgements.of(dataset)).systems[0] is mine
 
 
-def test_groups_are_spelled_out():
+def test_groups_are_spelled_out(tmp_path):
     assert expand(["quick", "cosine"]) == list(QUICK)
     assert set(EVERYTHING) - set(QUICK) == {"dartboard-hybrid", "dartboard-crossencoder"}
-    check_names(["all", "mmr-0.25", "dartboard-0.1", "run:x.trec"])
+    (tmp_path / "x.trec").touch()
+    check_names(["all", "mmr-0.25", "dartboard-0.1", f"run:{tmp_path / 'x.trec'}"])
 
 
 @pytest.mark.parametrize(
-    ("name", "complaint"), [("bm26", "unknown system 'bm26'"), ("mmr-high", "comes a number")]
+    ("name", "complaint"),
+    [
+        ("bm26", "unknown system 'bm26'"),
+        ("mmr-high", "'mmr-high': after the last - comes a number"),
+        ("mmr-7", r"'mmr-7': relevance_weight must be in \[0, 1\]"),
+        ("dedup-3", "'dedup-3': threshold is a similarity"),
+        ("dartboard-0", "'dartboard-0': sigma must be > 0"),
+        ("run:nowhere.trec", "'run:nowhere.trec': there is no such file"),
+    ],
 )
 def test_unknown_names_are_refused(name, complaint):
     with pytest.raises(ConfigError, match=complaint):
