@@ -1,6 +1,6 @@
 """Compare label-free rules for σ on real data, clean and redundant; docs/sigma.md says what came of it.
 
-    python benchmarks/sigma.py [--sets NAME …] [--edits] [--seed N] [--out FILE]
+    python benchmarks/sigma.py [--sets NAME …] [--edits] [--seed N] [--triage N] [--crowds] [--out FILE]
 
 Data sets as for quality.py, in the folder that DARTBOARD_DATA names. For every query the nearest 100 are
 found once; a rule then turns their distances into picks. What is written is the recall of the required
@@ -8,8 +8,9 @@ passages among the first 5 and 10 picks, any copy counting. A run goes on where 
 ``--edits`` adds edited texts: five of every passage, one to five of every other passage, and five of nothing
 but the passage nearest to each question, or the nearest three. The default model has to embed them: an hour
 on two cores. Copies by noise have the words of their originals, which would give them away: on these corpora
-no rule is shown any words. ``--seed`` draws other noise and other edits, whose results need a file of their
-own (``--out``). At the end the table of docs/sigma.md is printed.
+no rule is shown any words. ``--seed`` draws other noise and other edits, ``--triage`` finds another number of
+candidates than 100; their results need a file of their own (``--out``). ``--crowds`` says how crowded it is
+(D and C: 10 %, median, 90 %) and compares no rules. At the end the table of docs/sigma.md is printed.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from dartboard.types import Dataset, FloatArray, IntArray
 ROOT = Path(__file__).parent.parent
 SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
 EDITS = ["truncate", "shuffle", "boilerplate", "revise"]
-TRIAGE, K = 100, 10
+K = 10
 PARTLY, HALF = "a tenth with 20 copies", "edits of half"
 NEAREST = {"copies at .97 of the nearest": 1, "edits of the nearest": 1, "edits of the nearest three": 3}
 KINDS = {"clean": "clean", PARTLY: "some", HALF: "some"} | dict.fromkeys(NEAREST, "answer")
@@ -77,6 +78,11 @@ class Candidates:
             apart=self.pairwise,
             texts=None if texts is None else lambda rows: [texts[row] for row in rows],
         )
+
+    @property
+    def crowding(self) -> neighbourhood.Crowd:
+        """How crowded what the query may mean is."""
+        return neighbourhood.crowd_among(self.pairwise, self.to_query, self.median, "scaled_cosine")
 
     @property
     def crowd(self) -> float:
@@ -162,8 +168,7 @@ def ruled(*, worded: bool = True, **otherwise: bandwidth.Scale) -> Rule:
 
 def by_sigma_alone(pool: Candidates) -> list[int]:
     """The same without setting anything aside."""
-    crowd = neighbourhood.crowd_among(pool.pairwise, pool.to_query, pool.median, "scaled_cosine")
-    sigma = bandwidth.spread(pool.median, crowd)
+    sigma = bandwidth.spread(pool.median, pool.crowding)
     return dartboard(pool, sigma, sigma)
 
 
@@ -216,7 +221,7 @@ RULES: dict[str, Rule] = {
 
 
 def pools(
-    dataset: Dataset, asked: FloatArray, *, worded: bool, copied: int | None = None
+    dataset: Dataset, asked: FloatArray, *, worded: bool, copied: int | None = None, triage: int = 100
 ) -> Iterator[Candidates]:
     """The candidates of every judged query, with their words or without.
 
@@ -233,7 +238,7 @@ def pools(
         if copied is not None:
             nearest = np.argsort(-cosine[original], kind="stable")[:copied]
             cosine[~original & ~np.isin(bases, bases[original][nearest])] = -np.inf
-        rows = np.lexsort((np.arange(len(cosine)), -cosine))[:TRIAGE]
+        rows = np.lexsort((np.arange(len(cosine)), -cosine))[:triage]
         near = corpus[rows]
         yield Candidates(
             np.maximum((1 - near @ query) / 2, 0),
@@ -297,15 +302,17 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--edits", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--triage", type=int, default=100)
+    parser.add_argument("--crowds", action="store_true")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "sigma.json")
     options = parser.parse_args()
     data = Path(os.environ.get("DARTBOARD_DATA", ROOT.parent / "shared" / "data"))
-    if options.seed and options.out == parser.get_default("out"):
-        parser.error("another seed makes other corpora: name a file for their results with --out")
+    if (options.seed or options.triage != 100) and options.out == parser.get_default("out"):
+        parser.error("another seed or triage makes other pools: name a file for their results with --out")
     if not data.is_dir():
         sys.exit(f"no data in {data}: set DARTBOARD_DATA to the folder that holds {', '.join(options.sets)}")
     model = CachedModel(default_model())
-    done = json.loads(options.out.read_text()) if options.out.exists() else {}
+    done = json.loads(options.out.read_text()) if options.out.exists() and not options.crowds else {}
     made: dict[str, dict[str, Any]] = {
         "clean": {},
         "copies at .97": {"cosine": 0.97},
@@ -334,12 +341,25 @@ def main() -> None:
             if condition in (PARTLY, HALF):
                 dataset = partly_redundant(clean) if condition == PARTLY else half_edited(clean, dataset)
             worded = condition == "clean" or "edits" in condition
-            found = list(pools(dataset, asked, worded=worded, copied=NEAREST.get(condition)))
+            copied = NEAREST.get(condition)
+            found = list(pools(dataset, asked, worded=worded, copied=copied, triage=options.triage))
+            if options.crowds:
+                told = np.quantile([pool.crowding for pool in found], [0.1, 0.5, 0.9], axis=0).T
+                print(
+                    name,
+                    condition,
+                    *(
+                        f"{key} {q[0]:.2f} / {q[1]:.2f} / {q[2]:.2f}"
+                        for key, q in zip("DC", told, strict=True)
+                    ),
+                )
+                continue
             scores = done.setdefault(name, {}).setdefault(condition, {})
             scores.update({rule: recalls(found, RULES[rule]) for rule in rules})
             options.out.write_text(json.dumps(done, indent=1) + "\n")
             print(name, condition, flush=True)
-    print(table(done))
+    if not options.crowds:
+        print(table(done))
 
 
 if __name__ == "__main__":
