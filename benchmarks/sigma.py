@@ -26,20 +26,21 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dartboard.datasets import load_dataset, progress_bar, with_redundancy
-from dartboard.embeddings import CachedModel, default_model
-from dartboard.evaluation import Judgements
-from dartboard.selection import bandwidth, neighbourhood
-from dartboard.selection.kernels import distances, unit_rows
-from dartboard.types import Dataset, FloatArray, IntArray
-
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
+
+from benchmarks import sigma_tables  # noqa: E402
+from benchmarks.sigma_tables import HALF, NEAREST, PARTLY  # noqa: E402
+from dartboard.datasets import load_dataset, progress_bar, with_redundancy  # noqa: E402
+from dartboard.embeddings import CachedModel, default_model  # noqa: E402
+from dartboard.evaluation import Judgements  # noqa: E402
+from dartboard.selection import bandwidth, neighbourhood  # noqa: E402
+from dartboard.selection.kernels import distances, unit_rows  # noqa: E402
+from dartboard.types import Dataset, FloatArray, IntArray  # noqa: E402
+
 SETS = ("hotpotqa_dev200", "musique_train100", "rgb_en_int", "rgb_en_fact", "scifact")
 EDITS = ["truncate", "shuffle", "boilerplate", "revise"]
 K = 10
-PARTLY, HALF = "a tenth with 20 copies", "edits of half"
-NEAREST = {"copies at .97 of the nearest": 1, "edits of the nearest": 1, "edits of the nearest three": 3}
-KINDS = {"clean": "clean", PARTLY: "some", HALF: "some"} | dict.fromkeys(NEAREST, "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,27 +277,6 @@ def recalls(found: list[Candidates], rule: Rule) -> dict[str, float]:
     return {depth: round(value / len(found), 6) for depth, value in total.items()}
 
 
-def table(found: dict[str, Any]) -> str:
-    """Share of what nearest neighbours reach on the clean sets: mean / worst of each kind of corpus."""
-    lines = [
-        "| rule | clean | copies of all | copies of some | copies of the answer | cells of 99 % and more |",
-        "|---|" + "---|" * 5,
-    ]
-    for rule in RULES:
-        shares: dict[str, list[float]] = {"clean": [], "copies": [], "some": [], "answer": []}
-        for conditions in found.values():
-            for condition, by_rule in conditions.items():
-                best = conditions["clean"]["nearest neighbours"]
-                if rule in by_rule:
-                    shares[KINDS.get(condition, "copies")] += [
-                        by_rule[rule][d] / best[d] for d in ("@5", "@10")
-                    ]
-        cells = ", ".join(f"{sum(x >= 0.99 for x in xs)} of {len(xs)}" for xs in shares.values())
-        figures = " | ".join(f"{np.mean(xs):.3f} / {min(xs):.3f}" for xs in shares.values())
-        lines.append(f"| {rule} | {figures} | {cells} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
@@ -359,7 +339,7 @@ def main() -> None:
             options.out.write_text(json.dumps(done, indent=1) + "\n")
             print(name, condition, flush=True)
     if not options.crowds:
-        print(table(done))
+        print(sigma_tables.rules(done))
 
 
 if __name__ == "__main__":

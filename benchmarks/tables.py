@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: E402
     quality_pages,
     quality_tables,
     retrieval_tables,
+    sigma_tables,
 )
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -102,7 +103,7 @@ def fresh_decisions() -> str:
 def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
-    selection, retrieval = results("selection"), results("retrieval")
+    selection, retrieval, tried = results("selection"), results("retrieval"), results("sigma")
     pages = {
         "comparison.md": {
             "numbers": comparison_tables.in_numbers(quality, selection),
@@ -110,6 +111,7 @@ def fresh_sections() -> Mapping[Path, str]:
             "selection": selection_table(selection),
             "search": retrieval_tables.search(retrieval["search"]),
         },
+        "sigma.md": {"rules": sigma_tables.rules(tried), "cells": sigma_tables.cells(tried)},
         "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
         "explanation/sigma-is-not-lambda.md": {"knobs": explanations.knob_table(known["knobs"])},

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks import quality_pages, quality_tables, retrieval_tables, tables
+from benchmarks import quality_pages, quality_tables, retrieval_tables, sigma_tables, tables
 from benchmarks.quality import CONDITIONS, SYSTEMS
 
 ADVICE = "run: python benchmarks/tables.py"
@@ -15,6 +15,7 @@ DOCUMENTS = [
     "docs/comparison.md",
     "docs/decisions.md",
     "docs/scaling.md",
+    "docs/sigma.md",
     "docs/benchmarks/quality.md",
     "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
@@ -41,6 +42,17 @@ def test_tables_are_those_of_the_results(path):
 @pytest.mark.parametrize(("path", "source"), PICTURES.items())
 def test_pictures_were_made_from_the_results(path, source):
     assert (tables.ROOT / path).read_text().endswith(tables.stamp(source)), ADVICE
+
+
+def test_what_is_said_of_the_rule_for_sigma():
+    """docs/sigma.md: (a) in all cells, (b) in 27 of 30, as many as where the copies are known."""
+    found = tables.results("sigma")
+    rule, told = (
+        sigma_tables.shares(found, name) for name in (sigma_tables.THE_RULE, "copies known (not a rule)")
+    )
+    assert min(rule["clean"]) >= 0.99
+    assert [sum(share >= 0.99 for share in one["all"]) for one in (rule, told)] == [27, 27]
+    assert len(rule["all"]) == 30
 
 
 def test_every_system_stands_in_every_cell_with_an_interval():

@@ -7,7 +7,8 @@ through. Where there are none, the same σ passes over what is merely alike and 
 
 The two cases can be told apart without labels. Where there are copies, the most probable of each group
 stands for it, and σ is that of those. *Where the texts are known*, copies are known by their words
-(:mod:`dartboard.selection.wording`), and are set aside where a quarter of the probability P(t|q) has some.
+(:mod:`dartboard.selection.wording`), and are set aside where a quarter of the probability P(t|q) has some, or
+half of it at m/20.
 *Where there are vectors alone*, pools that fall into groups as a whole tell it
 (:mod:`dartboard.selection.copies`), unless one group has nearly all the probability: then it is what the
 query is about, and no copies.
@@ -23,7 +24,7 @@ where ramp(x, a, b) is 0 up to a, 1 from b and straight between. A pool repeats 
 alone (D), or where what is most probable does (C): five copies of the answer leave the rest of the
 probability alone, and two draws are still likely to be two of them. s is 2.5; among those that stand for
 groups it is 2, and ramp(D, .1, .3). Words may say that neighbours do not repeat each other, however near they
-are: each names what the other does not. Where they were read and no copies were found, D and C pass over
+are: each names what the other does not. Where they were read and nothing is set aside, D and C pass over
 such neighbours, and s = 5: what is not repeated asks for nearest neighbours.
 
 Copies far from the query count for nothing, and a handful around the answer counts in full. Ratios of
@@ -88,7 +89,7 @@ class Scale(NamedTuple):
 
 BY_DISTANCE = Scale(0.05, 0.2, 2.5)
 BY_WORDS = Scale(0.05, 0.2, 5.0)
-"""Where words were read, and found no copies."""
+"""Where words were read, and no copies are set aside."""
 BESIDE_COPIES = Scale(0.1, 0.3, 2.0)
 """Among those that stand for groups of copies, which may well be reworded, too."""
 
