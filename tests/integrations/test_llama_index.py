@@ -193,7 +193,7 @@ def test_nodes_are_read_as_llama_index_embeds_them():
     given_nodes = nodes()
     texts = [scored.node.get_content(metadata_mode=MetadataMode.EMBED) for scored in given_nodes]
     assert "source: x" in texts[0]
-    expected = select(WordBag().encode(texts), WordBag().encode([QUERY])[0], k=4)
+    expected = select(WordBag().encode(texts), WordBag().encode([QUERY])[0], k=4, texts=texts)
     found = DartboardPostprocessor(embed_model=WordBag(), k=4).postprocess_nodes(given_nodes, query_str=QUERY)
     assert ids(found) == [list(TEXTS)[at] for at in expected.indices]
 
@@ -426,7 +426,8 @@ def test_a_query_engine_over_a_vector_store_index(embed_model):
     ranked = index.as_retriever(similarity_top_k=10).retrieve(QUERY)
     texts = [scored.node.get_content(metadata_mode=MetadataMode.EMBED) for scored in ranked]
     vectors = np.array(embed_model.get_text_embedding_batch(texts), dtype=np.float32)
-    expected = select(vectors, np.array(embed_model.get_query_embedding(QUERY), dtype=np.float32), k=3)
+    query = np.array(embed_model.get_query_embedding(QUERY), dtype=np.float32)
+    expected = select(vectors, query, k=3, texts=texts)
     assert ids(answer.source_nodes) == [ranked[at].node.node_id for at in expected.indices]
     again = asyncio.run(query_engine.aquery(QUERY))
     assert ids(again.source_nodes) == ids(answer.source_nodes)

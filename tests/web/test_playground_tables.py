@@ -72,11 +72,14 @@ def test_the_states_in_the_table(page, served):
         if index in picks:
             assert state == f"Pick {picks.index(index) + 1}"
         elif answer["cover"][index] >= 0.5:
-            assert state.startswith(f"like pick {picks.index(answer['covered_by'][index]) + 1}, ")
+            pick = picks.index(answer["covered_by"][index]) + 1
+            copy = answer["cover"][index] >= 0.9995
+            assert state == f"copy of pick {pick}" if copy else state.startswith(f"like pick {pick}, ")
         else:
             assert state == "no pick"
     assert "no pick" in states
     assert any(state.startswith("like") for state in states)
+    assert any(state.startswith("copy of") for state in states)
 
 
 def ranges(sweep, words):

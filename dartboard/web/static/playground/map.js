@@ -245,9 +245,14 @@ function mapTable(store) {
   );
 }
 
+/** From here on a percentage says 100: such a passage was set aside as a copy, or is one to the bit. */
+const SAME = 0.9995;
+
 /** A role in few words; all of it in the title. */
 function stateCell(reading, index, { order, text }) {
-  const covered = order !== null && reading.place.get(index) !== order;
-  const words = order === null ? "no pick" : `${covered ? "like pick" : "Pick"} ${order + 1}`;
-  return h("span", { title: text }, words + (covered ? `, ${percent(reading.data.cover[index])}` : ""));
+  if (order === null) return h("span", { title: text }, "no pick");
+  const pick = `pick ${order + 1}`;
+  if (reading.place.get(index) === order) return h("span", { title: text }, `Pick ${order + 1}`);
+  const cover = reading.data.cover[index];
+  return h("span", { title: text }, cover >= SAME ? `copy of ${pick}` : `like ${pick}, ${percent(cover)}`);
 }
