@@ -48,9 +48,9 @@ from dartboard.selection.neighbourhood import (
     Neighbourhood,
     below,
     crowd_among,
+    crowd_by_pairs,
     leading,
     standing_alone,
-    standing_together,
 )
 from dartboard.selection.wording import Texts
 from dartboard.types import FloatArray, IntArray
@@ -187,8 +187,7 @@ def _crowd_of(
     near[np.arange(len(likely)), likely] = np.inf
     to_query = to_query[likely]
     alone = float(standing_alone(near.min(axis=1), to_query, median, distance))
-    between = near[:, likely][below(len(likely))]
-    return Crowd(alone, standing_together(between, to_query, median, distance, alone))
+    return crowd_by_pairs(alone, lambda: near[:, likely][below(len(likely))], to_query, median, distance)
 
 
 def _crowd_apart(pairwise: FloatArray, distance: Distance, median: float, to_query: FloatArray) -> Crowd:

@@ -207,6 +207,11 @@ def _spreads(cosines: FloatArray, to_query: FloatArray, sigma: float | Auto) -> 
 def _spread(cosines: FloatArray, to_query: FloatArray, median: float, alone: float, crowded: bool) -> float:
     if median <= 0 or (crowded and copies.near_copies((1.0 - cosines) / 2.0, median) is not None):
         return 0.0
-    between = (1.0 - cosines[neighbourhood.below(len(cosines))].astype(np.float64)) / 2.0
-    together = neighbourhood.standing_together(between, to_query, median, "scaled_cosine", alone)
-    return bandwidth.spread(median, neighbourhood.Crowd(alone, together))
+
+    def between() -> FloatArray:
+        pairs: FloatArray = (1.0 - cosines[neighbourhood.below(len(cosines))].astype(np.float64)) / 2.0
+        return pairs
+
+    return bandwidth.spread(
+        median, neighbourhood.crowd_by_pairs(alone, between, to_query, median, "scaled_cosine")
+    )

@@ -4,6 +4,8 @@ Inside the calls other threads run Python. Going in and out of C for every query
 one another more than they work.
 """
 
+from functools import partial
+
 import numpy as np
 
 from dartboard.selection import bandwidth, copies, neighbourhood
@@ -52,6 +54,7 @@ def _spreads(lined: LinedMany) -> FloatArray:
     alone = neighbourhood.standing_alone(lined.nearest[some], to_query, median, "scaled_cosine")
     for i, asked, wide, share in zip(some.tolist(), to_query, median.tolist(), alone.tolist(), strict=True):
         if share > bandwidth.ALL_ALONE or not copies.crowded(lined.nearest[i], wide):
-            together = neighbourhood.standing_together(lined.apart[i], asked, wide, "scaled_cosine", share)
-            spreads[i] = bandwidth.spread(wide, neighbourhood.Crowd(share, together))
+            between = partial(lined.apart.__getitem__, i)
+            crowd = neighbourhood.crowd_by_pairs(share, between, asked, wide, "scaled_cosine")
+            spreads[i] = bandwidth.spread(wide, crowd)
     return spreads

@@ -81,17 +81,16 @@ _NEVER = 1e3
 
 def near_copies(apart: FloatArray, median: float) -> IntArray | None:
     """``(n,)`` the group of each candidate by distances ``(n, n)``; None where nothing bends or leaps."""
-    n, limit = len(apart), WITHIN
-    apart, median = apart / median, 1.0  # squares of large numbers would overflow
-    near = np.count_nonzero(apart <= limit, axis=1) > 1  # itself, and another
+    n, apart = len(apart), apart / median  # squares of large numbers would overflow
+    near = np.count_nonzero(apart <= WITHIN, axis=1) > 1  # itself, and another
     if n < 2 * FEWEST_GROUPS or np.count_nonzero(near) < fewest(n):
         return None
     joins = _joins(_equal_leaves(apart), math.inf, ward=True)
-    bend = _bend(np.maximum(np.sort(joins.heights), _LOWEST * median))
+    bend = _bend(np.maximum(np.sort(joins.heights), _LOWEST))
     if bend is not None:
         return _groups(joins, bend, n)
-    by_average = _joins(apart, limit)
-    cut = _leap(np.maximum(np.append(np.sort(by_average.heights), by_average.next), _LOWEST * median), n)
+    by_average = _joins(apart, WITHIN)
+    cut = _leap(np.maximum(np.append(np.sort(by_average.heights), by_average.next), _LOWEST), n)
     return None if cut is None else _groups(by_average, cut, n)
 
 

@@ -4,6 +4,7 @@ Copies are known by their words where these are known (:mod:`dartboard.selection
 lie together (:mod:`dartboard.selection.copies`). :mod:`dartboard.selection.bandwidth` says what follows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -139,20 +140,28 @@ class Crowd(NamedTuple):
 def crowd_among(apart: FloatArray, to_query: FloatArray, median: float, distance: Distance) -> Crowd:
     """That of candidates by their distances, ``(n, n)``."""
     alone = float(standing_alone(nearest(apart), to_query, median, distance))
-    between = apart[below(len(apart))] if alone < 1.0 - SEPARATE else apart[:0, 0]
-    return Crowd(alone, standing_together(between, to_query, median, distance, alone))
+    return crowd_by_pairs(alone, lambda: apart[below(len(apart))], to_query, median, distance)
 
 
-def standing_together(
-    between: FloatArray, to_query: FloatArray, median: float, distance: Distance, alone: float
-) -> float:
-    """The probability that two draws from P(t|q) are two candidates that are near each other.
+def crowd_by_pairs(
+    alone: float,
+    between: Callable[[], FloatArray],
+    to_query: FloatArray,
+    median: float,
+    distance: Distance,
+) -> Crowd:
+    """That of candidates of which so much stands ``alone``, by distances of pairs as :func:`below` has them.
 
-    ``between`` are the distances of all pairs, in the order of :func:`below`. It is never more than what does
-    not stand alone, and 0 is as good as any number that says that hardly anything is together.
+    What is together is never more than what does not stand alone. Where that is too little to count, pairs
+    are not asked for, and 0 is as good as any number.
     """
     if alone >= 1.0 - SEPARATE:
-        return 0.0
+        return Crowd(alone, 0.0)
+    return Crowd(alone, standing_together(between(), to_query, median, distance))
+
+
+def standing_together(between: FloatArray, to_query: FloatArray, median: float, distance: Distance) -> float:
+    """The probability that two draws from P(t|q) are two candidates that are near each other."""
     ratio = as_cosine(between / median, distance)
     close = np.flatnonzero(ratio < FAR)
     near = np.minimum((FAR - ratio[close]) / (FAR - NEAR), 1.0)

@@ -186,8 +186,7 @@ def _judged(machine: Machine, lined: Lined, pairs: FloatArray) -> Judged | None:
     to_query = by_cosine(lined.cosines)
     alone = float(neighbourhood.standing_alone(nearest, to_query, median, "scaled_cosine"))
     if alone > bandwidth.ALL_ALONE or not copies.crowded(nearest, median):
-        together = neighbourhood.standing_together(apart, to_query, median, "scaled_cosine", alone)
-        crowd = neighbourhood.Crowd(alone, together)
+        crowd = neighbourhood.crowd_by_pairs(alone, lambda: apart, to_query, median, "scaled_cosine")
         return Judged(Sigma(bandwidth.spread(median, crowd), "candidates"))
     full = np.zeros_like(pairs)
     full[np.tri(len(full), k=-1, dtype=bool)] = apart
