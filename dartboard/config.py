@@ -6,8 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError
-from dartboard.selection.building import Auto
-from dartboard.selection.kernels import DISTANCES, Distance
+from dartboard.selection.kernels import DISTANCES, Auto, Distance
 
 RerankerType = Literal["cosine", "crossencoder", "hybrid"]
 ScoreScaling = Literal["bounds", "minmax", "sigmoid"]

@@ -6,7 +6,7 @@ is only who says how close two texts are (:class:`DartboardConfig`).
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -17,6 +17,7 @@ from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.near_duplicates import candidate_groups
 from dartboard.pairing import crossencoder_pool, hybrid_pool
 from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.passages import Passages
@@ -27,13 +28,12 @@ from dartboard.selection import (
     Pool,
     from_embeddings,
     from_log_probs,
-    in_order_of,
 )
-from dartboard.selection.bandwidth import DIVISOR, Sigma
+from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.blas import threads_for
-from dartboard.selection.building import Auto
-from dartboard.selection.door import method_of
-from dartboard.selection.kernels import direct, distances, unit_rows
+from dartboard.selection.kernels import Auto, distances, prepared, unit_rows
+from dartboard.selection.methods import method_of
+from dartboard.selection.result import Sigma
 from dartboard.types import (
     Chunk,
     FloatArray,
@@ -224,7 +224,7 @@ class DartboardRetriever:
             pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
             check()
             selection = chosen.select(pool, limits)
-        on_tokens = pool.targets_are == "vocabulary"
+        on_tokens = pool.target_of is None
         selected = time.perf_counter()
         chunks = passages.chunks(selection.indices.tolist())
         reading = time.perf_counter() - selected
@@ -264,13 +264,11 @@ class DartboardRetriever:
     ) -> Pool:
         """What :meth:`choose` selects from; numbers are the candidates' positions."""
         passages = candidates if isinstance(candidates, Passages) else Passages.of(candidates)
-        pool = self._pool(query, query_embedding, passages)
-        if scores is None:
-            return pool
-        dealt = in_order_of(scores, pool.relevance)  # checks the scores, too
-        if method_of(method).name == "top_k":
-            dealt = _strictly(scores, passages.ids, pool.relevance)
-        return pool.reweighted(dealt)
+        ranking = scores if self.variant == "cosine" else None  # a pair scorer's own order counts
+        pool = self._pool(query, query_embedding, passages, ranking)
+        if ranking is not None and method_of(method).name == "top_k":
+            return pool.reweighted(_strictly(ranking, passages.ids, pool.relevance))
+        return pool
 
     def _source_of(self, sigma: Sigma) -> str:
         """Under ``"auto"`` nobody but a calibration gives σ, or the rule another divisor."""
@@ -310,8 +308,8 @@ class DartboardRetriever:
     ) -> tuple[FloatArray, FloatArray]:
         """Distances of the candidates' vectors to the query, ``(K,)``, and to one another, ``(K, K)``."""
         kind = self.config.distance
-        vectors = direct(_vectors(candidates), kind)
-        asked = direct(check_vector(query_embedding, name="query embedding")[None], kind)
+        vectors = prepared(_vectors(candidates), kind)
+        asked = prepared(check_vector(query_embedding, name="query embedding")[None], kind)
         return distances(vectors, asked, kind)[:, 0], distances(vectors, vectors, kind)
 
     def _greedy_selection(
@@ -333,7 +331,13 @@ class DartboardRetriever:
         covered = np.asarray(pairwise_log_probs)[[*selected_indices, candidate_idx]].max(axis=0)
         return logsumexp_stable(np.asarray(query_log_probs) + covered)
 
-    def _pool(self, query: str, query_embedding: FloatArray, candidates: Passages) -> Pool:
+    def _pool(
+        self,
+        query: str,
+        query_embedding: FloatArray,
+        candidates: Passages,
+        ranking: Sequence[float] | None,
+    ) -> Pool:
         config = self.config
         sigma, divisor = config.sigma, DIVISOR
         if sigma == "auto" and self.calibration is not None:
@@ -343,13 +347,21 @@ class DartboardRetriever:
             sigma = temperature
         scored = self.variant != "cosine"
         texts = [chunk.text for chunk in candidates.chunks()] if scored else []
-        if self.variant == "crossencoder" and self.cross_encoder is not None:
-            return crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
         vectors = candidates.vectors
+        groups = candidate_groups(vectors, candidates.texts(range(len(candidates))))
+        if self.variant == "crossencoder" and self.cross_encoder is not None:
+            pool = crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
+            return replace(pool, groups=groups)
         known = self.embedding_model.sigma if config.distance == "scaled_cosine" else None
         if self._tokens is not None:
             pool = self._tokens.pool(
-                query_embedding, vectors, sigma=sigma, model_sigma=known, divisor=divisor
+                query_embedding,
+                vectors,
+                sigma=sigma,
+                model_sigma=known,
+                divisor=divisor,
+                groups=groups,
+                ranking=ranking,
             )
         else:
             pool = from_embeddings(
@@ -359,7 +371,8 @@ class DartboardRetriever:
                 distance=config.distance,
                 model_sigma=known,
                 divisor=divisor,
-                texts=lambda at: candidates.texts(at.tolist()),
+                groups=groups,
+                ranking=ranking,
             )
         if self.variant == "hybrid" and self.cross_encoder is not None:
             return hybrid_pool(self.cross_encoder, query, texts, temperature, pool)

@@ -11,9 +11,9 @@ import numpy as np
 from dartboard.config import ScoreScaling
 from dartboard.embeddings.pairs import PAPER_BOUNDS, PairScorer
 from dartboard.errors import InvalidInputError
-from dartboard.selection import Pool, from_distances
-from dartboard.selection.bandwidth import Sigma
-from dartboard.selection.building import Auto, log_softmax
+from dartboard.selection import Pool, from_distances, log_softmax
+from dartboard.selection.kernels import Auto
+from dartboard.selection.result import Sigma
 from dartboard.types import FloatArray, IntArray
 
 
@@ -37,7 +37,7 @@ def hybrid_pool(
     """
     distinct, places = _distinct(texts)
     scores = _finite(scorer.score(query, distinct))[places]
-    if by_vector.targets_are == "vocabulary":
+    if by_vector.target_of is None:
         return by_vector.reweighted(log_softmax(scores))
     spread = Sigma(float(scores.std()) or 1.0, "scores") if sigma == "auto" else by_vector.sigma
     return by_vector.with_cosine_kernel(spread).reweighted(log_softmax(scores, spread.value))

@@ -8,7 +8,7 @@ model that encoded it, so that the second time costs nothing.
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,10 +19,9 @@ from dartboard.embeddings.cache import default_cache_path
 from dartboard.embeddings.recent import RecentArrays
 from dartboard.errors import ConfigError, MissingExtraError
 from dartboard.selection import Pool, from_embeddings
-from dartboard.selection.bandwidth import DIVISOR
-from dartboard.selection.building import Auto
-from dartboard.selection.kernels import Distance, direct, distances
-from dartboard.types import FloatArray, check_matrix
+from dartboard.selection.auto_sigma import DIVISOR
+from dartboard.selection.kernels import Auto, Distance, distances, prepared
+from dartboard.types import FloatArray, IntArray, check_matrix
 
 VocabularyMethod = Literal["words", "subwords", "clusters"]
 
@@ -129,7 +128,7 @@ class TokenDistances:
     ) -> None:
         self.vocabulary = vocabulary
         self.distance: Distance = distance
-        self._directed = direct(vocabulary, distance)
+        self._directed = prepared(vocabulary, distance)
         self._recent = RecentArrays(cache_bytes)
 
     def of(self, vectors: FloatArray) -> FloatArray:
@@ -138,7 +137,7 @@ class TokenDistances:
         found = [self._recent.get(key) for key in keys]
         missing = [i for i, row in enumerate(found) if row is None]
         if missing:
-            fresh = distances(direct(vectors[missing], self.distance), self._directed, self.distance)
+            fresh = distances(prepared(vectors[missing], self.distance), self._directed, self.distance)
             for i, row in zip(missing, fresh, strict=True):
                 found[i] = row
                 self._recent.put(keys[i], row.copy())
@@ -152,6 +151,8 @@ class TokenDistances:
         sigma: float | Auto,
         model_sigma: float | None = None,
         divisor: float = DIVISOR,
+        groups: IntArray | None = None,
+        ranking: Sequence[float] | None = None,
     ) -> Pool:
         """The candidates ``vectors`` of ``query``, with the vocabulary as targets."""
         return from_embeddings(
@@ -163,6 +164,8 @@ class TokenDistances:
             target_distances=self.of(vectors),
             model_sigma=model_sigma,
             divisor=divisor,
+            groups=groups,
+            ranking=ranking,
         )
 
 

@@ -19,7 +19,7 @@ from dartboard.evaluation.measures import MEASURES
 from dartboard.mining.judges import AnswerJudge, judge_by_name
 from dartboard.retrievers import BM25Retriever, retriever_by_name
 from dartboard.selection import MMR, select
-from dartboard.selection.door import method_of
+from dartboard.selection.methods import method_of
 from dartboard.stores import open_store
 from dartboard.stores.memory import MemoryStore
 from dartboard.types import Dataset

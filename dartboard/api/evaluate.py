@@ -38,7 +38,7 @@ from dartboard.evaluation.questions import Question, Triage
 from dartboard.evaluation.runner import answer as answered
 from dartboard.evaluation.systems import KnownVector, Selecting
 from dartboard.selection import Dartboard
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 from dartboard.types import Dataset
 
 router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], route_class=JsonRoute)

@@ -15,6 +15,7 @@ from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import at_most, check_sizes
 from dartboard.api.schemas.select import SelectRequest, SelectResponse
 from dartboard.api.service import Service, service_of
+from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import (
     Limits,
     Pool,
@@ -24,7 +25,7 @@ from dartboard.selection import (
     from_log_probs,
     log_softmax,
 )
-from dartboard.selection.door import method_of
+from dartboard.selection.methods import method_of
 from dartboard.types import FloatArray
 
 router = APIRouter(
@@ -86,7 +87,8 @@ def _pool(body: SelectRequest) -> Pool:
         query = vectors[int(np.argmax(scores))]
     if body.texts is not None and len(body.texts) != len(vectors):
         raise Invalid("texts must be as many as embeddings", field="texts")
-    pool = from_embeddings(query, vectors, sigma=body.sigma, distance=body.distance, texts=body.texts)
+    groups = None if body.texts is None else candidate_groups(vectors, body.texts)
+    pool = from_embeddings(query, vectors, sigma=body.sigma, distance=body.distance, groups=groups)
     return pool if scores is None else pool.reweighted(log_softmax(scores, body.temperature))
 
 

@@ -15,7 +15,10 @@ from dartboard.calibration.labelled import Labelled
 from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, Evidence, fit_divisor, fit_sigma
 from dartboard.calibration.stored import Calibration, Kind
 from dartboard.errors import ConfigError
-from dartboard.selection import Dartboard, Limits, TopK, bandwidth, from_embeddings
+from dartboard.near_duplicates import candidate_groups
+from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
+from dartboard.selection.auto_sigma import DIVISOR, auto_sigma
+from dartboard.selection.kernels import distances, unit_rows
 from dartboard.types import FloatArray, IntArray
 
 
@@ -58,7 +61,7 @@ def calibrate(
     trial = {
         "sigma": fit_sigma([seen[i].plain for i in fitted], resamples=1, seed=seed).value,
         "divisor": fit_divisor([seen[i].scaled for i in fitted], resamples=1, seed=seed).value,
-        "default": bandwidth.DIVISOR,
+        "default": DIVISOR,
     }
     recalls = _held_out(labelled, redundant, held, trial, k, triage_k, progress)
     estimates: dict[Kind, Estimate] = {"divisor": divisor, "sigma": sigma}
@@ -93,8 +96,8 @@ def _seen(labelled: Labelled, query: int, triage_k: int) -> _Seen:
     squared = ((1.0 - pool.similarity) / 2.0) ** 2
     wanted, names = set(labelled.targets[query]), [labelled.names[row] for row in rows]
     targets = np.array([i for i, name in enumerate(names) if name in wanted], dtype=np.intp)
-    distinct = np.unique(labelled.corpus[rows], axis=0)
-    median = bandwidth.from_candidates(distinct, "scaled_cosine").sigma.value * bandwidth.DIVISOR
+    unit = unit_rows(np.unique(labelled.corpus[rows], axis=0))
+    median = auto_sigma(distances(unit, unit, "scaled_cosine"), "scaled_cosine").value * DIVISOR
     missed = len(wanted.difference(names))
     return _Seen(Evidence(-squared, targets), Evidence(-squared / median**2, targets), missed)
 
@@ -131,13 +134,13 @@ def _recalls(data: Labelled, query: int, trial: dict[str, float], k: int, triage
         return {}
     rows = data.nearest(query, triage_k)
     vectors, asked = data.corpus[rows], data.queries[query]
-    texts = None if data.texts is None else [data.texts[row] for row in rows]
+    groups = None if data.texts is None else candidate_groups(vectors, [data.texts[row] for row in rows])
     recalls = {}
-    for name, value in (*trial.items(), ("nearest neighbours", bandwidth.DIVISOR)):
+    for name, value in (*trial.items(), ("nearest neighbours", DIVISOR)):
         if name == "sigma":
-            pool = from_embeddings(asked, vectors, sigma=value)
+            pool = from_embeddings(asked, vectors, sigma=value, groups=groups)
         else:
-            pool = from_embeddings(asked, vectors, divisor=value, texts=texts)
+            pool = from_embeddings(asked, vectors, divisor=value, groups=groups)
         method = TopK() if name == "nearest neighbours" else Dartboard()
         picked = {data.names[rows[i]] for i in method.select(pool, Limits(k=k)).indices}
         recalls[name] = len(picked & wanted) / len(wanted)
@@ -162,7 +165,7 @@ def _choose(
         if p_values[name] < LEVEL and estimates[name].settled:
             return name, (
                 f"recall on held-out queries {score[name]:.3f}, against {score['default']:.3f} for the rule "
-                f"({said(p_values[name])}){_NOTES.get(name, '')}"
+                f"({said(p_values[name])})"
             )
     best = better[0]
     if p_values[best] < LEVEL:
@@ -178,4 +181,3 @@ def _choose(
 
 
 _NAMES: dict[Kind, str] = {"sigma": "σ", "divisor": "divisor"}
-_NOTES: dict[Kind, str] = {"sigma": "; unlike the rule, a fixed σ sets no near-copies aside"}

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 from dartboard.calibration.likelihood import Estimate
 from dartboard.calibration.temperature import Temperature
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection import bandwidth
+from dartboard.selection.auto_sigma import DIVISOR
 
 FORMAT = 1
 
@@ -50,8 +50,8 @@ class Calibration:
     def sigma_or_rule(self) -> tuple[float | Literal["auto"], float]:
         """σ for selection, and the divisor of the rule where σ is ``"auto"``."""
         if self.kind == "sigma":
-            return self.sigma.value, bandwidth.DIVISOR
-        return "auto", self.divisor.value if self.kind == "divisor" else bandwidth.DIVISOR
+            return self.sigma.value, DIVISOR
+        return "auto", self.divisor.value if self.kind == "divisor" else DIVISOR
 
     def told(self) -> str:
         """What is used, its interval, and why, in a sentence."""

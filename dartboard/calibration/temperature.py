@@ -18,7 +18,7 @@ from dartboard.embeddings.pairs import PairScorer, Scores
 from dartboard.errors import ConfigError
 from dartboard.pairing import hybrid_pool
 from dartboard.selection import Dartboard, Limits, from_embeddings
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 from dartboard.types import Dataset, FloatArray, IntArray
 
 

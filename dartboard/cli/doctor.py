@@ -105,7 +105,6 @@ def _installation() -> Iterator[Finding]:
 
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("dartboard", "ok", f"{__version__} on Python {python}")
-    yield _selection()
     for extra, packages in _EXTRAS.items():
         missing, there = [], []
         for package in packages:
@@ -122,19 +121,6 @@ def _installation() -> Iterator[Finding]:
             )
         else:
             yield Finding(f"extra {extra}", "ok", ", ".join(there))
-
-
-def _selection() -> Finding:
-    from dartboard.selection.compiled import compiled
-
-    if compiled() is not None:
-        return Finding("selection", "ok", "compiled")
-    return Finding(
-        "selection",
-        "note",
-        "by NumPy: not compiled, or not from the present source",
-        "install a C compiler and dartboard again; the picks are the same, in two to three times the time",
-    )
 
 
 def _plugin(seen: Seen) -> Finding:

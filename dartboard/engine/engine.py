@@ -26,8 +26,8 @@ from dartboard.retrievers.catalogue import retriever_by_name
 from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Found, RankingRetriever, cosines
 from dartboard.selection import Method
-from dartboard.selection.building import Auto
-from dartboard.selection.door import method_of
+from dartboard.selection.kernels import Auto
+from dartboard.selection.methods import method_of
 from dartboard.stores import (
     DEFAULT_COLLECTION,
     Collection,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from dartboard.errors import ConfigError
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 
 PREFIX = "DARTBOARD_"
 FILE = "dartboard.toml"

@@ -32,8 +32,8 @@ from dartboard.errors import ConfigError
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
-from dartboard.selection.door import method_of
 from dartboard.selection.kernels import check_sigma
+from dartboard.selection.methods import method_of
 from dartboard.types import Dataset
 
 MMR_WEIGHTS = (0.3, 0.5, 0.7, 0.9)

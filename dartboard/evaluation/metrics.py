@@ -17,7 +17,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.evaluation import novelty, relevance, sets
 from dartboard.evaluation.assessed import Assessed, assess
 from dartboard.evaluation.judgements import Judgements
-from dartboard.selection.kernels import check_distance, direct, distances
+from dartboard.selection.kernels import check_distance, distances, prepared
 from dartboard.types import Chunk, FloatArray
 from dartboard.utils import cosine_similarity
 
@@ -118,7 +118,7 @@ def intra_list_distance(chunks: Sequence[Chunk], distance: str = "scaled_cosine"
     kind = check_distance(distance)
     if len(chunks) < 2:
         return 0.0
-    vectors = direct(np.stack([chunk.embedding for chunk in chunks]), kind)
+    vectors = prepared(np.stack([chunk.embedding for chunk in chunks]), kind)
     return float(distances(vectors, vectors, kind)[np.triu_indices(len(chunks), 1)].mean())
 
 

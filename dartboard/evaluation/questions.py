@@ -6,13 +6,14 @@ is about choosing. What is alike for several systems is worked out once a query.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from dartboard.errors import InvalidInputError
+from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Pool, from_embeddings
-from dartboard.selection.building import Auto
-from dartboard.selection.kernels import unit_rows
+from dartboard.selection.kernels import Auto, unit_rows
 from dartboard.types import Chunk, Dataset, FloatArray, IntArray, check_matrix
 
 
@@ -36,13 +37,13 @@ class Question:
     def pool(self, sigma: float | Auto = "auto") -> Pool:
         """The candidates as selection sees them."""
         if sigma not in self._pools:
-            self._pools[sigma] = from_embeddings(
-                self.vector, self.vectors, sigma=sigma, texts=self._texts if self.worded else None
-            )
+            self._pools[sigma] = from_embeddings(self.vector, self.vectors, sigma=sigma, groups=self._groups)
         return self._pools[sigma]
 
-    def _texts(self, positions: IntArray) -> list[str]:
-        return [self.candidates[at].text for at in positions]
+    @cached_property
+    def _groups(self) -> IntArray | None:
+        texts = [chunk.text for chunk in self.candidates]
+        return candidate_groups(self.vectors, texts) if self.worded else None
 
 
 class Triage:

@@ -20,7 +20,7 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.questions import Question
 from dartboard.selection import Limits, Method, Random
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 from dartboard.types import FloatArray
 
 

@@ -6,7 +6,7 @@ does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to s
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,16 @@ from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
 from dartboard.engine.engine import DEFAULT_K as DEFAULT_K
 from dartboard.engine.engine import TRIAGE as TRIAGE
-from dartboard.inspection.gathering import Gathered, exactly
+from dartboard.inspection.gathering import Gathered
 from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
 from dartboard.inspection.survival import Survival, sigma_range, survival
 from dartboard.inspection.trace import Step, Trace, trace
 from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.base import Share
-from dartboard.selection import MMR, Dartboard, Limits, Method, Pool, Selection, TopK
-from dartboard.selection.bandwidth import from_candidates
-from dartboard.selection.building import Auto
-from dartboard.selection.explain import explain_picks
+from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
+from dartboard.selection.auto_sigma import auto_sigma
+from dartboard.selection.kernels import Auto
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
 
@@ -181,13 +180,12 @@ def explore(
         return _nothing(facts, board, sigma, methods, watch)
     limits = board.limits(k, token_budget)
     automatic = board.pool_at("auto")
-    searched = automatic if sigma == "auto" else board.pool_at(sigma)
-    pool = exactly(searched)
+    pool = automatic if sigma == "auto" else board.pool_at(sigma)
     watch.lap("pool")
     selections = {}
     for method in methods:
-        given = board.pool_at(sigma, method) if method.name == TopK.name else searched
-        selections[method.name] = _measured(method, method.select(given, limits), pool, limits)
+        given = board.pool_at(sigma, method) if method.name == TopK.name else pool
+        selections[method.name] = method.select(given, limits)
     watch.lap("select")
     check()
     found = trace(pool, limits, selections["dartboard"])
@@ -201,12 +199,7 @@ def explore(
     watch.lap("describe")
     placed = radial_layout(board.to_query, board.distances) if layout else None
     watch.lap("layout", layout)
-    grouped = automatic.groups if sigma == "auto" else None
-    survived = (
-        survival(lambda value: replace(board.pool_at(value), groups=grouped), limits, automatic.sigma.value)
-        if sweep
-        else None
-    )
+    survived = survival(board.pool_at, limits, automatic.sigma.value) if sweep else None
     watch.lap("sweep", sweep)
     return Exploration(
         **facts,
@@ -226,25 +219,12 @@ def explore(
 
 
 def _probability(pool: Pool) -> FloatArray:
-    """P(t|q) of the candidates; near-copies that were set aside are no targets."""
-    relevance = pool.relevance
-    alone = pool.without_copies()
-    if alone.aside:
-        leaders = alone.leaders()
-        relevance = np.full(len(pool), -np.inf)
-        relevance[leaders] = pool.relevance[leaders]
+    """P(t|q) of the candidates; near-duplicates that were removed are no targets."""
+    relevance = np.where(pool.without_near_duplicates().represents_itself(), pool.relevance, -np.inf)
     with np.errstate(under="ignore"):
         weights: FloatArray = np.exp(relevance - relevance.max())
     weights /= weights.sum()
     return weights
-
-
-def _measured(method: Method, found: Selection, pool: Pool, limits: Limits) -> Selection:
-    """The picks of a search, measured in double precision, those of all methods by one pool."""
-    again = method.select(pool, limits)
-    if np.array_equal(again.indices, found.indices):
-        return again
-    return explain_picks(pool, limits, found.indices.tolist(), method=found.method, **found.parameters)
 
 
 def _sigma(pool: Pool, automatic: Pool, source: str) -> SigmaUsed:
@@ -257,7 +237,7 @@ def _nothing(
     facts: dict[str, Any], board: Gathered, sigma: float | Auto, methods: tuple[Method, ...], watch: "_Watch"
 ) -> Exploration:
     """What there is to say where no candidate was found."""
-    stand_in = from_candidates(np.zeros((0, 1)), "scaled_cosine", board.engine.model.sigma).sigma
+    stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=board.engine.model.sigma)
     value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
     low, high = sigma_range(stand_in.value)
     none = np.zeros(0)

@@ -17,8 +17,7 @@ from dartboard.inspection.remembering import Remembering
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.ranking import Found
 from dartboard.selection import Dartboard, Limits, Method, Pool
-from dartboard.selection.building import Auto
-from dartboard.selection.kernels import distances, unit_rows, unit_vector
+from dartboard.selection.kernels import Auto, distances, row_dots, unit_rows
 from dartboard.stores import Collection, Filter
 from dartboard.stores.states import on_one_state
 from dartboard.types import Chunk, FloatArray
@@ -97,11 +96,6 @@ class Gathered:
     def to_query(self) -> FloatArray:
         """``(n,)`` scaled cosine distances to the query."""
         # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
-        cosine = np.einsum("ij,j->i", self.unit, unit_vector(self.query_vector, np.float64))
+        cosine = row_dots(self.unit, unit_rows(self.query_vector[None], np.float64)[0])
         away: FloatArray = np.maximum(0.5 - 0.5 * cosine, 0.0)
         return away
-
-
-def exactly(pool: Pool) -> Pool:
-    """The pool in double precision."""
-    return pool if pool.refine is None else pool.refine()

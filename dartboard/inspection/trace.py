@@ -5,11 +5,9 @@ With target weights ``w`` that sum to 1, kernel ``K`` and ``m_t`` the best that 
     gain_c = Σ_t w_t · max(0, K[c,t] - m_t).
 
 Picks, gains and coverage are those of the :class:`~dartboard.selection.Selection`; the gains of all others
-come from the states that made it. Plain numbers are used where they tell the same gains as the selection,
-logarithms where σ is too small for them.
+are worked out on logarithms, which tell them apart at any σ.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,16 +16,14 @@ import numpy.typing as npt
 
 from dartboard.deadline import check
 from dartboard.selection import Limits, Pool, Selection
-from dartboard.selection.greedy import State, Uncertain
-from dartboard.selection.limits import Gate
+from dartboard.selection.limits import LimitTracker
+from dartboard.selection.objective import Objective
 from dartboard.types import FloatArray, IntArray
 
 Criterion = Literal["probability", "gain", "gain_per_token", "required"]
 
 AGREEMENT = 1e-9
 """Gains of a pick that differ by less than this share are the same."""
-
-_BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +64,14 @@ class Trace:
 def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
     """How ``selection`` was made from ``pool``, whose targets are its candidates, within ``limits``.
 
-    The pool is one in double precision. Numbers are positions of candidates in the pool.
+    Numbers are positions of candidates in the pool.
     """
     size = len(pool)
-    kept = limits.apply(pool).without_copies()
+    kept = limits.apply(pool).without_near_duplicates()
     picks = kept.find(selection.indices.tolist())
-    log_gains = _log_gains(kept, picks, selection.log_gains)
+    log_gains = _log_gains(kept, picks)
     rules = _criteria(kept, limits, picks, log_gains)
-    gate = Gate(kept, limits)
+    tracker = LimitTracker(kept, limits)
     steps = []
     for number, (pick, rule) in enumerate(zip(picks, rules, strict=True)):
         unpicked = np.ones(len(kept), dtype=bool)
@@ -83,7 +79,7 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
         gains = np.full(size, np.nan)
         with np.errstate(under="ignore"):
             gains[kept.positions[unpicked]] = np.exp(log_gains[number][unpicked])
-        rival = _runner_up(kept, gate, pick, _values(kept, limits, rule, log_gains[number]))
+        rival = _runner_up(kept, tracker, pick, _values(kept, limits, rule, log_gains[number]))
         steps.append(
             Step(
                 pick=int(selection.indices[number]),
@@ -95,34 +91,20 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
                 gains=gains,
             )
         )
-        gate.admit(pick)
+        tracker.admit(pick)
     covered_by, cover = _cover(kept, picks, size)
     return Trace(steps=steps, covered_by=covered_by, cover=cover)
 
 
-def _log_gains(pool: Pool, picks: list[int], told: FloatArray) -> FloatArray:
+def _log_gains(pool: Pool, picks: list[int]) -> FloatArray:
     """``(picks, n)`` log gain of every candidate before each pick, as shares of what all cover together."""
-    ways = pool.states()
-    for way in ways:
-        try:
-            found = np.array(list(_walk(pool, picks, way()))).reshape(len(picks), len(pool))
-        except Uncertain:
-            continue
-        mine = found[np.arange(len(picks)), picks]
-        with np.errstate(invalid="ignore"):
-            same = (mine == told) | (np.abs(mine - told) <= AGREEMENT)
-        if same.all():
-            break
-    return found
-
-
-def _walk(pool: Pool, picks: list[int], state: State) -> Iterator[FloatArray]:
-    rows = np.arange(int(pool.row_of.max()) + 1)
-    for pick in picks:
+    objective, rows = Objective(pool.log_weights, pool.kernel), np.arange(pool.rows)
+    found = np.empty((len(picks), len(pool)))
+    for number, pick in enumerate(picks):
         check()
-        gains = [state.gains(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
-        yield state.log_shares(np.concatenate(gains))[pool.row_of]
-        state.absorb(int(pool.row_of[pick]))
+        found[number] = objective.log_gains(rows)[pool.row_of]
+        objective.add(int(pool.row_of[pick]))
+    return found
 
 
 def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> list[Criterion]:
@@ -140,13 +122,13 @@ def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArra
 
 def _largest_gains(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArray) -> bool:
     """Whether every pick had the largest gain among what still fitted the budget."""
-    gate = Gate(pool, limits)
+    tracker = LimitTracker(pool, limits)
     for number, pick in enumerate(picks):
         if number >= len(limits.must_include):
-            best = float(log_gains[number][gate.open_candidates()].max())
+            best = float(log_gains[number][tracker.open_candidates()].max())
             if log_gains[number][pick] < best - AGREEMENT:
                 return False
-        gate.admit(pick)
+        tracker.admit(pick)
     return True
 
 
@@ -160,9 +142,11 @@ def _values(pool: Pool, limits: Limits, rule: Criterion, log_gains: FloatArray) 
     return log_gains
 
 
-def _runner_up(pool: Pool, gate: Gate, pick: int, values: FloatArray) -> tuple[int, float | None] | None:
+def _runner_up(
+    pool: Pool, tracker: LimitTracker, pick: int, values: FloatArray
+) -> tuple[int, float | None] | None:
     """The best of the others that could have been picked, and by how much it lost."""
-    others = gate.open_candidates() & (pool.row_of != pool.row_of[pick])
+    others = tracker.open_candidates() & (pool.row_of != pool.row_of[pick])
     open_values = np.where(others, values, -np.inf)
     rival = int(open_values.argmax())
     if open_values[rival] == -np.inf:
@@ -177,9 +161,9 @@ def _cover(pool: Pool, picks: list[int], size: int) -> tuple[IntArray, FloatArra
     covered_by, cover = np.full(size, -1, dtype=np.intp), np.zeros(size)
     if not picks:
         return covered_by, cover
-    logs = pool.kernel.rows(pool.row_of[picks])
-    if pool.targets_are == "rows":
-        logs = logs[:, pool.row_of]
+    logs = pool.kernel.log_rows(pool.row_of[picks])
+    if pool.target_of is not None:
+        logs = logs[:, pool.target_of]
     best = logs.argmax(axis=0)
     peak = logs.max(axis=0)
     names = np.where(peak > -np.inf, pool.positions[np.array(picks)[best]], -1)

@@ -14,7 +14,7 @@ from dartboard.integrations.notes import Note, notes_of
 from dartboard.integrations.vectors import Gathered, VectorSource
 from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.passages import Passages
-from dartboard.selection.door import method_of
+from dartboard.selection.methods import method_of
 from dartboard.types import Chunk
 
 

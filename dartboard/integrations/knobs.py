@@ -8,8 +8,8 @@ from dartboard.config import RERANKERS, DartboardConfig, RerankerType
 from dartboard.engine.engine import DEFAULT_K, TRIAGE
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import Limits, Method
-from dartboard.selection.building import Auto
-from dartboard.selection.door import method_of
+from dartboard.selection.kernels import Auto
+from dartboard.selection.methods import method_of
 from dartboard.stores import Filter, parse_filter
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.near_duplicates import candidate_groups
 from dartboard.retrievers.base import Candidates
 from dartboard.selection import (
     Limits,
@@ -26,7 +27,7 @@ from dartboard.selection import (
     in_order_of,
     log_softmax,
 )
-from dartboard.selection.door import method_of
+from dartboard.selection.methods import method_of
 
 Relevance = Literal["rank", "distance", "score"]
 RELEVANCES: tuple[Relevance, ...] = ("rank", "distance", "score")
@@ -44,7 +45,8 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
         )
     vectors = np.stack([candidate.chunk.embedding for candidate in candidates.found])
     texts = [candidate.chunk.text for candidate in candidates.found]
-    pool = from_embeddings(candidates.query_vector, vectors, texts=texts, **building)
+    groups = candidate_groups(vectors, texts)
+    pool = from_embeddings(candidates.query_vector, vectors, groups=groups, **building)
     if relevance == "distance":
         return pool
     scores = np.array([candidate.score for candidate in candidates.found])

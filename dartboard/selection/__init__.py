@@ -6,7 +6,7 @@ from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.batch import select_many
-from dartboard.selection.building import (
+from dartboard.selection.candidates import (
     from_distances,
     from_embeddings,
     from_log_probs,
@@ -14,8 +14,8 @@ from dartboard.selection.building import (
     log_softmax,
 )
 from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.door import METHODS, Method, select
 from dartboard.selection.limits import Limits
+from dartboard.selection.methods import METHODS, Method, select
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 

@@ -9,7 +9,7 @@ import numpy as np
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
 from dartboard.selection.explain import explain_picks
-from dartboard.selection.limits import Gate, Limits
+from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 from dartboard.types import FloatArray, IntArray
@@ -26,7 +26,9 @@ class TopK:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool)
-        return explain_picks(pool, limits, _walk_order(pool, limits, pool.by_relevance()), method=self.name)
+        return explain_picks(
+            pool, limits, _take_in_order(pool, limits, pool.by_relevance()), method=self.name
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Random:
         """The picks of one query."""
         pool = limits.apply(pool)
         order = np.random.default_rng(self.seed).permutation(len(pool))
-        return explain_picks(pool, limits, _walk_order(pool, limits, order), method=self.name, seed=self.seed)
+        return explain_picks(
+            pool, limits, _take_in_order(pool, limits, order), method=self.name, seed=self.seed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class NearDuplicateFilter:
         pool = limits.apply(pool)
         kept: list[int] = []
         skipped: list[int] = []
-        closest = np.full(int(pool.row_of.max()) + 1, -np.inf)
+        closest = np.full(pool.rows, -np.inf)
         for candidate in pool.find(limits.must_include):
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
         enough = len(pool) if limits.token_budget or limits.max_per_source else limits.k or len(pool)
@@ -75,7 +79,7 @@ class NearDuplicateFilter:
             np.maximum(closest, pool.kernel.similarities(int(row)), out=closest)
         order = np.array(kept + skipped, dtype=np.intp)
         return explain_picks(
-            pool, limits, _walk_order(pool, limits, order), method=self.name, threshold=self.threshold
+            pool, limits, _take_in_order(pool, limits, order), method=self.name, threshold=self.threshold
         )
 
 
@@ -98,24 +102,24 @@ class MMR:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool)
-        gate = Gate(pool, limits)
+        tracker = LimitTracker(pool, limits)
         picks: list[int] = []
-        closest = np.full(int(pool.row_of.max()) + 1, -np.inf)
+        closest = np.full(pool.rows, -np.inf)
         most = len(pool) if limits.k is None else min(limits.k, len(pool))
         forced = pool.find(limits.must_include)
-        while len(picks) < most and gate.open_candidates().any():
+        while len(picks) < most and tracker.open_candidates().any():
             check()
-            candidate = forced[len(picks)] if len(picks) < len(forced) else self._best(pool, gate, closest)
-            gate.admit(candidate)
+            candidate = forced[len(picks)] if len(picks) < len(forced) else self._best(pool, tracker, closest)
+            tracker.admit(candidate)
             picks.append(candidate)
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
         return explain_picks(pool, limits, picks, method=self.name, relevance_weight=self.relevance_weight)
 
-    def _best(self, pool: Pool, gate: Gate, closest: FloatArray) -> int:
+    def _best(self, pool: Pool, tracker: LimitTracker, closest: FloatArray) -> int:
         weight = self.relevance_weight
         penalty = np.where(closest > -np.inf, closest, 0.0)[pool.row_of]
         scores = weight * pool.similarity - (1.0 - weight) * penalty
-        return int(np.argmax(np.where(gate.open_candidates(), scores, -np.inf)))
+        return int(np.argmax(np.where(tracker.open_candidates(), scores, -np.inf)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ class Exhaustive:
 
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query; sets of ``k`` candidates, within a budget all that fit."""
-        pool = limits.apply(pool).without_copies()
+        pool = limits.apply(pool).without_near_duplicates()
         most = len(pool) if limits.k is None else min(limits.k, len(pool))
         sizes = [most] if limits.token_budget is None else list(range(1, most + 1))
         if (sets := sum(math.comb(len(pool), size) for size in sizes)) > _MOST_SETS:
@@ -135,7 +139,7 @@ class Exhaustive:
                 "Lower k, or use Dartboard"
             )
         with np.errstate(under="ignore"):
-            log_values = pool.log_weights + pool.kernel.rows(pool.row_of)
+            log_values = pool.log_weights + pool.kernel.log_rows(pool.row_of)
             values = np.exp(log_values - log_values.max())
         forced = set(pool.find(limits.must_include))
         best: tuple[float, tuple[int, ...]] = (-1.0, ())
@@ -150,9 +154,9 @@ class Exhaustive:
         return explain_picks(pool, limits, picks, method=self.name)
 
 
-def _walk_order(pool: Pool, limits: Limits, order: IntArray) -> list[int]:
+def _take_in_order(pool: Pool, limits: Limits, order: IntArray) -> list[int]:
     """Picks along an order, must-includes first, as far as the limits go."""
-    gate = Gate(pool, limits)
+    tracker = LimitTracker(pool, limits)
     most = len(pool) if limits.k is None else min(limits.k, len(pool))
     forced = pool.find(limits.must_include)
     picks: list[int] = []
@@ -160,16 +164,16 @@ def _walk_order(pool: Pool, limits: Limits, order: IntArray) -> list[int]:
         check()
         if len(picks) >= most:
             break
-        if gate.open_candidates()[candidate]:
-            gate.admit(candidate)
+        if tracker.open_candidates()[candidate]:
+            tracker.admit(candidate)
             picks.append(candidate)
     return picks
 
 
 def _allowed(pool: Pool, limits: Limits, chosen: tuple[int, ...]) -> bool:
-    gate = Gate(pool, limits)
+    tracker = LimitTracker(pool, limits)
     for candidate in chosen:
-        if not gate.open_candidates()[candidate]:
+        if not tracker.open_candidates()[candidate]:
             return False
-        gate.admit(candidate)
+        tracker.admit(candidate)
     return True

@@ -1,227 +1,121 @@
-"""Lazy greedy maximisation of Dartboard's objective, exact at any σ.
+"""Lazy greedy maximisation of a submodular objective, with every pick proved.
 
-With target weights ``w_t = P(t|q)`` and kernel ``K[c,t]``, the objective of a set G is
-``f(G) = Σ_t w_t max_{g∈G} K[g,t]`` and the gain of one more candidate is
+The objective is submodular: a gain never grows while the set grows. So an old gain is an upper bound of
+today's, and only the rows whose bound could still win are evaluated again (Minoux, 1978).
 
-    gain(c) = Σ_t w_t · max(0, K[c,t] - m_t),        m_t = max_{g∈G} K[g,t].
-
-Two things make it fast and right:
-
-* **Lazy evaluation.** f is submodular: a gain never grows while G grows, so an old gain is an upper
-  bound of today's, and only the few candidates whose bound could still win are evaluated.
-* **Gains, not totals.** Totals lose every gain below 1e-16 of the total. Gains stay right down to the
-  range of the number format, and where even that ends the same walk is made on logarithms:
-  ``log gain(c) = logsumexp_{t: P > M} (q_t + P[c,t] + log1p(-exp(M_t - P[c,t])))``.
-
-A walk on plain numbers proves each of its picks: it stops with ``Uncertain`` where a gain leaves the
-number format, or where the lead over the runner-up is within rounding. The caller then walks again one
-precision up; on logarithms, gains that are all but equal are a tie, which the caller's preference decides.
+A pick is taken from the screen's gains if its lead over every other row is larger than rounding. Otherwise
+the rows in question are compared by their exact gains. Exact gains that differ by less than ``TIE`` of
+themselves are a tie, which goes to the more relevant row, then to the lower one.
 """
 
-from typing import Protocol
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.deadline import check
+from dartboard.selection.objective import CACHED, Objective
 from dartboard.types import FloatArray, IntArray
 
-LARGEST_BLOCK = 64
-"""So many rows are evaluated together at most."""
-
-ALL_AT_ONCE = 160
-"""Of fewer rows than this, all are."""
-
-_SMALLEST_BLOCK = 8
-_LOWEST = -float(np.finfo(np.float32).max)
+TIE = 1e-9
+ROUGH = 1e-3
 
 
-class Uncertain(Exception):
-    """This walk's precision cannot prove its next pick."""
+class LazyGreedy:
+    """Greedy picks of rows. ``relevance``, ``(rows,)``, breaks ties."""
 
+    def __init__(self, objective: Objective, relevance: FloatArray) -> None:
+        self.objective = objective
+        self.log_gains: list[float] = []
+        self._relevance = relevance
+        self._upper = objective.alone + objective.slack
+        self._log_upper = np.full(len(relevance), np.inf)
+        self._block = max(16, CACHED // max(1, objective.rows(np.array([0])).shape[1]))
 
-class State(Protocol):
-    """What a walk needs to know of the objective; gains may be plain numbers or logarithms."""
-
-    def alone(self) -> FloatArray:
-        """``(n,)`` the objective of each row by itself: a bound of its gain ever after."""
-
-    def gains(self, rows: IntArray | slice) -> FloatArray:
-        """``(len(rows),)`` gains, given what has been absorbed."""
-
-    def gain(self, row: int) -> float:
-        """The gain of one row."""
-
-    def absorb(self, row: int) -> None:
-        """Count ``row`` among the picks."""
-
-    def ceilings(self, gains: FloatArray, rows: IntArray | slice) -> FloatArray:
-        """The most that the gains of ``rows`` can be, given what rounding may have done."""
-
-    def level(self, gain: float, row: int) -> float:
-        """The least that the gain of ``row`` can be: rows whose ceilings reach it are its rivals.
-
-        Raises ``Uncertain`` where ``gain`` itself is not to be trusted.
-        """
-
-    def settle(self, rows: IntArray, preference: FloatArray, picks: list[int]) -> int:
-        """The winner among rows whose gains are level, given what was picked."""
-
-    def per_cost(self, gains: FloatArray, costs: FloatArray) -> FloatArray:
-        """Gains divided by costs, in the form in which this state keeps gains."""
-
-    def share(self, gain: float, share: float) -> float:
-        """A positive share of a gain."""
-
-    def shares(self, gains: FloatArray) -> FloatArray:
-        """Gains as plain numbers, as shares of what all rows together cover."""
-
-    def log_shares(self, gains: FloatArray) -> FloatArray:
-        """Natural logarithms of :meth:`shares`, also where those underflow."""
-
-    def kernel(self, rows: IntArray) -> FloatArray:
-        """``(len(rows), T)`` kernel values of rows as shares of the target's best, as plain numbers."""
-
-    def restart(self) -> None:
-        """Forget what has been absorbed."""
-
-    def run(self, bounds: FloatArray, count: int, stop_below: float) -> tuple[list[int], list[float], bool]:
-        """Rows and gains of the next picks, absorbed, with bounds kept; and whether to go on step by step."""
-
-
-class Settler(Protocol):
-    """Who decides between rows that a state cannot tell apart."""
-
-    def settle(self, rivals: IntArray, picks: list[int]) -> int:
-        """The winner, or ``Uncertain``."""
-
-    def restart(self) -> None:
-        """Forget the picks of a walk that has ended."""
-
-
-class Walk:
-    """A greedy walk over the rows of a state, with a bound of what every row could still add.
-
-    ``preference`` orders rows whose gains tie: larger first, then the lower row. ``picks`` and ``gains``
-    are what was added so far, gains in the state's own form.
-    """
-
-    def __init__(self, state: State, preference: FloatArray) -> None:
-        self.state = state
-        self.bounds = state.ceilings(state.alone(), slice(None))
-        self.picks: list[int] = []
-        self.gains: list[float] = []
-        self._preference = preference
-        self._block = _SMALLEST_BLOCK
-
-    def add(self, row: int, gain: float) -> None:
-        """Count ``row``, which adds ``gain``, among the picks."""
-        self.picks.append(row)
-        self.gains.append(gain)
-        self.state.absorb(row)
-        self.bounds[row] = -np.inf
-
-    def add_any(self, row: int) -> None:
-        """Add ``row`` whatever it adds."""
-        gain = self.state.gain(row)
-        self.state.level(gain, row)
-        self.add(row, gain)
-
-    def run(self, count: int, stop_share: float = 0.0) -> None:
-        """Add up to ``count`` rows, the best first, as long as they add anything.
-
-        Stops before a row that adds less than ``stop_share`` of what the first pick added.
-        """
-        stop_below = self.state.share(self.gains[0], stop_share) if stop_share else -np.inf
-        full = len(self.picks) + count
-        while len(self.picks) < full:
-            rows, gains, unclear = self.state.run(self.bounds, full - len(self.picks), stop_below)
-            self.picks += rows
-            self.gains += gains
-            if not unclear:
-                return
-            best = self.best()
-            if best is None or best[1] < stop_below:
-                return
-            self.add(*best)
+    def add(self, row: int, log_gain: float | None = None) -> None:
+        """Pick ``row``; its gain is worked out where it is not given."""
+        if log_gain is None:
+            log_gain = self._log_gain(row, float(self.objective.gains(np.array([row]))[0]))
+        self.log_gains.append(log_gain)
+        self.objective.add(row)
+        self._upper[row] = 0.0
+        self._log_upper[row] = -np.inf
 
     def best(
-        self, closed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
+        self, allowed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
     ) -> tuple[int, float] | None:
-        """The open row that adds most (per cost) and what it adds; None where none adds anything."""
+        """The allowed row with the largest gain (per cost) and its log gain; None where none gains anything.
+
+        Gains are shares of what all rows together cover.
+        """
         check()
-        search = self._search_all if len(self.bounds) <= ALL_AT_ONCE else self._search
-        found = search(closed, costs)
-        if found is None:
+        stale = self._log_upper > -np.inf
+        if allowed is not None:
+            stale &= allowed
+        open_rows = stale.copy()
+        price = np.ones(len(stale)) if costs is None else costs
+        leader, lead, gain = -1, 0.0, 0.0
+        while True:
+            rivals = np.flatnonzero(stale & (self._upper >= lead * price))
+            if not len(rivals):
+                break
+            rows = _largest(rivals, self._upper / price, self._block)
+            gains = self._evaluate(rows)
+            stale[rows] = False
+            lowest = (gains - self.objective.slack[rows]) / price[rows]
+            first = int(lowest.argmax())
+            if lowest[first] > lead:
+                leader, lead, gain = int(rows[first]), float(lowest[first]), float(gains[first])
+        rivals = np.flatnonzero(open_rows & (self._upper >= lead * price))
+        if leader >= 0 and len(rivals) == 1:
+            return leader, self._log_gain(leader, gain)
+        return self._exact_best(rivals, np.log(price))
+
+    def refresh(self, count: int) -> FloatArray:
+        """Upper bounds of all gains, ``(rows,)``, the ``count`` largest of them up to date."""
+        rows = _largest(np.flatnonzero(self._upper > 0), self._upper, count)
+        for start in range(0, len(rows), self._block):
+            self._evaluate(rows[start : start + self._block])
+        return self._upper
+
+    def _evaluate(self, rows: IntArray) -> FloatArray:
+        gains = self.objective.gains(rows)
+        self._upper[rows] = np.minimum(self._upper[rows], gains + self.objective.slack[rows])
+        return gains
+
+    def _log_gain(self, row: int, gain: float) -> float:
+        """The log of a gain that the screen found, exact where rounding may have moved it by ``ROUGH``."""
+        if self.objective.slack[row] < ROUGH * gain:
+            return math.log(gain)
+        return float(self.objective.log_gains(np.array([row]))[0])
+
+    def _exact_best(self, rivals: IntArray, log_price: FloatArray) -> tuple[int, float] | None:
+        """The best of a few rows by exact gains, lazily."""
+        with np.errstate(divide="ignore"):
+            bound = np.minimum(self._log_upper[rivals], np.log(self._upper[rivals])) - log_price[rivals]
+        order = rivals[np.argsort(-bound, kind="stable")]
+        bound = np.sort(-bound)
+        best = -np.inf
+        done: list[IntArray] = []
+        start, size = 0, 4
+        while start < len(order) and -bound[start] >= best - TIE:
+            check()
+            rows = order[start : start + size]
+            self._log_upper[rows] = self.objective.log_gains(rows)
+            best = max(best, float((self._log_upper[rows] - log_price[rows]).max()))
+            done.append(rows)
+            start, size = start + size, min(2 * size, max(16, self._block // 4))
+        if best == -np.inf:
             return None
-        ceilings, best, gain, level = found
-        rivals = (ceilings >= level).nonzero()[0]
-        if len(rivals) > 1:
-            best = self.state.settle(rivals, self._preference, self.picks)
-            gain = self.state.gain(best)
-        return best, gain
-
-    def refresh(self, count: int) -> None:
-        """Make the ``count`` largest bounds as tight as they can be."""
-        rows = _largest(self.bounds, count)
-        for start in range(0, len(rows), LARGEST_BLOCK):
-            block = rows[start : start + LARGEST_BLOCK]
-            self.bounds[block] = self.state.ceilings(self.state.gains(block), block)
-
-    def _search_all(
-        self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> tuple[FloatArray, int, float, float] | None:
-        """Ceilings of all rows, the best row, its gain, the level of its rivals; quickest for few rows."""
-        gains = self.state.gains(slice(None))
-        self.bounds = self.state.ceilings(gains, slice(None))
-        keys = self._keys(gains, closed, costs)
-        best = int(keys.argmax())
-        if keys[best] == -np.inf:
-            return None
-        gain = float(gains[best])
-        return self._keys(self.bounds, closed, costs), best, gain, self._level(gain, best, costs)
-
-    def _search(
-        self, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> tuple[FloatArray, int, float, float] | None:
-        """The same, evaluating no more rows than could win."""
-        ceilings = self._keys(self.bounds, closed, costs)
-        waiting = ceilings.copy()
-        rows = _largest(waiting, self._block)
-        rows = rows[waiting[rows] > -np.inf]
-        best, best_key, gain, level, evaluated = -1, -np.inf, 0.0, _LOWEST, 0
-        while len(rows):
-            gains = self.state.gains(rows)
-            self.bounds[rows] = self.state.ceilings(gains, rows)
-            waiting[rows] = -np.inf
-            evaluated += len(rows)
-            priced = None if costs is None else costs[rows]
-            keys = self._keys(gains, None, priced)
-            ceilings[rows] = self._keys(self.bounds[rows], None, priced)
-            leader = keys.argmax()
-            if keys[leader] > best_key:
-                best, best_key, gain = int(rows[leader]), keys[leader], float(gains[leader])
-                level = self._level(gain, best, costs)
-            rows = (waiting >= level).nonzero()[0]
-            if len(rows) > LARGEST_BLOCK:
-                rows = rows[_largest(waiting[rows], LARGEST_BLOCK)]
-        self._block = min(max(evaluated // 2, _SMALLEST_BLOCK), LARGEST_BLOCK)
-        return (ceilings, best, gain, level) if best >= 0 else None
-
-    def _keys(
-        self, gains: FloatArray, closed: npt.NDArray[np.bool_] | None, costs: FloatArray | None
-    ) -> FloatArray:
-        """What rows are compared by; a closed row never wins."""
-        keys = gains if costs is None else self.state.per_cost(gains, costs)
-        return keys if closed is None else np.where(closed, -np.inf, keys)
-
-    def _level(self, gain: float, row: int, costs: FloatArray | None) -> float:
-        level = self.state.level(gain, row)
-        return level if costs is None else float(self.state.per_cost(np.array(level), costs[row]))
+        seen = np.concatenate(done)
+        keys = self._log_upper[seen] - log_price[seen]
+        level = seen[keys >= best - max(TIE, 1e-15 * abs(best))]
+        winner = int(level[np.lexsort((level, -self._relevance[level]))[0]])
+        return winner, float(self._log_upper[winner])
 
 
-def _largest(values: FloatArray, count: int) -> IntArray:
-    """Positions of the ``count`` largest values, in no order."""
-    if count >= len(values):
-        return np.arange(len(values))
-    return values.argpartition(len(values) - count)[len(values) - count :]
+def _largest(rows: IntArray, values: FloatArray, count: int) -> IntArray:
+    """Those of ``rows`` with the ``count`` largest values, in no particular order."""
+    if count >= len(rows):
+        return rows
+    return rows[np.argpartition(values[rows], len(rows) - count)[-count:]]

@@ -57,6 +57,12 @@ class Limits:
         if self.must_include:
             self._check_forced()
 
+    def stops(self, log_gain: float, log_gains: Sequence[float]) -> bool:
+        """Whether a next pick gains too little, given the log gains of the picks before it."""
+        if not self.min_gain_share or not log_gains:
+            return False
+        return log_gain < log_gains[0] + math.log(self.min_gain_share)
+
     def _check_forced(self) -> None:
         if both := set(self.must_include) & set(self.exclude):
             raise ConfigError(f"candidate {min(both)} is both in must_include and in exclude")
@@ -99,7 +105,7 @@ class Limits:
         return pool.restrict(keep)
 
 
-class Gate:
+class LimitTracker:
     """Which candidates, numbered as in the pool, may still be picked while a selection grows."""
 
     def __init__(self, pool: Pool, limits: Limits) -> None:
@@ -154,6 +160,10 @@ class Gate:
             self._taken[source] += 1
             if self._taken[source] >= (self._limits.max_per_source or 0):
                 self._open &= self._sources != source
+
+
+Gate = LimitTracker
+"""The name that plug-ins import."""
 
 
 def _real(value: object) -> bool:

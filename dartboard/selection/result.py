@@ -4,15 +4,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import MissingExtraError
-from dartboard.selection.bandwidth import Sigma
-from dartboard.selection.origin import Origin
+from dartboard.selection.kernels import Distance
 from dartboard.types import FloatArray, IntArray
+
+
+class Sigma(NamedTuple):
+    """A σ and where it came from: ``given``, ``candidates``, ``model``, ``scores`` or ``fallback``."""
+
+    value: float
+    source: str
+
+
+class Origin(NamedTuple):
+    """A query and its candidates as the caller gave them: vectors, or distances where ``vectors`` is False.
+
+    Kept so that a result can be drawn when somebody looks at it; nothing is copied until then.
+    """
+
+    query: Any
+    candidates: Any
+    distance: Distance
+    vectors: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -22,9 +40,9 @@ class Selection:
     Arrays run along the picks. ``gains`` and ``coverage`` are shares of what the whole pool would cover,
     so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
     apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
-    more than ``coverage[-1] / bound``. ``owners`` runs along the targets: which pick stands for each, or -1.
-    ``near_copies`` is how many candidates were set aside as copies of a more relevant one, with whom they are
-    covered: they are picked only where nothing else is left. That happens under ``sigma="auto"`` alone.
+    more than ``coverage[-1] / bound``. ``owners`` runs along the targets: the pick that covers each, or -1.
+    ``near_copies`` is how many candidates were removed as near-duplicates of a more relevant one: they are
+    picked only where nothing else is left.
 
     A selection can be used as an index wherever an array of positions can: ``vectors[selection]``,
     ``frame.iloc[selection]``. It shows itself as a table, and in a notebook as a map with gains; for that it
@@ -58,7 +76,7 @@ class Selection:
 
     @property
     def stands_for(self) -> tuple[IntArray, ...]:
-        """For each pick, the targets that no earlier pick covers better and that it covers at least by half.
+        """For each pick, the targets that it covers best of all picks, and at least by half.
 
         They are positions of candidates, the pick's own among them, or entries of the vocabulary.
         """
@@ -85,13 +103,13 @@ class Selection:
 
     def __repr__(self) -> str:
         from dartboard.display import as_text
-        from dartboard.selection.showing import view_of
+        from dartboard.selection.display import view_of
 
         return as_text(view_of(self, board=False))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from dartboard.display import as_html
-        from dartboard.selection.showing import view_of
+        from dartboard.selection.display import view_of
 
         return as_html(view_of(self))

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartboard.inspection import trace
-from dartboard.inspection.gathering import exactly
 from dartboard.selection import Dartboard, Limits, from_embeddings, from_log_probs
 from dartboard.selection.explain import explain_picks
 from tests.selection.pools import topical
@@ -44,7 +43,7 @@ def test_gains_and_coverage_are_those_of_the_selection(board):
     total = 0.0
     for number, step in enumerate(found.steps):
         assert step.gain == selection.gains[number] and step.coverage == selection.coverage[number]
-        assert step.gains[step.pick] == pytest.approx(selection.gains[number], rel=1e-6, abs=1e-300)
+        assert step.gains[step.pick] == pytest.approx(selection.gains[number], rel=1e-3, abs=1e-300)
         total += step.gains[step.pick]
         assert min(total, 1.0) == pytest.approx(step.coverage, rel=1e-6)
         picked = set(selection.indices[:number].tolist())
@@ -71,7 +70,7 @@ def test_gains_of_all_candidates_follow_the_definition(board):
     limits = Limits(k=k)
     found = trace(pool, limits, Dartboard().select(pool, limits))
     with mpmath.workdps(60):
-        rows = pool.states()[-1]()._log_kernel
+        rows = pool.kernel.log_rows(np.arange(pool.rows))
         kernel = [[mpmath.exp(mpmath.mpf(float(x))) for x in row] for row in rows]
         weights = [mpmath.exp(mpmath.mpf(float(x))) for x in pool.log_weights]
         total = mpmath.fsum(weights)
@@ -108,7 +107,7 @@ def test_a_pick_by_gain_is_never_behind_its_runner_up(board):
             ]
             assert step.runner_up.gain == pytest.approx(max(others), rel=1e-8)
             assert step.runner_up.behind == pytest.approx(
-                max(0.0, 1 - step.runner_up.gain / step.gain), abs=1e-7
+                max(0.0, 1 - step.runner_up.gain / step.gains[step.pick]), abs=1e-7
             )
 
 
@@ -119,7 +118,7 @@ def test_covered_by_the_pick_with_the_largest_kernel(board):
     limits = Limits(k=k)
     selection = Dartboard().select(pool, limits)
     found = trace(pool, limits, selection)
-    logs = pool.kernel.rows(pool.row_of[selection.indices])[:, pool.row_of]
+    logs = pool.kernel.log_rows(pool.row_of[selection.indices])[:, pool.row_of]
     for t in range(len(pool)):
         if found.covered_by[t] < 0:
             assert (logs[:, t] == -np.inf).all()
@@ -132,13 +131,12 @@ def test_covered_by_the_pick_with_the_largest_kernel(board):
 
 def test_a_pool_in_single_precision_is_looked_at_in_double():
     query, rows = topical(120, copies=1, noise=0.2)
-    fast = from_embeddings(query, rows, sigma=0.09)
-    assert fast.refine is not None
-    pool, limits = exactly(fast), Limits(k=10)
-    selection = Dartboard().select(pool, limits)
-    assert selection.indices.tolist() == Dartboard().select(fast, limits).indices.tolist()
-    for step, gain in zip(trace(pool, limits, selection).steps, selection.gains, strict=True):
-        assert step.gains[step.pick] == pytest.approx(gain, rel=1e-9)
+    limits = Limits(k=10)
+    pools = [from_embeddings(query, kind, sigma=0.09) for kind in (rows, rows.astype(np.float64))]
+    single, double = (trace(pool, limits, Dartboard().select(pool, limits)).steps for pool in pools)
+    for one, other in zip(single, double, strict=True):
+        np.testing.assert_allclose(one.gains, other.gains, rtol=1e-9)
+        assert one.gain == pytest.approx(other.gain, rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -7,8 +7,6 @@ from dartboard.errors import ConfigError
 from dartboard.selection import select, select_many
 from tests.selection.pools import topical
 
-pytestmark = pytest.mark.usefixtures("engine")
-
 
 def stacked(count, n, **options):
     pools = [topical(n, seed=seed, **options) for seed in range(count)]

@@ -9,7 +9,6 @@ import pytest
 from dartboard.errors import InvalidInputError, MissingExtraError
 from dartboard.selection import select
 from tests.selection.pools import topical
-from tests.selection.test_bandwidth import topics, with_copies
 
 QUERY, VECTORS = topical(80, seed=5, dim=24)
 PICKS = select(VECTORS, QUERY, k=5).indices.tolist()
@@ -154,10 +153,9 @@ def test_selecting_and_printing_import_neither_pandas_nor_torch():
 
 def test_texts_of_a_frame_are_read_by_position():
     pandas = pytest.importorskip("pandas")
-    rows = with_copies(topics(20, dim=200, seed=8), 4, 0.95, 9).astype(np.float32)
+    query, rows = topical(20, seed=8, copies=4, noise=0.1)
     words = [f"Place{i % 20} is where river number {i % 20} meets the sea at last." for i in range(100)]
     column = pandas.Series(words, index=range(1099, 999, -1))
-    query = rows[:20].mean(axis=0)
     want = select(rows, query, 10, texts=words)
     for given in (column, (word for word in words)):
         assert select(rows, query, 10, texts=given).indices.tolist() == want.indices.tolist()

@@ -7,8 +7,6 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection import METHODS, MMR, Dartboard, Limits, NearDuplicateFilter, from_embeddings, select
 from tests.selection.pools import topical
 
-pytestmark = pytest.mark.usefixtures("engine")
-
 QUERY, CANDIDATES = topical(60, seed=4)
 BIG_QUERY, BIG = topical(200, seed=4, copies=1)
 

@@ -1,14 +1,11 @@
 """What holds for every pool, by hypothesis."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dartboard.selection import METHODS, Limits, from_embeddings, select
-
-pytestmark = pytest.mark.usefixtures("engine")
 
 COMPONENT = st.floats(-1, 1, width=32).map(lambda x: round(x, 3))
 SIGMA = st.sampled_from([1e-5, 1e-3, 0.01, 0.05, 0.09, 0.3, 1.0, 10.0])

@@ -16,8 +16,9 @@ from dartboard.api.schemas.retrieve import MethodName
 from dartboard.api.service import Service
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Limits, Selection, from_embeddings
-from dartboard.selection.door import method_of
+from dartboard.selection.methods import method_of
 from dartboard.types import FloatArray
 
 MOST_TEXTS = 500
@@ -118,7 +119,8 @@ def rerank(
     places: list[_Place] = []
     if where:
         vectors = _encoded(model, worded)
-        pool = from_embeddings(asked, vectors, sigma=options.sigma, model_sigma=model.sigma, texts=worded)
+        groups = candidate_groups(vectors, worded)
+        pool = from_embeddings(asked, vectors, sigma=options.sigma, model_sigma=model.sigma, groups=groups)
         picked = method_of(options.method).select(pool, Limits(k=min(wanted, len(where))))
         made["sigma"] = picked.sigma.value
         places = _picks(picked, vectors, where)

@@ -21,7 +21,7 @@ from dartboard.integrations.models import as_model
 from dartboard.integrations.notes import KEY, with_note
 from dartboard.integrations.vectors import VectorSource
 from dartboard.selection import Method
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 
 
 @component

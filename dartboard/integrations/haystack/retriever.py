@@ -18,7 +18,7 @@ from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
 from dartboard.integrations.searching import Answer, search
 from dartboard.selection import Method
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 from dartboard.stores import DEFAULT_COLLECTION
 from dartboard.stores.opening import without_password
 

@@ -18,7 +18,7 @@ from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
 from dartboard.integrations.searching import NO_PICKLE, Answer, search
 from dartboard.selection import Method
-from dartboard.selection.building import Auto
+from dartboard.selection.kernels import Auto
 from dartboard.stores import Filter
 
 BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "end", "read_as", "uploaded")

@@ -21,10 +21,11 @@ from dartboard.integrations.mcp.answers import (
 from dartboard.integrations.mcp.arguments import ExplainArguments, SearchArguments, SelectArguments
 from dartboard.integrations.mcp.explaining import explained, left_out, source_of
 from dartboard.integrations.mcp.index import OpenIndex
+from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import names
 from dartboard.selection import Limits, from_embeddings
-from dartboard.selection.building import Auto
-from dartboard.selection.door import method_of
+from dartboard.selection.kernels import Auto
+from dartboard.selection.methods import method_of
 from dartboard.stores import parse_filter
 from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_vector
 
@@ -100,7 +101,7 @@ def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> Sele
             vectors,
             sigma=defaults.sigma,
             model_sigma=model.sigma if model is not None else None,
-            texts=asked.texts,
+            groups=None if asked.texts is None else candidate_groups(vectors, asked.texts),
         ),
         Limits(
             k=defaults.count(asked.k, asked.token_budget),

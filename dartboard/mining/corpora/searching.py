@@ -16,7 +16,7 @@ from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError, InvalidInputError
 from dartboard.lexical import BM25Index
 from dartboard.mining.documents import Document
-from dartboard.selection.building import from_embeddings
+from dartboard.selection import from_embeddings
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import unit_rows
 from dartboard.selection.limits import Limits

@@ -8,8 +8,8 @@ import numpy as np
 from dartboard.display import Board, Pick, View, radial_layout
 from dartboard.display.view import aside, covered, spread
 from dartboard.errors import InvalidInputError
-from dartboard.selection.kernels import direct, distances, log_kernel
-from dartboard.selection.origin import Origin
+from dartboard.selection.kernels import distances, log_kernel, prepared
+from dartboard.selection.result import Origin
 from dartboard.types import FloatArray, IntArray, as_matrix, check_vector
 
 if TYPE_CHECKING:
@@ -121,10 +121,10 @@ def _by_vectors(selection: "Selection", origin: Origin) -> _Distances:
     kind = origin.distance
     vectors = as_matrix(origin.candidates)
     positions = np.arange(len(vectors)) if selection.targets is None else selection.targets
-    asked = direct(check_vector(origin.query, name="query", dim=vectors.shape[1])[None], kind)
+    asked = prepared(check_vector(origin.query, name="query", dim=vectors.shape[1])[None], kind)
 
     def rows(some: IntArray) -> FloatArray:
-        return direct(vectors[positions[some]], kind)
+        return prepared(vectors[positions[some]], kind)
 
     def between(shown: IntArray) -> FloatArray:
         some = rows(shown)

@@ -5,10 +5,17 @@ import re
 import numpy as np
 import pytest
 
-from dartboard.selection import Dartboard, Limits, from_distances, from_log_probs, select, select_many
-from dartboard.selection.building import log_softmax
+from dartboard.selection import (
+    Dartboard,
+    Limits,
+    from_distances,
+    from_log_probs,
+    log_softmax,
+    select,
+    select_many,
+)
+from dartboard.selection.display import MOST, board_of, view_of
 from dartboard.selection.kernels import distances, unit_rows
-from dartboard.selection.showing import MOST, board_of, view_of
 from tests.display.views import check_alone, rows_of
 from tests.selection.pools import topical
 

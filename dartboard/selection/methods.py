@@ -1,4 +1,4 @@
-"""One line for people with arrays."""
+"""One line for people with arrays: :func:`select`, and the methods by name."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.blas import threads_for
-from dartboard.selection.building import Auto, from_embeddings, log_softmax
+from dartboard.selection.candidates import from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
+from dartboard.selection.kernels import Auto
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
-from dartboard.selection.quick import select_quickly
 from dartboard.selection.result import Selection
 
 
@@ -31,7 +32,6 @@ class Method(Protocol):
 METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Dartboard, MMR, TopK, NearDuplicateFilter, Random, Exhaustive)
 }
-
 
 _LIMITS = frozenset(field.name for field in fields(Limits)) - {"k"}
 
@@ -62,20 +62,40 @@ def select(
     temperature: float | Auto = "auto",
     targets: npt.ArrayLike | None = None,
     texts: Sequence[str] | None = None,
+    groups: npt.ArrayLike | None = None,
     **limits: Any,
 ) -> Selection:
-    """Select from candidates ``embeddings``, ``(n, d)``, what together says most about ``query``, ``(d,)``.
+    """Select the candidates that together say most about a query.
 
-    Both are what NumPy can read: arrays, lists, data frames of numbers, a column whose cells are vectors,
-    tensors on the CPU. The result is an index into them: ``frame.iloc[select(frame["embedding"], query)]``.
+    Parameters
+    ----------
+    embeddings, query
+        Candidates, ``(n, d)``, and a query, ``(d,)``: whatever NumPy can read (arrays, lists, data frames
+        of numbers, a column whose cells are vectors, tensors on the CPU).
+    k
+        How many to pick: 5 unless a ``token_budget`` takes its place.
+    sigma
+        The spread of a query around its target; ``"auto"`` estimates it from the candidates.
+    scores
+        One a candidate, from any retriever: they replace the distances to the query, as
+        ``softmax(scores / temperature)``.
+    targets
+        ``(T, d)`` a vocabulary to cover instead of the candidates.
+    texts
+        One a candidate: near-duplicates among them are removed before selection
+        (:func:`dartboard.near_duplicates.near_duplicates`). Vectors alone cannot tell a copy from
+        another version with another number in it.
+    groups
+        ``(n,)`` numbers, equal for near-duplicates, where you know them already.
+    limits
+        The fields of :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``,
+        ``max_per_source`` with ``sources``, ``must_include``, ``exclude``, ``min_similarity``.
 
-    ``k`` is 5 unless a ``token_budget`` stands in for it. ``sigma`` is the spread of a query around what
-    it means; ``"auto"`` takes it from the candidates. ``scores``, one a candidate from any retriever,
-    replace distance on the query's side as ``softmax(scores / temperature)``. ``targets`` is a vocabulary
-    to cover instead of the candidates. ``texts``, one a candidate, let ``"auto"`` know near-copies by their
-    words: vectors alone do not tell a copy from another version with another number in it. All other
-    keywords are :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``, ``max_per_source`` with
-    ``sources``, ``must_include``, ``exclude``, ``min_similarity``.
+    Returns
+    -------
+    Selection
+        An index into the candidates (``frame.iloc[select(frame["embedding"], query)]``) that also says
+        what each pick adds and represents.
 
     >>> import numpy as np
     >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
@@ -95,22 +115,16 @@ def select(
         )
     if k is None and limits.get("token_budget") is None:
         k = 5
-    if (
-        method == "dartboard"
-        and distance == "scaled_cosine"
-        and scores is targets is texts is None
-        and not limits
-    ):
-        with threads_for(_count(embeddings)), np.errstate(under="ignore"):
-            found = select_quickly(embeddings, query, k, sigma)
-        if found is not None:
-            return found
     chosen, bounds = method_of(method), Limits(k=k, **limits)
     if scores is not None and isinstance(chosen, MMR):
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
-    with threads_for(_count(embeddings)), np.errstate(under="ignore"):
+    if texts is not None:
+        if groups is not None:
+            raise ConfigError("texts and groups exclude each other: give one of them")
+        groups = candidate_groups(embeddings, texts)
+    with threads_for(_count(embeddings)):
         pool = from_embeddings(
-            query, embeddings, sigma=sigma, distance=distance, targets=targets, texts=texts
+            query, embeddings, sigma=sigma, distance=distance, targets=targets, groups=groups
         )
         if scores is not None:
             pool = pool.reweighted(log_softmax(scores, temperature))
@@ -118,7 +132,7 @@ def select(
 
 
 def _count(embeddings: npt.ArrayLike) -> int:
-    """How many rows there are; 0 for what has no rows, of which others complain."""
+    """How many rows there are; 0 for what has no rows, which is an error elsewhere."""
     try:
         return len(embeddings)  # type: ignore[arg-type]
     except TypeError:
@@ -126,7 +140,7 @@ def _count(embeddings: npt.ArrayLike) -> int:
 
 
 def _refuse_hidden(name: str, values: npt.ArrayLike | None) -> None:
-    """Complain of a masked array that hides values: they would be read as if they were there."""
+    """Refuse a masked array that hides values: they would be read as if they were there."""
     if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.sum(values.mask))):
         raise InvalidInputError(
             f"{name} is a masked array that hides {hidden:,} value{'' if hidden == 1 else 's'}, and a mask "

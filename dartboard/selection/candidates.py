@@ -1,0 +1,304 @@
+"""Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection.auto_sigma import DIVISOR, SAMPLE, auto_sigma
+from dartboard.selection.kernels import (
+    LARGEST_COMPONENT,
+    Auto,
+    Distance,
+    check_distance,
+    check_sigma,
+    distances,
+    log_kernel,
+    log_sum_exp,
+    prepared,
+    row_dots,
+    unit_rows,
+)
+from dartboard.selection.objective import MatrixKernel, VectorKernel
+from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
+from dartboard.selection.result import Origin, Sigma
+from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, check_vector
+
+_FLOAT32_FROM = 64
+_FLOAT32_FROM_SIGMA = 0.03
+"""With fewer rows float32 saves nothing, and at a smaller σ its rounding leaves too much undecided."""
+
+_LARGEST_SCORE = 1e100
+
+
+def from_embeddings(
+    query: npt.ArrayLike,
+    embeddings: npt.ArrayLike,
+    *,
+    sigma: float | Auto = "auto",
+    distance: str = "scaled_cosine",
+    targets: npt.ArrayLike | None = None,
+    target_distances: FloatArray | None = None,
+    model_sigma: float | None = None,
+    divisor: float = DIVISOR,
+    groups: npt.ArrayLike | None = None,
+    ranking: npt.ArrayLike | None = None,
+) -> Pool:
+    """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
+
+    Parameters
+    ----------
+    targets
+        ``(T, d)`` a vocabulary to cover instead of the candidates. ``target_distances``, ``(n, T)``, saves
+        working out the candidates' distances to it.
+    model_sigma
+        The σ of the model that made the vectors, for pools too small to tell; ``divisor`` is that of
+        the rule for ``"auto"``.
+    groups
+        ``(n,)`` numbers: candidates with equal ones are near-duplicates, of which one is kept.
+    ranking
+        ``(n,)`` scores of a retriever whose order counts, not the distances to the query. Their scale is
+        the retriever's own, so only the order is taken: the best candidate gets the largest query
+        probability of the pool, the next one the second largest … Equal scores share their mean.
+    """
+    kind = check_distance(distance)
+    vectors = as_matrix(embeddings)
+    asked = check_vector(query, name="query", dim=vectors.shape[1])
+    given = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
+    scores = None if ranking is None else _check_scores(ranking, len(vectors))
+    group_of = None if groups is None else _check_groups(groups, len(vectors))
+    rows, to_query, similarity, order, row_of = _distinct_rows(vectors, asked, kind)
+    float32 = vectors.dtype == np.float32 and kind == "scaled_cosine" and len(rows) >= _FLOAT32_FROM
+    apart = None
+    if given is None:
+        near = rows[:SAMPLE].astype(np.float32) if float32 else rows[:SAMPLE]
+        between = distances(near, near, kind)
+        apart = between if len(rows) <= SAMPLE and targets is None else None
+        if group_of is not None:
+            kept = _representatives(group_of[order][:SAMPLE], None if scores is None else scores[order])
+        given = auto_sigma(
+            between if group_of is None else between[np.ix_(kept, kept)],
+            kind,
+            model_sigma=model_sigma,
+            divisor=divisor,
+        )
+    float32 &= given.value >= _FLOAT32_FROM_SIGMA
+    if apart is not None and apart.dtype != (np.float32 if float32 else np.float64):
+        apart = None
+    relevance = log_kernel(to_query, given.value)[row_of]
+    if scores is not None:
+        relevance = in_order_of(scores, relevance)
+    pool = Pool(
+        positions=np.arange(len(vectors)),
+        similarity=similarity[row_of],
+        relevance=relevance,
+        row_of=row_of,
+        target_of=row_of,
+        log_weights=summed(relevance, row_of),
+        kernel=VectorKernel(rows, kind, given.value, float32, apart),
+        sigma=given,
+        origin=Origin(query, embeddings, kind),
+        groups=group_of,
+    )
+    if targets is None:
+        return pool
+    return _retargeted(pool, asked, targets, None if target_distances is None else target_distances[order])
+
+
+def from_distances(
+    query_distances: npt.ArrayLike,
+    pairwise_distances: npt.ArrayLike,
+    *,
+    sigma: float | Auto = "auto",
+    distance: str = "scaled_cosine",
+) -> Pool:
+    """Candidates by their distances to the query, ``(n,)``, and to one another, ``(n, n)``.
+
+    Similarities are reported as ``1 - 2d`` for the scaled cosine and ``-d`` for the Euclidean distance.
+    """
+    kind = check_distance(distance)
+    pairwise = _check_distances(pairwise_distances, "pairwise_distances")
+    if pairwise.ndim != 2 or pairwise.shape[0] != pairwise.shape[1]:
+        raise InvalidInputError(f"pairwise_distances must be a square matrix, got shape {pairwise.shape}")
+    to_query: FloatArray = _check_distances(query_distances, "query_distances")
+    if to_query.shape != (len(pairwise),):
+        raise InvalidInputError(
+            f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
+        )
+    if sigma == "auto":
+        near = np.argsort(to_query, kind="stable")[:SAMPLE]
+        between = pairwise[np.ix_(near, near)]
+        found = auto_sigma((between + between.T) / 2.0, kind)  # need not be symmetric
+    else:
+        found = Sigma(check_sigma(sigma), "given")
+    closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
+    kernel = MatrixKernel(log_kernel(pairwise, found.value), closeness(pairwise))
+    origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
+    return _matrix_pool(kernel, log_kernel(to_query, found.value), closeness(to_query), found, origin)
+
+
+def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:
+    """Candidates by log P(t|q), ``(n,)``, and log P(t|c) as ``pairwise_log_probs[c, t]``, ``(n, n)``.
+
+    ``-inf`` is a probability of 0. Similarities are reported as these log-probabilities.
+    """
+    relevance = check_log_probs(query_log_probs, (np.size(query_log_probs),), "query_log_probs")
+    pairwise = check_log_probs(pairwise_log_probs, (relevance.size,) * 2, "pairwise_log_probs")
+    return _matrix_pool(MatrixKernel(pairwise, pairwise), relevance, relevance, Sigma(float("nan"), "none"))
+
+
+def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> FloatArray:
+    """Log target weights from any retriever's scores: ``log softmax(scores / temperature)``.
+
+    The scale of scores is the retriever's own, so the default temperature is their standard deviation.
+    """
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or values.size == 0 or not (np.abs(values) < _LARGEST_SCORE).all():
+        raise InvalidInputError(f"scores must be a vector of finite numbers below {_LARGEST_SCORE:g} in size")
+    if temperature == "auto":
+        temperature = float(values.std()) or 1.0
+    elif not isinstance(temperature, (int, float, np.number)) or not 0 < temperature < np.inf:
+        raise ConfigError(f"temperature must be a finite number > 0 or 'auto', got {temperature!r}")
+    with np.errstate(over="ignore"):  # scores too far below the best get a probability of 0
+        logits: FloatArray = (values - values.max()) / temperature
+    logits[logits < -LARGEST_LOG] = -np.inf
+    logits -= log_sum_exp(logits[None])[0]
+    return logits
+
+
+def in_order_of(scores: npt.ArrayLike, values: FloatArray) -> FloatArray:
+    """The same values, dealt out so that a higher score has a larger one; equal scores share their mean."""
+    given = _check_scores(scores, len(values))
+    _, group, size = np.unique(given, return_inverse=True, return_counts=True)
+    total = np.zeros(len(size))
+    np.add.at(total, np.sort(group), np.sort(values))
+    dealt: FloatArray = (total / size)[group]
+    return dealt
+
+
+def distinct_rows(vectors: FloatArray, closeness: FloatArray) -> tuple[IntArray, IntArray]:
+    """One of each distinct row, the closest first, and for every row which of these it equals.
+
+    Equal rows have equal ``closeness``. The order depends on content alone, not on where rows stood, so the
+    same candidates in another order give the same numbers, to the bit.
+    """
+    order = np.argsort(-closeness, kind="stable")
+    ordered = closeness[order]
+    starts = np.ones(len(order), dtype=bool)
+    if (ordered[1:] == ordered[:-1]).any():
+        keys = [(vectors[i] + 0.0).tobytes() for i in range(len(vectors))]  # -0.0 equals 0.0
+        order = np.array(sorted(range(len(keys)), key=lambda i: (-closeness[i], keys[i])), dtype=np.intp)
+        starts[1:] = [keys[one] != keys[other] for one, other in zip(order[1:], order[:-1], strict=True)]
+    row_of = np.empty(len(order), dtype=np.intp)
+    row_of[order] = np.cumsum(starts) - 1
+    return order[starts], row_of
+
+
+def _distinct_rows(
+    vectors: FloatArray, query: FloatArray, distance: Distance
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, IntArray]:
+    """Distinct vectors in float64, the closest first; their distances and cosines to the query.
+
+    Then a candidate of each row, and the row of each candidate.
+    """
+    unit, asked = unit_rows(vectors, np.float64), unit_rows(query[None], np.float64)[0]
+    cosines = row_dots(unit, asked)
+    if not np.isfinite(cosines).all():
+        check_matrix(vectors)  # names the row that is NaN, infinite or zero
+    cosines = np.clip(cosines, -1.0, 1.0)
+    if distance == "scaled_cosine":
+        order, row_of = distinct_rows(unit, cosines)
+        similarity: FloatArray = cosines[order]
+        return unit[order], 0.5 - 0.5 * similarity, similarity, order, row_of
+    check_matrix(vectors)
+    rows, target = prepared(vectors, distance), prepared(query[None], distance)
+    order, row_of = distinct_rows(rows, -np.sqrt(row_dots(rows - target, rows - target)))
+    rows, similarity = rows[order], cosines[order]
+    centre = rows.mean(axis=0)  # distances stay, and lose less to rounding
+    to_query = np.sqrt(row_dots(rows - target, rows - target))
+    return rows - centre, to_query, similarity, order, row_of
+
+
+def _representatives(groups: IntArray, scores: FloatArray | None) -> IntArray:
+    """The best row of each group, by score where there are any, else the first; in order."""
+    order = np.arange(len(groups))
+    if scores is not None:
+        order = np.argsort(-scores[: len(groups)], kind="stable")
+    return np.sort(order[np.unique(groups[order], return_index=True)[1]])
+
+
+def _retargeted(
+    pool: Pool, query: FloatArray, targets: npt.ArrayLike, target_distances: FloatArray | None
+) -> Pool:
+    """The pool with a vocabulary as targets; ``target_distances`` are those of its rows."""
+    kernel = pool.kernel
+    if not isinstance(kernel, VectorKernel):
+        raise InvalidInputError("only a pool of vectors can take other targets")
+    kind, sigma = kernel.distance, pool.sigma.value
+    given = check_matrix(targets, name="targets", dim=kernel.vectors.shape[1])
+    words, asked = prepared(given, kind), prepared(query[None], kind)
+    if target_distances is None:
+        origin = as_matrix(pool.origin.candidates) if pool.origin is not None else kernel.vectors
+        order, starts = pool.by_row()
+        target_distances = distances(prepared(origin, kind)[order[starts]], words, kind)
+    similarity = np.stack([kernel.similarities(row) for row in range(len(kernel.vectors))])
+    return Pool(
+        positions=pool.positions,
+        similarity=pool.similarity,
+        relevance=pool.relevance,
+        row_of=pool.row_of,
+        target_of=None,
+        log_weights=log_kernel(distances(words, asked, kind)[:, 0], sigma),
+        kernel=MatrixKernel(log_kernel(target_distances, sigma), similarity),
+        sigma=pool.sigma,
+        origin=pool.origin,
+        groups=pool.groups,
+    )
+
+
+def _matrix_pool(
+    kernel: MatrixKernel,
+    relevance: FloatArray,
+    similarity: FloatArray,
+    sigma: Sigma,
+    origin: Origin | None = None,
+) -> Pool:
+    if len(relevance) == 0:
+        raise InvalidInputError("a pool needs at least one candidate")
+    rows, row_of = distinct_rows(kernel.log_matrix, relevance)
+    return Pool(
+        positions=np.arange(len(relevance)),
+        similarity=similarity,
+        relevance=relevance,
+        row_of=row_of,
+        target_of=np.arange(len(relevance)),
+        log_weights=relevance,
+        kernel=kernel.subset(rows, None),
+        sigma=sigma,
+        origin=origin,
+    )
+
+
+def _check_scores(scores: npt.ArrayLike, n: int) -> FloatArray:
+    given = np.asarray(scores, dtype=np.float64)
+    if given.shape != (n,) or not np.isfinite(given).all():
+        raise InvalidInputError(f"scores must be {n} finite numbers, one a candidate")
+    return given
+
+
+def _check_groups(groups: npt.ArrayLike, n: int) -> IntArray:
+    given = np.asarray(groups)
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise InvalidInputError(f"groups must be {n} whole numbers, equal for near-duplicates")
+    return given.astype(np.intp)
+
+
+def _check_distances(values: npt.ArrayLike, name: str) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0 or not np.isfinite(array).all() or array.min() < 0:
+        raise InvalidInputError(f"{name} must be finite numbers >= 0, got shape {array.shape}")
+    if array.max() > LARGEST_COMPONENT:
+        raise InvalidInputError(f"{name} must be at most {LARGEST_COMPONENT:g}: scale them")
+    return array
