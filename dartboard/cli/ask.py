@@ -31,7 +31,7 @@ def ask(
             "--model",
             "-m",
             metavar="SPEC",
-            help="Who writes the answer: openai:MODEL@URL or gemini:MODEL; by default answer_model.",
+            help="Who writes the answer: openai:MODEL@URL or gemini:MODEL[@URL]; by default answer_model.",
         ),
     ] = None,
     picking: Picking,
