@@ -20,7 +20,7 @@ PATIENCE = Patience(timeout=60.0, attempts=4, longest_asked=60.0)
 
 NOT_CONFIGURED = (
     "no language model is configured to write answers: set DARTBOARD_ANSWER_MODEL to openai:MODEL@URL (such "
-    'as openai:llama3.1@http://localhost:11434/v1) or gemini:MODEL, or write answer_model = "…" into '
+    'as openai:llama3.1@http://localhost:11434/v1) or gemini:MODEL[@URL], or write answer_model = "…" into '
     "dartboard.toml, or give --model; keys come from OPENAI_API_KEY and GEMINI_API_KEY"
 )
 

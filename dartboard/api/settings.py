@@ -23,7 +23,7 @@ class ServiceSettings:
     """None: what each collection was made with."""
     retriever: str | None = None
     answer_model: str = ""
-    """Who writes answers: openai:MODEL@URL or gemini:MODEL; empty: nobody, and ``/ask`` says so."""
+    """Who writes answers: openai:MODEL@URL or gemini:MODEL[@URL]; empty: nobody, and ``/ask`` says so."""
     answer_tokens: int = 4096
     """Longest answer, in tokens of that model, its thoughts included."""
     demo: bool = True

@@ -83,7 +83,7 @@ def serve(
     answer_model: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Who writes the answers of /ask: openai:MODEL@URL or gemini:MODEL."
+            metavar="SPEC", help="Who writes the answers of /ask: openai:MODEL@URL or gemini:MODEL[@URL]."
         ),
     ] = None,
     log_queries: Annotated[

@@ -53,7 +53,7 @@ MEANING: Mapping[str, str] = {
     "chunk_method": "how documents are split: auto, tokens, sentences, markdown, code",
     "chunk_size": "longest chunk, in tokens of the model",
     "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
-    "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL; keys come from the environment",
+    "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL[@URL]; keys are in the environment",
     "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
     "answer_timeout": "seconds that an answer of dartboard ask may take; the service has its own limit",
     "ray": "where index and eval work: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
