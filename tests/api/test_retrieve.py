@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running
+from tests.models import Favourite
 
 SECRET = "zebra-4711"
 
@@ -42,6 +43,16 @@ def test_same_as_the_engine(client):
     assert [result["score"] for result in found["results"]] == pytest.approx(expected.scores)
     assert found["config"]["sigma"] == pytest.approx(expected.metadata["sigma"])
     assert found["config"]["sigma_source"] == "candidates"
+
+
+@pytest.mark.parametrize("reranker", ["crossencoder", "hybrid"])
+def test_a_pair_scorers_order_counts_whatever_the_retrievers_is(client, monkeypatch, reranker):
+    engine = client.app.state.service.engines.get("demo")
+    assert engine.retriever.name == "hybrid"
+    last = engine.candidates(QUESTION, 100).found[-1].chunk
+    monkeypatch.setattr(engine, "_pair_scorer", Favourite(last.text))
+    found = ids(retrieve(client, reranker_type=reranker))
+    assert len(found) == 5 and found[0] == last.id
 
 
 def test_explains_itself_where_asked(client):

@@ -11,7 +11,7 @@ from dartboard.retrievers.parts import whole_text
 from dartboard.selection import TopK
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
-from tests.models import SharedWords, WordBag
+from tests.models import Favourite, SharedWords, WordBag
 from tests.tea import QUERY, TEXTS, filled
 
 
@@ -108,6 +108,18 @@ def test_other_methods_and_limits():
     assert engine.search(QUERY, k=2, sigma=0.3).metadata["sigma"] == 0.3
     scored = filled(pair_scorer=SharedWords()).search(QUERY, k=2, reranker="hybrid")
     assert scored.metadata["variant"] == "hybrid"
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid", "rrf"])
+@pytest.mark.parametrize("reranker", ["crossencoder", "hybrid"])
+@pytest.mark.parametrize("method", ["dartboard", "top_k"])
+def test_a_pair_scorers_order_counts_whatever_the_retriever(retriever, reranker, method):
+    """The retriever's last candidate is the one that the pair scorer wants."""
+    plain = filled(retriever=retriever)
+    last = plain.candidates(QUERY).found[-1].chunk
+    engine = Engine(plain.store, model=plain.model, retriever=retriever, pair_scorer=Favourite(last.text))
+    result = engine.search(QUERY, k=5, reranker=reranker, method=method)
+    assert len(result.chunks) == 5 and ids(result)[0] == last.id
 
 
 def test_bad_questions():
