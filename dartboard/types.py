@@ -16,6 +16,9 @@ from dartboard.errors import InvalidInputError
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-5, 10.0
+"""The range of σ at every door: configuration, command line, service, calibration and integrations."""
+
 
 def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
     """Floating-point array, float32 and float64 kept, everything else made float64."""

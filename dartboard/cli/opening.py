@@ -1,6 +1,6 @@
 """Options that several commands share, and the engine that they open."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +54,14 @@ class Place:
     retriever: RetrieverOption = None
 
 
-def configured(**flags: Any) -> "Configured":
-    """Settings from flags, environment and file, in that order."""
+def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Configured":
+    """Settings from flags, environment and file, in that order.
+
+    ``options`` are the names of options that are not called like their setting.
+    """
     from dartboard.engine import load_settings
 
-    return load_settings(flags)
+    return load_settings(flags, options=options)
 
 
 @contextmanager

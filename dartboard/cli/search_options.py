@@ -44,7 +44,7 @@ class Picking:
         typer.Option(
             "--sigma",
             metavar="auto|NUMBER",
-            help="Spread of a question around what it means; auto by default.",
+            help="Spread of a question around what it means, 0.00001 to 10; auto by default.",
         ),
     ] = None
     triage: Annotated[

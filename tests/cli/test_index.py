@@ -77,7 +77,7 @@ def test_search(indexed, capsys):
         (["search", "keys", "-k", "2", "--tokens", "9"], "exclude each other"),
         (["search", "keys", "--filter", "kind ="], "filter: expected a value"),
         (["search", "keys", "--method", "best"], "unknown method"),
-        (["search", "keys", "--sigma", "wide"], "sigma must be a number or 'auto'"),
+        (["search", "keys", "--sigma", "wide"], "--sigma must be a number or 'auto' (numbers from"),
         (["search", "keys", "--retriever", "magic"], "unknown retriever"),
         (["search", "keys", "--collection", "other"], "no collection 'other'"),
         (["search", "keys", "--store", "nowhere.dartboard"], "there is no index 'nowhere.dartboard'"),
