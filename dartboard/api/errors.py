@@ -35,7 +35,7 @@ from dartboard.errors import (
 logger = logging.getLogger(__name__)
 
 PROBLEM = "application/problem+json"
-_LISTS = re.compile(r"\b(?:must_include|exclude)\b")
+_NAMED = re.compile(r"\b(?:must_include|exclude)\b|^filter(?=:)")
 """Fields whose faults only the library finds, and names."""
 FieldErrors = Sequence[Mapping[str, str]]
 
@@ -225,7 +225,7 @@ def in_our_terms(error: DartboardError) -> ApiError:
         logger.error("data set: %s", error)
         return Invalid("the data set cannot be read: the service's log says why")
     said = plain(str(error))
-    named = _LISTS.search(said)
+    named = _NAMED.search(said)
     return Invalid(said, field=named.group() if named else None)
 
 

@@ -38,6 +38,7 @@ from dartboard.stores import (
     open_store,
     parse_filter,
 )
+from dartboard.stores.filter_fields import check_fields
 from dartboard.stores.states import on_one_state
 from dartboard.types import FloatArray, RetrievalResult
 
@@ -67,6 +68,7 @@ class Engine:
         self._model = model
         self._retriever = retriever
         self._pair_scorer = pair_scorer
+        self._known_fields: set[str] = set()
 
     @classmethod
     def open(cls, url: str, *, read_only: bool = False, **options: Any) -> Self:
@@ -174,10 +176,11 @@ class Engine:
     ) -> RetrievalResult:
         """The passages that together say most about the query; limits as in ``DartboardRetriever.search``.
 
-        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result.
+        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result;
+        a filter on a field that no chunk has is an error that names the fields there are.
         """
         question = Question(query)
-        condition = condition_of(where)
+        condition = self.condition(where)
         for name, given in (("must_include", must_include), ("exclude", exclude)):
             if isinstance(given, str):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
@@ -219,12 +222,19 @@ class Engine:
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
-        condition = condition_of(where)
+        condition = self.condition(where)
         return self.retriever.retrieve(self.collection, query, k, where=condition)
+
+    def condition(self, where: Filter | str | None) -> Filter | None:
+        """A filter from what callers give, once the collection has the fields that it compares."""
+        condition = condition_of(where)
+        if condition is not None:
+            check_fields(self.collection, condition, self._known_fields)
+        return condition
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | str | None = None) -> int:
         """Remove chunks by id or by filter; returns how many went."""
-        condition = condition_of(where)
+        condition = self.condition(where)
         return self.collection.delete(ids, where=condition)
 
     def snapshot(self, path: str | Path) -> None:

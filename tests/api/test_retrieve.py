@@ -55,6 +55,14 @@ def test_a_pair_scorers_order_counts_whatever_the_retrievers_is(client, monkeypa
     assert len(found) == 5 and found[0] == last.id
 
 
+def test_a_filter_on_a_field_that_no_passage_has_names_those_there_are(client):
+    for where in ('themee = "slow handlers"', {"field": "themee", "op": "!=", "value": SECRET}):
+        problem = refused(retrieve(client, filter=where), 422, "did you mean theme? There are", "source")
+        assert [error["field"] for error in problem["errors"]] == ["filter"]
+        assert SECRET not in problem["detail"]
+    assert ids(retrieve(client, filter='theme = "none of them"')) == []
+
+
 def test_explains_itself_where_asked(client):
     found = retrieve(client, explain=True, return_scores=False).json()
     assert 0 < found["bound"] <= 1

@@ -76,6 +76,8 @@ def test_search(indexed, capsys):
         (["search", "  "], "query is empty"),
         (["search", "keys", "-k", "2", "--tokens", "9"], "exclude each other"),
         (["search", "keys", "--filter", "kind ="], "filter: expected a value"),
+        (["search", "keys", "--filter", "kindd = 'pdf'"], "'kindd': did you mean kind? There are"),
+        (["delete", "--filter", "kindd != 'pdf'", "--dry-run"], "no chunk has the field 'kindd'"),
         (["search", "keys", "--method", "best"], "unknown method"),
         (["search", "keys", "--sigma", "wide"], "--sigma must be a number or 'auto' (numbers from"),
         (["search", "keys", "--retriever", "magic"], "unknown retriever"),
