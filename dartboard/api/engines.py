@@ -8,10 +8,8 @@ the store itself, all else because an engine is replaced once its collection's s
 import logging
 import os
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from dartboard.api.batching import BatchingModel
 from dartboard.api.demo import DEMO, demo_engine
@@ -24,6 +22,7 @@ from dartboard.stores import Manifest, Store, open_store
 from dartboard.stores.checks import missing
 from dartboard.stores.embedded import EmbeddedStore
 from dartboard.stores.memory import MemoryStore
+from dartboard.stores.opening import is_there
 
 if TYPE_CHECKING:
     from dartboard.api.metrics import Metrics
@@ -137,7 +136,7 @@ class Engines:
         """The store, opened when it is first there; None where it is a file that does not exist yet."""
         if self._store is None:
             with self._lock:
-                if self._store is None and (create or _is_there(self._settings.store)):
+                if self._store is None and (create or is_there(self._settings.store)):
                     self._store = _opened(self._settings.store)
         return self._store
 
@@ -177,14 +176,6 @@ class Engines:
                 if self._demo is None:
                     self._demo = demo_engine(self.model, self._settings.retriever)
         return self._demo
-
-
-def _is_there(url: str) -> bool:
-    """Whether opening a store makes nothing new."""
-    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
-    if scheme not in ("", "file"):
-        return True
-    return Path(unquote(urlsplit(url).path) if scheme else url).exists()
 
 
 def _opened(url: str) -> Store:

@@ -126,7 +126,7 @@ def restore(
     read_snapshot(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)
     name = found.chosen("collection")
-    with opened(found, read_only=False) as engine:
+    with opened(found, read_only=False, create=True) as engine:
         made = engine.store.restore(path, name)
         print(f"{made.count()} chunks restored into collection {made.name!r} of {engine.store.url}.")
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,13 +64,17 @@ def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Co
 
 
 @contextmanager
-def opened(found: "Configured", *, read_only: bool = True) -> "Iterator[Engine]":
-    """The engine of the settings, closed at the end. What was not chosen comes from the collection."""
+def opened(found: "Configured", *, read_only: bool = True, create: bool = False) -> "Iterator[Engine]":
+    """The engine of the settings, closed at the end. What was not chosen comes from the collection.
+
+    A store that is a file has to be there, unless ``create`` allows a new one.
+    """
     from dartboard.engine import Engine
     from dartboard.errors import StoreError
+    from dartboard.stores.opening import is_there
 
     settings = found.settings
-    if read_only and "://" not in settings.store and not Path(settings.store).exists():
+    if not create and not is_there(settings.store):
         raise StoreError(
             f"there is no index {settings.store!r}: make one with dartboard index PATH, or name it by --store"
         )
