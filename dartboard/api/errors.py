@@ -246,7 +246,8 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
     unread: ApiError | None = getattr(request.state, "unread_body", None)
     if unread is not None:
         return problem(unread, request_id_of(request.scope))
-    listed = field_errors(error.errors())
+    field = getattr(request.scope.get("route"), "body_field", None)
+    listed = field_errors(error.errors(), field.field_info.annotation if field is not None else None)
     message = (
         "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3]) or "the request is not valid"
     )

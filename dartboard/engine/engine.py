@@ -41,6 +41,7 @@ from dartboard.stores import (
 from dartboard.stores.filter_fields import check_fields
 from dartboard.stores.states import on_one_state
 from dartboard.types import FloatArray, RetrievalResult
+from dartboard.wrong_names import naming_options
 
 DEFAULT_RETRIEVER = "hybrid"
 DEFAULT_K = 5
@@ -157,6 +158,7 @@ class Engine:
                 "other fields: leave the retriever out, or index into another collection"
             )
 
+    @naming_options
     def search(
         self,
         query: str,

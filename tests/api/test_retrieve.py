@@ -63,6 +63,24 @@ def test_a_filter_on_a_field_that_no_passage_has_names_those_there_are(client):
     assert ids(retrieve(client, filter='theme = "none of them"')) == []
 
 
+@pytest.mark.parametrize(
+    ("path", "wrong", "field", "right"),
+    [
+        ("retrieve", "k", "k", "top_k"),
+        ("retrieve", "where", "where", "filter"),
+        ("retrieve/batch", "top_n", "top_n", "top_k"),
+        ("explore", "top_k", "top_k", "k"),
+        ("select", "top_k", "top_k", "k"),
+        ("evaluate", "config", "config.k", "top_k"),
+    ],
+)
+def test_a_field_by_another_name_is_told_the_right_one(client, path, wrong, field, right):
+    body = {"query": QUESTION, wrong: {"k": 3} if wrong == "config" else 3}
+    problem = refused(client.post(f"{BASE}/{path}", json=body), 422)
+    said = {error["field"]: error["message"] for error in problem["errors"]}
+    assert said[field] == f"there is no such field: did you mean {right}?"
+
+
 def test_explains_itself_where_asked(client):
     found = retrieve(client, explain=True, return_scores=False).json()
     assert 0 < found["bound"] <= 1

@@ -122,6 +122,21 @@ def test_a_pair_scorers_order_counts_whatever_the_retriever(retriever, reranker,
     assert len(result.chunks) == 5 and ids(result)[0] == last.id
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"top_k": 3}, r"search\(\) takes no 'top_k': did you mean 'k'\?"),
+        ({"filter": "number = 1"}, "takes no 'filter': did you mean 'where'"),
+        ({"reranker_type": "hybrid"}, "takes no 'reranker_type': did you mean 'reranker'"),
+        ({"sigmas": 0.1}, "takes no 'sigmas': did you mean 'sigma'"),
+        ({"zzz": 1}, "takes no 'zzz': there are query, k, token_budget"),
+    ],
+)
+def test_an_option_by_another_name_is_told_the_right_one(wrong, says):
+    with pytest.raises(TypeError, match=says):
+        filled().search(QUERY, **wrong)
+
+
 def test_bad_questions():
     engine = filled()
     for query in ("", "  ", None):
