@@ -40,6 +40,15 @@ RetrieverOption = Annotated[
         "by default the one the index was made with.",
     ),
 ]
+RerankerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reranker",
+        metavar="NAME",
+        help="Who reads the question together with each candidate: late-interaction, cross-encoder:PATH, "
+        "or none, which is the default.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -84,5 +93,6 @@ def opened(found: "Configured", *, read_only: bool = True, create: bool = False)
         collection=settings.collection,
         model=found.chosen("model"),
         retriever=found.chosen("retriever"),
+        pair_scorer=found.pair_scorer,
     ) as engine:
         yield engine

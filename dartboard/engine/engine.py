@@ -17,7 +17,7 @@ from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig, RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.by_name import model_by_name
+from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
 from dartboard.retrievers.asking import Question
@@ -52,7 +52,8 @@ class Engine:
     """A collection with the model and the retriever that belong to it.
 
     ``model`` and ``retriever`` are objects or names; where they are left out, those that the collection
-    was made with are taken, and for a new one the defaults.
+    was made with are taken, and for a new one the defaults. ``pair_scorer`` is an object or a name too
+    (``late-interaction``, ``cross-encoder:PATH``), loaded when a search first asks for a ``reranker``.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Engine:
         collection: str = DEFAULT_COLLECTION,
         model: EmbeddingModel | str | None = None,
         retriever: Retriever | str | None = None,
-        pair_scorer: PairScorer | None = None,
+        pair_scorer: PairScorer | str | None = None,
     ) -> None:
         self.store = store
         self.name = collection
@@ -314,15 +315,12 @@ class Engine:
 
     def _scorer(self) -> PairScorer:
         """The pair scorer that was given, else late interaction where the model has token vectors."""
-        if self._pair_scorer is None:
-            from dartboard.embeddings.late_interaction import LateInteraction
-
-            tokens: Any = self.model
-            if not hasattr(tokens, "token_vectors"):
-                raise ConfigError(
-                    f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
-                )
-            self._pair_scorer = LateInteraction(tokens)
+        if self._pair_scorer is None and not hasattr(self.model, "token_vectors"):
+            raise ConfigError(
+                f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
+            )
+        if self._pair_scorer is None or isinstance(self._pair_scorer, str):
+            self._pair_scorer = pair_scorer_by_name(self._pair_scorer or "late-interaction", self.model)
         return self._pair_scorer
 
     def _describe(self, result: RetrievalResult, found: Found, started: float) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from dartboard.config import RerankerType
 from dartboard.errors import ConfigError
 from dartboard.selection.building import Auto
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
@@ -29,6 +30,7 @@ class Settings:
     collection: str = "default"
     model: str = "default"
     retriever: str = "hybrid"
+    reranker: str = "none"
     method: str = "dartboard"
     k: int = 5
     triage_k: int = 100
@@ -47,6 +49,7 @@ MEANING: Mapping[str, str] = {
     "collection": "the collection in the store",
     "model": "the embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
     "retriever": "who finds candidates: hybrid, dense, bm25, colbert, rrf:dense,bm25 …",
+    "reranker": "who reads question and passage together: none, late-interaction, cross-encoder:PATH",
     "method": "who picks from them: dartboard, mmr, top_k …",
     "k": "how many passages an answer has",
     "triage_k": "how many candidates there are to pick from",
@@ -69,6 +72,16 @@ class Configured:
     settings: Settings
     sources: Mapping[str, str]
     file: Path | None
+
+    @property
+    def pair_scorer(self) -> str | None:
+        """The name of the pair scorer, where one is to be used."""
+        return None if self.settings.reranker == "none" else self.settings.reranker
+
+    @property
+    def reranker_type(self) -> RerankerType:
+        """``hybrid`` with a pair scorer, which then reads as many pairs as there are candidates."""
+        return "cosine" if self.pair_scorer is None else "hybrid"
 
     def chosen(self, name: str) -> Any:
         """The value of a setting that somebody chose; None where it is the default."""
