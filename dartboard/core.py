@@ -202,6 +202,7 @@ class DartboardRetriever:
         distances of the vectors. Their scale is the retriever's own, so only their order is taken: the
         best candidate gets the largest query probability of the pool, the next one the second largest …
         Equal scores share their mean; under ``top_k``, where the order is all, they go by id.
+        Where a pair scorer is in use (``crossencoder``, ``hybrid``), its order counts and ``scores`` do not.
         Of :class:`Passages`, texts are read from their store only where they have a say, and for the picks.
         """
         started = time.perf_counter()
@@ -265,8 +266,8 @@ class DartboardRetriever:
         """What :meth:`choose` selects from; numbers are the candidates' positions."""
         passages = candidates if isinstance(candidates, Passages) else Passages.of(candidates)
         pool = self._pool(query, query_embedding, passages)
-        if scores is None:
-            return pool
+        if scores is None or self.variant != "cosine":
+            return pool  # a pair scorer has read the texts: the retriever's order would overrule it
         dealt = in_order_of(scores, pool.relevance)  # checks the scores, too
         if method_of(method).name == "top_k":
             dealt = _strictly(scores, passages.ids, pool.relevance)

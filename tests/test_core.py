@@ -11,7 +11,7 @@ from dartboard.pairing import rescaled
 from dartboard.selection import in_order_of
 from dartboard.selection.kernels import log_kernel
 from tests import tea
-from tests.models import SharedWords, WordBag, chunks_of
+from tests.models import Favourite, SharedWords, WordBag, chunks_of
 from tests.tea import QUERY
 
 TEXTS = list(tea.TEXTS.values())
@@ -412,6 +412,26 @@ def test_the_order_of_other_scores_counts_and_their_scale_does_not():
     own = dart.choose(QUERY, vector, CORPUS, k=10, method="top_k")
     same = dart.choose(QUERY, vector, own.chunks, scores=own.metadata["similarity"], k=4, method="dartboard")
     assert ids(same.chunks) == ids(dart.choose(QUERY, vector, CORPUS, k=4).chunks)
+
+
+@pytest.mark.parametrize("variant", ["crossencoder", "hybrid"])
+@pytest.mark.parametrize("method", ["dartboard", "top_k"])
+@pytest.mark.parametrize("favourite", CORPUS, ids=lambda chunk: chunk.id)
+def test_a_pair_scorers_order_counts_more_than_that_of_other_scores(variant, method, favourite):
+    dart = retriever(Favourite(favourite.text), reranker_type=variant)
+    vector = dart.embedding_model.encode_query(QUERY)
+    against = [0.0 if chunk is favourite else 1.0 + len(chunk.text) for chunk in CORPUS]
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=against, k=5, method=method)
+    assert len(chosen.chunks) == 5 and chosen.chunks[0].id == favourite.id
+    assert ids(chosen.chunks) == ids(dart.choose(QUERY, vector, CORPUS, k=5, method=method).chunks)
+
+
+def test_without_a_pair_scorer_the_hybrid_variant_takes_the_order_of_other_scores():
+    dart = retriever(reranker_type="hybrid")
+    vector = dart.embedding_model.encode_query(QUERY)
+    last_first = [float(place) for place in range(len(CORPUS))]
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=last_first, k=10, method="top_k")
+    assert ids(chosen.chunks) == ids(CORPUS[::-1])
 
 
 def test_equal_scores_go_by_id_under_top_k_whatever_the_order_of_the_candidates():

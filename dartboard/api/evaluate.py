@@ -27,7 +27,6 @@ from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
 from dartboard.datasets.catalogue import list_datasets
-from dartboard.embeddings import LateInteraction
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
@@ -185,10 +184,12 @@ class _Evaluation:
         return _ReadingTexts(config.reranker_type, config.sigma, self._scorer())
 
     def _scorer(self) -> PairScorer:
-        model: Any = self._service.engines.model
-        if not hasattr(model, "token_vectors"):
-            raise Invalid("the model has no token vectors: choose cosine", field="config.reranker_type")
-        return LateInteraction(model)
+        try:
+            return self._service.engines.pair_scorer()
+        except ConfigError:
+            raise Invalid(
+                "the model has no token vectors: choose cosine", field="config.reranker_type"
+            ) from None
 
     def _name(self, metric: str) -> str:
         """``ndcg`` → ``ndcg@5``; measures of a whole set keep their name unless a depth was asked for."""

@@ -74,6 +74,7 @@ def ask(
       dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
     """
     found = configured(
+        {"model": "--embedding-model", "answer_model": "--model"},
         store=store,
         collection=collection,
         model=embedding_model,

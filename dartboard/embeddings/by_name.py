@@ -5,13 +5,22 @@ onnx:PATH                            a folder in the usual ONNX layout
 sentence-transformers:NAME-OR-PATH   anything that library loads (extra: torch)
 openai:MODEL[@BASE_URL]              an OpenAI-compatible endpoint; OPENAI_API_KEY
 gemini:MODEL[@BASE_URL]              Google's endpoint; GEMINI_API_KEY
+
+Pair scorers by name:
+
+late-interaction                     over the token vectors of the embedding model
+cross-encoder:PATH                   a folder with a cross-encoder (extra: torch)
 """
+
+from typing import Any
 
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.endpoint_names import EndpointName, endpoint_name
+from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 
 FORMS = "default, onnx:PATH, sentence-transformers:NAME, openai:MODEL[@BASE_URL], gemini:MODEL[@BASE_URL]"
+PAIR_SCORERS = "late-interaction, cross-encoder:PATH"
 
 
 def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
@@ -29,6 +38,26 @@ def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
     if (named := endpoint_name(name)) is not None:
         return _at_endpoint(named)
     raise ConfigError(f"unknown model {name!r}: use {FORMS}")
+
+
+def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
+    """The pair scorer, loaded; ``model`` is the embedding model, whose token vectors it may use."""
+    kind, colon, path = name.strip().partition(":")
+    if kind == "late-interaction" and not colon:
+        from dartboard.embeddings.late_interaction import LateInteraction
+
+        tokens: Any = model
+        if not hasattr(tokens, "token_vectors"):
+            raise ConfigError(
+                f"{model.name} has no token vectors, which late-interaction needs: use cross-encoder:PATH, "
+                "or another embedding model"
+            )
+        return LateInteraction(tokens)
+    if kind == "cross-encoder" and path:
+        from dartboard.embeddings.cross_encoder import CrossEncoder
+
+        return CrossEncoder(path)
+    raise ConfigError(f"unknown reranker {name!r}: use {PAIR_SCORERS}")
 
 
 def _default(threads: int | None) -> EmbeddingModel:

@@ -17,7 +17,7 @@ from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig, RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.by_name import model_by_name
+from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
 from dartboard.retrievers.asking import Question
@@ -38,8 +38,10 @@ from dartboard.stores import (
     open_store,
     parse_filter,
 )
+from dartboard.stores.filter_fields import check_fields
 from dartboard.stores.states import on_one_state
 from dartboard.types import FloatArray, RetrievalResult
+from dartboard.wrong_names import naming_options
 
 DEFAULT_RETRIEVER = "hybrid"
 DEFAULT_K = 5
@@ -50,7 +52,8 @@ class Engine:
     """A collection with the model and the retriever that belong to it.
 
     ``model`` and ``retriever`` are objects or names; where they are left out, those that the collection
-    was made with are taken, and for a new one the defaults.
+    was made with are taken, and for a new one the defaults. ``pair_scorer`` is an object or a name too
+    (``late-interaction``, ``cross-encoder:PATH``), loaded when a search first asks for a ``reranker``.
     """
 
     def __init__(
@@ -60,13 +63,14 @@ class Engine:
         collection: str = DEFAULT_COLLECTION,
         model: EmbeddingModel | str | None = None,
         retriever: Retriever | str | None = None,
-        pair_scorer: PairScorer | None = None,
+        pair_scorer: PairScorer | str | None = None,
     ) -> None:
         self.store = store
         self.name = collection
         self._model = model
         self._retriever = retriever
         self._pair_scorer = pair_scorer
+        self._known_fields: set[str] = set()
 
     @classmethod
     def open(cls, url: str, *, read_only: bool = False, **options: Any) -> Self:
@@ -155,6 +159,7 @@ class Engine:
                 "other fields: leave the retriever out, or index into another collection"
             )
 
+    @naming_options
     def search(
         self,
         query: str,
@@ -174,10 +179,11 @@ class Engine:
     ) -> RetrievalResult:
         """The passages that together say most about the query; limits as in ``DartboardRetriever.search``.
 
-        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result.
+        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result;
+        a filter on a field that no chunk has is an error that names the fields there are.
         """
         question = Question(query)
-        condition = condition_of(where)
+        condition = self.condition(where)
         for name, given in (("must_include", must_include), ("exclude", exclude)):
             if isinstance(given, str):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
@@ -219,12 +225,19 @@ class Engine:
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
-        condition = condition_of(where)
+        condition = self.condition(where)
         return self.retriever.retrieve(self.collection, query, k, where=condition)
+
+    def condition(self, where: Filter | str | None) -> Filter | None:
+        """A filter from what callers give, once the collection has the fields that it compares."""
+        condition = condition_of(where)
+        if condition is not None:
+            check_fields(self.collection, condition, self._known_fields)
+        return condition
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | str | None = None) -> int:
         """Remove chunks by id or by filter; returns how many went."""
-        condition = condition_of(where)
+        condition = self.condition(where)
         return self.collection.delete(ids, where=condition)
 
     def snapshot(self, path: str | Path) -> None:
@@ -302,15 +315,12 @@ class Engine:
 
     def _scorer(self) -> PairScorer:
         """The pair scorer that was given, else late interaction where the model has token vectors."""
-        if self._pair_scorer is None:
-            from dartboard.embeddings.late_interaction import LateInteraction
-
-            tokens: Any = self.model
-            if not hasattr(tokens, "token_vectors"):
-                raise ConfigError(
-                    f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
-                )
-            self._pair_scorer = LateInteraction(tokens)
+        if self._pair_scorer is None and not hasattr(self.model, "token_vectors"):
+            raise ConfigError(
+                f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
+            )
+        if self._pair_scorer is None or isinstance(self._pair_scorer, str):
+            self._pair_scorer = pair_scorer_by_name(self._pair_scorer or "late-interaction", self.model)
         return self._pair_scorer
 
     def _describe(self, result: RetrievalResult, found: Found, started: float) -> None:

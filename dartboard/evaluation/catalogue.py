@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dartboard import plugins
+from dartboard.config import DartboardConfig
 from dartboard.datasets.synthetic import has_made_up_texts
 from dartboard.datasets.trec import read_run
 from dartboard.embeddings.pairs import PairScorer
@@ -33,7 +34,6 @@ from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
 from dartboard.selection.door import method_of
-from dartboard.selection.kernels import check_sigma
 from dartboard.types import Dataset
 
 MMR_WEIGHTS = (0.3, 0.5, 0.7, 0.9)
@@ -147,7 +147,7 @@ def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -
 _NUMBERED: Mapping[str, Callable[[str, float], System]] = {
     "mmr": lambda name, weight: Selecting(name, MMR(relevance_weight=weight)),
     "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
-    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), check_sigma(sigma)),
+    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), DartboardConfig(sigma=sigma).sigma),
 }
 
 

@@ -30,6 +30,7 @@ from dartboard.selection.building import Auto
 from dartboard.selection.explain import explain_picks
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
+from dartboard.wrong_names import naming_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ class Exploration:
         }
 
 
+@naming_options
 def explore(
     engine: Engine,
     query: str,

@@ -158,7 +158,7 @@ def _checked(rows: Sequence[Any], items: Sequence[Item], where: str) -> FloatArr
                 f"{item.label} has no vector: all are to come from {where}. Fetch documents with their "
                 "vectors, or let a model embed them"
             )
-        vectors.append(check_vector(row, name=f"the vector of {item.label} (from {where})"))
+        vectors.append(check_vector(row, name=f"the vector of {item.label} (from {where})", one_row=False))
         if vectors[-1].size != vectors[0].size:
             raise InvalidInputError(
                 f"the vector of {item.label} (from {where}) has {vectors[-1].size} dimensions where that of "

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dartboard.config import RerankerType
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
@@ -46,6 +47,7 @@ class Defaults:
     method: str = "dartboard"
     sigma: float | Auto = "auto"
     triage_k: int = 100
+    reranker: RerankerType = "cosine"
 
     def count(self, k: int | None, token_budget: int | None) -> int | None:
         """How many, unless a budget alone decides."""
@@ -72,6 +74,7 @@ def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> Sear
         where=asked.filter or None,
         triage_k=max(defaults.triage_k, k or 1),
         sigma=defaults.sigma,
+        reranker=defaults.reranker,
         exclude=asked.exclude,
         max_per_source=asked.max_per_source,
     )
@@ -142,6 +145,7 @@ def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> Ex
         sigma=defaults.sigma,
         triage_k=max(defaults.triage_k, k or 1),
         where=asked.filter or None,
+        reranker=defaults.reranker,
         layout=False,
         sweep=False,
     )
