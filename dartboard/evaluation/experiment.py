@@ -16,9 +16,10 @@ from dartboard.errors import ConfigError
 from dartboard.evaluation import redundancy
 from dartboard.evaluation.catalogue import Chosen, choose
 from dartboard.evaluation.content import Content
+from dartboard.evaluation.headline import headline
 from dartboard.evaluation.journal import Journal, file_name
 from dartboard.evaluation.judgements import Judgements
-from dartboard.evaluation.measures import Measure, at_depths, available, evaluate
+from dartboard.evaluation.measures import Measure, at_depths, available, evaluate, with_distinct
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import Elsewhere, Listener, Runs, answer, identity, silent
 from dartboard.evaluation.scores import Scores
@@ -109,7 +110,7 @@ def _check_reference(config: EvaluationConfig, chosen: Chosen) -> None:
 
 def _measures(config: EvaluationConfig, judgements: Judgements, content: Content) -> list[Measure]:
     can = available(judgements, content, [Measure.parse(name).name for name in config.metrics])
-    wanted = at_depths(config.metrics or can, config.k_values)
+    wanted = with_distinct(at_depths(config.metrics or can, config.k_values), judgements)
     if missing := [str(measure) for measure in wanted if measure.name not in can]:
         raise ConfigError(f"the data set cannot answer {', '.join(missing)}: it can answer {', '.join(can)}")
     return wanted
@@ -130,7 +131,8 @@ def _record(
         "chunks": len(dataset.chunks),
         "queries": len(dataset.queries),
         "judged": len(judgements.query_ids),
-        "relevant_per_query": float(judgements.relevant_counts.mean()),
+        "relevant_per_query": float(judgements.plain.relevant_counts.mean()),
+        "distinct_per_query": float(judgements.relevant_counts.mean()),
         "reference": reference,
         "headline": headline(measures, judgements, config.headline_k),
         "measures": {str(measure): measure.title for measure in measures},
@@ -139,20 +141,6 @@ def _record(
         "skipped": chosen.skipped,
         "comparisons": comparisons(scores, reference, config),
     }
-
-
-def headline(measures: Sequence[Measure], judgements: Judgements, k: int) -> dict[str, str]:
-    """What the first page is about: quality by what the data set knows best, and diversity."""
-    names = {measure.name for measure in measures if measure.k == k}
-    kernels = ("set_recall",) if judgements.kernels else ()
-    facets = ("alpha_ndcg",) if judgements.facets else ()
-    few = float(judgements.relevant_counts.mean()) <= k
-    order = (*(kernels if few else ()), *facets, "ndcg", *kernels, "recall", *sorted(names))
-    quality = next((name for name in order if name in names), measures[0].name)
-    chosen = {"quality": str(Measure(quality, k if quality in names else measures[0].k))}
-    if "diversity" in names:
-        chosen["diversity"] = f"diversity@{k}"
-    return chosen
 
 
 def with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> dict[str, Any]:
@@ -222,11 +210,12 @@ class _Extras:
         )
 
     def _recall(self) -> str:
-        """Recall of what a list can hold: of the kernel or the relevant chunks if few, else of the facets."""
+        """Recall of what a list can hold, copies counting once: of the kernel or, where a query has none, of
+        what is relevant, if that is few; else of the facets."""
         few = float(self.judgements.relevant_counts.mean()) <= self.config.headline_k
         if self.judgements.facets and not few:
             return "subtopic_recall"
-        return "set_recall" if self.judgements.kernels else "recall"
+        return "set_recall"
 
     def redundancy(self) -> dict[str, Any] | None:
         """The comparison with near-copies, for systems that look at vectors alone."""

@@ -101,6 +101,7 @@ def test_the_oracle_is_an_upper_bound(copies):
     names = [
         "ndcg@5",
         "recall@5",
+        "distinct_ndcg@5",
         "set_recall@2",
         "success@5",
         "alpha_ndcg@5",
