@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import redundancy
@@ -51,6 +52,7 @@ def evaluate_dataset(
     config: EvaluationConfig,
     *,
     scorer: Callable[[], PairScorer] | None = None,
+    model: Callable[[], EmbeddingModel] | None = None,
     journal_dir: Path | None = None,
     resume: bool = False,
     elsewhere: Elsewhere | None = None,
@@ -58,13 +60,14 @@ def evaluate_dataset(
 ) -> Outcome:
     """Let all systems answer, measure them, compare them with the reference.
 
+    ``model`` gives the model that embedded the data set, where it is not the default one; retrievers ask it.
     With ``journal_dir``, finished questions are kept there, and ``resume`` goes on from them. Systems that
     can run ``elsewhere`` do so.
     """
     judgements, content = Judgements.of(dataset), Content.of(dataset)
     if not judgements.query_ids:
         raise ConfigError(f"data set {dataset.name!r} has no judged query: nothing to measure")
-    chosen = choose(config.retrievers, dataset, judgements, scorer=scorer)
+    chosen = choose(config.retrievers, dataset, judgements, scorer=scorer, model=model)
     _check_reference(config, chosen)
     measures = _measures(config, judgements, content)
     triage = Triage(dataset, config.triage_k)
