@@ -96,7 +96,7 @@ def evaluate(
     Examples:
       dartboard eval --dataset synthetic_clustered --systems quick --out report
       dartboard eval --dataset hotpotqa_dev200 --dataset scifact --out report
-      dartboard eval --dataset scifact --systems dense,bm25,colbert,hybrid --out report
+      dartboard eval --dataset mine --systems dense,bm25,colbert,hybrid --out r
       dartboard eval --dataset mine --systems quick,run:mine.trec --out report
       dartboard eval --dataset mined/retrieval_dataset.yaml --out report
       dartboard eval --dataset rgb --out report --answers openai:gpt-4.1-mini
