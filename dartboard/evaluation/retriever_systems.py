@@ -25,9 +25,9 @@ _AT_ONCE = 256
 
 
 def is_retriever(name: str) -> bool:
-    """Whether the name is a retriever's, whatever comes after the colon."""
+    """Whether the name is a retriever's, whatever comes after the colon; a selector's name comes first."""
     kind = name.partition(":")[0]
-    return kind in RETRIEVERS or kind in names("retriever")
+    return kind in RETRIEVERS or (kind in names("retriever") and kind not in names("selector"))
 
 
 class RetrieverSystem:
