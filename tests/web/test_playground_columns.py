@@ -119,5 +119,5 @@ def test_the_page_never_scrolls_sideways(open_page, served, width):
 def test_columns_say_what_they_go_by(page, served):
     assert served.explore(FIRST)["retriever"] == "hybrid"
     expect(page.locator("#head-top_k")).to_have_text("Nearest neighbours by hybrid score")
-    expect(page.locator("#head-mmr")).to_contain_text(", by cosine")
+    expect(page.locator("#head-mmr")).to_have_text("MMR relevance 0.7, by hybrid score")
     expect(page.locator("#head-dartboard")).to_have_text("Dartboard")

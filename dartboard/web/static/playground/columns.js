@@ -52,12 +52,11 @@ function column(state, method, name, store) {
   );
 }
 
-/** What a column goes by, where its name alone does not say it: MMR knows cosines only, whoever found the candidates. */
+/** What a column goes by, where its name alone does not say it. */
 function howRanked(data, method) {
   const weight = data.methods[method].parameters?.relevance_weight;
-  const fused = data.retriever !== "dense";
-  if (weight !== undefined) return fused ? `relevance ${weight}, by cosine` : `relevance ${weight}`;
-  return method === "top_k" && fused ? `by ${data.retriever} score` : "";
+  const by = data.retriever === "dense" || method === "dartboard" ? "" : `by ${data.retriever} score`;
+  return [weight === undefined ? "" : `relevance ${weight}`, by].filter(Boolean).join(", ");
 }
 
 function head(state, method, name) {
