@@ -382,8 +382,8 @@ class DartboardRetriever:
 def select_from(pool: Pool, limits: Limits, method: Method) -> Selection:
     """The picks of ``method`` from a pool of :meth:`DartboardRetriever.pool`.
 
-    MMR weighs similarities to the query. Where the pool's order is that of a retriever or a pair scorer, these
-    are dealt out in that order, as the probabilities are: all methods then agree on what is relevant.
+    MMR weighs similarities to the query. Where the pool's order is that of a retriever or a pair scorer,
+    these are dealt out in that order, as the probabilities are: all methods then agree on what is relevant.
     """
     if method.name != "mmr":
         return method.select(pool, limits)
