@@ -6,7 +6,7 @@ is only who says how close two texts are (:class:`DartboardConfig`).
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -25,6 +25,7 @@ from dartboard.selection import (
     Limits,
     Method,
     Pool,
+    Selection,
     from_embeddings,
     from_log_probs,
     in_order_of,
@@ -224,7 +225,7 @@ class DartboardRetriever:
         with threads_for(len(passages)):
             pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
             check()
-            selection = chosen.select(pool, limits)
+            selection = select_from(pool, limits, chosen)
         on_tokens = pool.targets_are == "vocabulary"
         selected = time.perf_counter()
         chunks = passages.chunks(selection.indices.tolist())
@@ -377,6 +378,26 @@ class DartboardRetriever:
         counts = count(texts) if count else [len(text.split()) for text in texts]
         # A tokenizer may take a word of any length for one unknown token.
         return [max(1, tokens, len(text) // 16) for tokens, text in zip(counts, texts, strict=True)]
+
+
+def select_from(pool: Pool, limits: Limits, method: Method) -> Selection:
+    """The picks of ``method`` from a pool of :meth:`DartboardRetriever.pool`.
+
+    MMR weighs similarities to the query. Where the pool's order is that of a retriever or a pair scorer,
+    these are dealt out in that order, as the probabilities are: all methods then agree on what is relevant.
+    """
+    if method.name != "mmr":
+        return method.select(pool, limits)
+    _, ranks = np.unique(pool.relevance, return_inverse=True)
+    dealt = in_order_of(ranks, pool.similarity)
+    if np.allclose(dealt, pool.similarity, rtol=0.0, atol=1e-6):
+        return method.select(pool, limits)  # the order is that of the vectors
+    if limits.min_similarity is not None:
+        below = np.flatnonzero(pool.similarity < limits.min_similarity).tolist()
+        left_out = [*limits.exclude, *(at for at in below if at not in limits.must_include)]
+        limits = replace(limits, min_similarity=None, exclude=left_out)
+    found = method.select(replace(pool, similarity=dealt), limits)
+    return replace(found, similarity=pool.similarity[found.indices])
 
 
 def _strictly(scores: Sequence[float], ids: Sequence[str], values: FloatArray) -> FloatArray:

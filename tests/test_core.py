@@ -434,6 +434,36 @@ def test_without_a_pair_scorer_the_hybrid_variant_takes_the_order_of_other_score
     assert ids(chosen.chunks) == ids(CORPUS[::-1])
 
 
+def test_mmr_goes_by_the_scores_that_the_other_methods_go_by():
+    dart = retriever(reranker_type="cosine")
+    vector = dart.embedding_model.encode_query(QUERY)
+    nearest = dart.choose(QUERY, vector, CORPUS, k=10, method="top_k")
+    cosine = dict(zip(ids(nearest.chunks), nearest.metadata["similarity"], strict=True))
+    scores = [float(at) for at in range(len(CORPUS))]  # the last passage is the best
+    only_relevance = MMR(relevance_weight=1.0)
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=scores, k=4, method=only_relevance)
+    assert ids(chosen.chunks) == [f"c{len(CORPUS) - 1 - at}" for at in range(4)]
+    assert chosen.metadata["similarity"] == pytest.approx([cosine[id] for id in ids(chosen.chunks)])
+    floor = sorted(cosine.values())[5]
+    above = dart.choose(
+        QUERY,
+        vector,
+        CORPUS,
+        scores=scores,
+        k=10,
+        method=only_relevance,
+        min_similarity=floor,
+        must_include=["c0"],
+    )
+    wanted = {"c0"} | {id for id, value in cosine.items() if value >= floor}
+    assert set(ids(above.chunks)) == wanted and above.chunks[0].id == "c0"
+    own = dart.choose(QUERY, vector, CORPUS, k=4, method="mmr")
+    again = dart.choose(
+        QUERY, vector, CORPUS, scores=[cosine[f"c{at}"] for at in range(10)], k=4, method="mmr"
+    )
+    assert ids(again.chunks) == ids(own.chunks)
+
+
 def test_equal_scores_go_by_id_under_top_k_whatever_the_order_of_the_candidates():
     dart = retriever(reranker_type="cosine")
     vector = dart.embedding_model.encode_query(QUERY)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.config import RerankerType
+from dartboard.core import select_from
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
@@ -189,7 +190,7 @@ def explore(
     selections = {}
     for method in methods:
         given = board.pool_at(sigma, method) if method.name == TopK.name else searched
-        selections[method.name] = _measured(method, method.select(given, limits), pool, limits)
+        selections[method.name] = _measured(method, select_from(given, limits, method), pool, limits)
     watch.lap("select")
     check()
     found = trace(pool, limits, selections["dartboard"])
@@ -243,7 +244,7 @@ def _probability(pool: Pool) -> FloatArray:
 
 def _measured(method: Method, found: Selection, pool: Pool, limits: Limits) -> Selection:
     """The picks of a search, measured in double precision, those of all methods by one pool."""
-    again = method.select(pool, limits)
+    again = select_from(pool, limits, method)
     if np.array_equal(again.indices, found.indices):
         return again
     return explain_picks(pool, limits, found.indices.tolist(), method=found.method, **found.parameters)

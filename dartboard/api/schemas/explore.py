@@ -39,7 +39,7 @@ class ExploreRequest(Model):
         None, description="How many candidates to pick from; 100, or `k` where that is more.", examples=[100]
     )
     mmr_relevance: float = Field(
-        0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is plain similarity.", examples=[0.7]
+        0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is the retriever's order.", examples=[0.7]
     )
     filter: Words | dict[str, Any] | None = Field(
         None,

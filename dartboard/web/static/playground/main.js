@@ -130,9 +130,9 @@ function keepAddress(state, before) {
 
 /** The reader changed the address, or went back. */
 function restore() {
-  const { reading, collection } = store.get();
+  const { reading, collection, tab } = store.get();
   restoring = true;
-  store.update({ ...initialState(), collection, ...fromHash(location.hash), reading });
+  store.update({ ...initialState(), collection, tab, ...fromHash(location.hash), reading });
   restoring = false;
   explorer.everything();
 }
