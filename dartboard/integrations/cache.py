@@ -36,6 +36,16 @@ def count_tokens(model: Any, texts: Sequence[str]) -> list[int]:
     return [int(number) for number in counted]
 
 
+def read_as(model: Any, texts: Sequence[str]) -> list[bytes]:
+    """A hash of the tokens that the model reads of each text: equal where it cannot tell texts apart."""
+
+    def hashes(new: list[str]) -> list[Any]:
+        digests = [hashlib.sha256("\0".join(tokens).encode()).digest() for tokens in model.tokens(new)]
+        return [np.frombuffer(digest, dtype=np.uint8) for digest in digests]
+
+    return [array.tobytes() for array in _recall(model, "read", texts, hashes)]
+
+
 def knows_any(model: EmbeddingModel, texts: Sequence[str]) -> bool:
     """Whether a vector of any of the texts is in the cache."""
     key = _key_of(model, "vector")

@@ -68,12 +68,11 @@ def _alike(
 ) -> Iterator[tuple[Sequence[int], int]]:
     """The rows of texts that the model cannot tell apart, and where these begin to differ."""
     cut = [row for row, length in enumerate(lengths) if length.read < length.tokens]
-    read = getattr(model, "tokens", None)
-    if read is None or len(cut) < 2:
+    if len(cut) < 2 or not hasattr(model, "tokens"):
         return
-    groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row, tokens in zip(cut, read([texts[row] for row in cut]), strict=True):
-        groups[tuple(tokens)].append(row)
+    groups: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row, read in zip(cut, cache.read_as(model, [texts[row] for row in cut]), strict=True):
+        groups[read].append(row)
     for rows in groups.values():
         start = _difference([texts[row] for row in rows])
         if len(rows) > 1 and start:
