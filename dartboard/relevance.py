@@ -46,8 +46,8 @@ class Relevance(TypedDict):
 
 PROBES: tuple[tuple[str, str], ...] = (
     (
-        "How do I bake sourdough bread?",
-        "Mix flour, water and an active starter, let the dough rise overnight and bake it in a hot oven.",
+        "How long does an egg boil?",
+        "Leave eggs in boiling water for six minutes for a soft yolk, for ten minutes for a hard one.",
     ),
     (
         "Which planet has the largest moon?",

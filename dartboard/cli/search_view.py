@@ -30,7 +30,7 @@ def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
             else "Nothing found: the index is empty, or nothing in it matches."
         )
         return
-    if message := result.metadata["relevance"]["message"]:
+    if message := result.metadata.get("relevance", {}).get("message"):
         console.print(Text(f"{message}\n", style="yellow"))
     for place, chunk in enumerate(result.chunks):
         console.print(title_line(f"{place + 1}. ", chunk.metadata, chunk.id, console.width))

@@ -20,6 +20,7 @@ NOTED = {
     "sigma_source",
     "method",
     "candidates",
+    "relevance",
     "vector_source",
     "query_model",
 }

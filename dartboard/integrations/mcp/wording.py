@@ -27,7 +27,8 @@ def search_text(answer: SearchAnswer) -> str:
     if answer.relevance.message:
         head = (
             f"{answer.relevance.message} The {count} nearest of {answer.candidates} candidates "
-            "follow all the same. Do not take them for an answer: ask in other words, look elsewhere, or say that the index does not tell."
+            "follow all the same. Do not take them for an answer: ask in other words, look elsewhere, or say "
+            "that the index does not tell."
         )
     else:
         head = (
