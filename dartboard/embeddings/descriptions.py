@@ -78,7 +78,7 @@ MINILM = ModelDescription(
     dim=384,
     max_tokens=256,
     sigma=0.09,
-    similarity_levels=SimilarityLevels(unrelated=0.02, related=0.60),
+    similarity_levels=SimilarityLevels(unrelated=0.02, related=0.61),
 )
 
 # name, dimension, most tokens, pooling, query prefix, document prefix

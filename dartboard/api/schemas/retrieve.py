@@ -212,14 +212,14 @@ class FoundRelevance(Answer):
         examples=[0.72],
     )
     threshold: float | None = Field(
-        description="Half-way between the two levels; null where they are not known.", examples=[0.31]
+        description="Half-way between the two levels; null where they are not known.", examples=[0.315]
     )
     unrelated: float | None = Field(
         description="Mean cosine that the model gives a question and a passage about something else.",
         examples=[0.02],
     )
     related: float | None = Field(
-        description="Mean cosine that it gives a question and a passage that answers it.", examples=[0.6]
+        description="Mean cosine that it gives a question and a passage that answers it.", examples=[0.61]
     )
 
 
