@@ -15,11 +15,10 @@ from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.descriptions import SimilarityLevels
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import crossencoder_pool, hybrid_pool
-from dartboard.relevance import assess, known_levels
+from dartboard.relevance import SimilarityLevels, assess, known_levels
 from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.passages import Passages
 from dartboard.selection import (

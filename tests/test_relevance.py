@@ -8,9 +8,8 @@ import pytest
 from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
 from dartboard.embeddings import EmbeddingModel, default_model
-from dartboard.embeddings.descriptions import SimilarityLevels
 from dartboard.engine import Engine
-from dartboard.relevance import PROBES, SHARE, assess, known_levels, measure_levels
+from dartboard.relevance import PROBES, SHARE, SimilarityLevels, assess, known_levels, measure_levels
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
 from tests.models import WordBag, chunks_of

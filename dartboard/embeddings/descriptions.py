@@ -7,7 +7,7 @@ Many models read a question and a passage differently and expect a prefix on eac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from dartboard.errors import ConfigError
 
@@ -22,21 +22,13 @@ class TaskType(StrEnum):
     CODE_RETRIEVAL_QUERY = "CODE_RETRIEVAL_QUERY"
 
 
-class SimilarityLevels(NamedTuple):
-    """Mean cosine of a question and a passage about something else, and one that answers it."""
-
-    unrelated: float
-    related: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDescription:
     """How one model reads texts and makes vectors.
 
     ``max_tokens`` counts special tokens too. ``code_query_prefix`` of None means the query prefix.
     ``sigma`` is the σ that likelihood calibration found for the model on the scaled cosine distance,
-    or None where nobody has measured it. ``similarity_levels`` are those that
-    :func:`dartboard.relevance.measure_levels` found.
+    or None where nobody has measured it.
     """
 
     name: str
@@ -48,7 +40,6 @@ class ModelDescription:
     normalize: bool = True
     pooling: Pooling = "mean"
     sigma: float | None = None
-    similarity_levels: SimilarityLevels | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -73,13 +64,7 @@ class ModelDescription:
         return self.query_prefix
 
 
-MINILM = ModelDescription(
-    name="all-MiniLM-L6-v2",
-    dim=384,
-    max_tokens=256,
-    sigma=0.09,
-    similarity_levels=SimilarityLevels(unrelated=0.02, related=0.61),
-)
+MINILM = ModelDescription(name="all-MiniLM-L6-v2", dim=384, max_tokens=256, sigma=0.09)
 
 # name, dimension, most tokens, pooling, query prefix, document prefix
 _REPRESENT = "Represent this sentence for searching relevant passages: "

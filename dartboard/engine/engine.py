@@ -18,10 +18,9 @@ from dartboard.config import DartboardConfig, RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name
-from dartboard.embeddings.descriptions import SimilarityLevels
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
-from dartboard.relevance import assess, known_levels, measure_levels
+from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Candidates, Fields, Retriever
 from dartboard.retrievers.catalogue import retriever_by_name
