@@ -18,6 +18,7 @@ LEVELS = [
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
+    {"relevance"},
     {"core", "datasets"},
     {"engine", "evaluation", "inspection", "mining", "answering"},
     {"testing"},

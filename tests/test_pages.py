@@ -29,6 +29,7 @@ RUN = (
     "how-to/vectors.md",
     "how-to/evaluation.md",
     "explanation/mathematics.md",
+    "explanation/relevance.md",
     "inspection.md",
 )
 """Pages whose Python runs as it stands, block after block."""

@@ -20,6 +20,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Candidates, Fields, Retriever
 from dartboard.retrievers.catalogue import retriever_by_name
@@ -143,6 +144,7 @@ class Engine:
                 "retriever": self._retriever if isinstance(self._retriever, str) else _spelt(self.retriever),
                 "retrievers": self.retriever.index_settings(),
                 "fields": _names(fields),
+                **self._measured_levels(),
                 **(settings or {}),
             },
         )
@@ -181,6 +183,8 @@ class Engine:
 
         ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result;
         a filter on a field that no chunk has is an error that names the fields there are.
+        ``result.metadata["relevance"]`` says whether anything relevant was found: see
+        :class:`dartboard.relevance.Relevance`.
         """
         question = Question(query)
         condition = self.condition(where)
@@ -217,7 +221,13 @@ class Engine:
                     min_similarity=min_similarity,
                 )
             else:
-                result = RetrievalResult(query, [], [], {"candidates": 0, "near_copies": 0, "seconds": {}})
+                nothing = {
+                    "candidates": 0,
+                    "near_copies": 0,
+                    "relevance": assess(query_vector, found.passages.vectors, self.similarity_levels),
+                    "seconds": {},
+                }
+                result = RetrievalResult(query, [], [], nothing)
             self._describe(result, found, started)
             return result
 
@@ -261,6 +271,14 @@ class Engine:
         collection.configure({**collection.manifest.settings, "calibration": found.to_json()})
         self.__dict__.pop("calibration", None)
 
+    @cached_property
+    def similarity_levels(self) -> SimilarityLevels | None:
+        """By what a result says whether anything relevant was found: known of the model, or measured when
+        the collection was created; None where neither.
+        """
+        stored = self.collection.manifest.settings.get("similarity_levels")
+        return known_levels(self.model) or (SimilarityLevels(**stored) if stored else None)
+
     def close(self) -> None:
         """Close the store."""
         self.store.close()
@@ -270,6 +288,11 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _measured_levels(self) -> dict[str, dict[str, float]]:
+        """The model's similarity levels for the manifest, unless they are known without."""
+        levels = None if known_levels(self.model) else measure_levels(self.model)
+        return {"similarity_levels": levels._asdict()} if levels else {}
 
     def _found(
         self,
@@ -311,7 +334,13 @@ class Engine:
         self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken
         config = DartboardConfig(sigma=sigma, top_k=1, triage_k=triage_k, reranker_type=reranker)
         scorer = None if reranker == "cosine" else self._scorer()
-        return DartboardRetriever(config, self.model, cross_encoder=scorer, calibration=self.calibration)
+        return DartboardRetriever(
+            config,
+            self.model,
+            cross_encoder=scorer,
+            calibration=self.calibration,
+            similarity_levels=self.similarity_levels,
+        )
 
     def _scorer(self) -> PairScorer:
         """The pair scorer that was given, else late interaction where the model has token vectors."""

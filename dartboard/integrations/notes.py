@@ -14,6 +14,8 @@
     sigma_source       where it came from: given, candidates, model, calibration or fallback
     method             who picked
     candidates         how many there were to pick from
+    relevance          whether any of these is relevant (dartboard.relevance.Relevance): verdict
+                       "nothing_relevant" where the best similarity is below the model's threshold
     vector_source      store:NAME, model:NAME, function:NAME, field:NAME or index:COLLECTION
     query_model        who embedded the query
 
@@ -57,6 +59,7 @@ def notes_of(
             "sigma_source": facts["sigma_source"],
             "method": facts["method"],
             "candidates": facts["candidates"],
+            "relevance": facts["relevance"],
             "vector_source": vector_sources[rank],
             "query_model": query_model,
         }

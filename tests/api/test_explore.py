@@ -161,3 +161,11 @@ def test_searches_are_counted(client):
     found_by(explore(client))
     shown = client.get("/metrics").text
     assert 'stage="layout"' in shown and 'stage="trace"' in shown
+
+
+def test_says_whether_anything_relevant_was_found(client):
+    assert found_by(explore(client))["relevance"]["verdict"] == "relevant"
+    found = found_by(explore(client, "How do I bake sourdough bread?"))
+    assert found["relevance"]["verdict"] == "nothing_relevant" and found["steps"]
+    same = retrieve(client, "How do I bake sourdough bread?", collection="demo").json()
+    assert found["relevance"] == same["relevance"]

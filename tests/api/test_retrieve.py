@@ -24,7 +24,7 @@ def post(client, body: bytes, **headers):
 
 def test_answers_with_the_fields_of_the_specification(client):
     found = retrieve(client, top_k=3, sigma=0.09, reranker_type="hybrid").json()
-    assert set(found) == {"query", "results", "execution_time_ms", "config"}
+    assert set(found) == {"query", "results", "relevance", "execution_time_ms", "config"}
     assert found["query"] == QUESTION
     assert found["execution_time_ms"] > 0
     assert {"sigma": 0.09, "top_k": 3, "reranker_type": "hybrid"}.items() <= found["config"].items()
@@ -33,6 +33,16 @@ def test_answers_with_the_fields_of_the_specification(client):
         assert set(result) == {"chunk_id", "text", "score", "rank", "metadata"}
         assert isinstance(result["score"], float)
         assert result["metadata"]["source"]
+
+
+def test_says_whether_anything_relevant_was_found(client):
+    assert retrieve(client).json()["relevance"]["verdict"] == "relevant"
+    found = retrieve(client, "How do I bake sourdough bread?", top_k=3).json()
+    said = found["relevance"]
+    assert said["verdict"] == "nothing_relevant" and said["best_similarity"] < said["threshold"]
+    assert said["message"].startswith("Nothing relevant found") and len(found["results"]) == 3
+    nothing = retrieve(client, filter='kind = "none"').json()
+    assert nothing["relevance"]["verdict"] == "nothing_relevant" and nothing["results"] == []
 
 
 def test_same_as_the_engine(client):

@@ -70,6 +70,18 @@ def test_search(indexed, capsys):
     assert "None of the 2 candidates fits" in capsys.readouterr().out
 
 
+def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
+    question = "How do I bake sourdough bread?"
+    assert main(["search", question, "-k", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Nothing relevant found: ") and "1. docs/" in shown and "2. docs/" in shown
+    assert main(["search", question, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["relevance"]["verdict"] == "nothing_relevant" and found["chunks"]
+    assert main(["search", "How often are signing keys rotated?"]) == 0
+    assert "Nothing relevant" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -21,6 +21,7 @@ NOTED = {
     "sigma_source",
     "method",
     "candidates",
+    "relevance",
     "vector_source",
     "query_model",
 }

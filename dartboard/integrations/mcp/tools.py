@@ -14,6 +14,7 @@ from dartboard.inspection import explore
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import (
     ExplainAnswer,
+    FoundRelevance,
     Passage,
     Pick,
     SearchAnswer,
@@ -85,6 +86,7 @@ def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> Sear
         retriever=str(facts["retriever"]),
         method=str(facts.get("method", defaults.who(asked.method))),
         candidates=int(facts["candidates"]),
+        relevance=FoundRelevance(**facts["relevance"]),
         coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
         passages=[_passage(result, place) for place in range(len(result.chunks))],
     )

@@ -81,12 +81,15 @@ function showVerdict({ reading }) {
   byId("loading").hidden = true;
   byId("empty").hidden = !nothing;
   byId("empty").textContent = "Nothing found. The collection is empty, or the filter leaves nothing over.";
-  set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   const { data } = reading;
+  const irrelevant = nothing ? "" : data.relevance.message;
+  byId("irrelevant").hidden = !irrelevant;
+  byId("irrelevant").textContent = irrelevant;
+  set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   byId("foot").textContent =
     `${data.model} · ${data.retriever} · ${count(reading.candidates.length, "candidate")} · ` +
     `σ ${sigmaText(data.sigma.value)} · answered in ${fixed(data.execution_time_ms, 0)} ms`;
-  announce(nothing ? "Nothing found" : byId("verdict").textContent);
+  announce(nothing ? "Nothing found" : `${irrelevant} ${byId("verdict").textContent}`.trim());
 }
 
 function verdictParts(reading) {
