@@ -45,6 +45,8 @@ LEFT_OUT = {("scifact", "text edits")}
 
 SYSTEMS = [*QUICK[:-2], "dartboard-0.09", "dartboard", "oracle"]
 DEPTHS = (5, 10)
+MEASURE = "set_recall"
+"""Of what is required, else of what is relevant; copies count once."""
 RESAMPLES = 2000
 PROBED = 50
 
@@ -104,7 +106,7 @@ class Bench:
             with progress_bar() as listen:
                 clean = load_dataset(name, self._data, self._model, progress=listen, fetch=False)
             found = evaluate_dataset(clean, _config(clean, ["cosine"])).scores["cosine"]
-            self._clean = name, clean, _recalls(found, _measure(clean))
+            self._clean = name, clean, _recalls(found, MEASURE)
         return self._clean[1:]
 
 
@@ -118,16 +120,15 @@ def under(clean: Dataset, condition: str, model: EmbeddingModel) -> Dataset:
 
 def measured(dataset: Dataset, base: FloatArray) -> dict[str, Any]:
     """For each system the recall of the required passages, its share of the base, and p against Dartboard."""
-    measure = _measure(dataset)
     outcome = evaluate_dataset(dataset, _config(dataset, SYSTEMS))
     record = outcome.record
     scores: dict[str, dict[str, Any]] = {}
     for system, by_measure in record["systems"].items():
-        scores[system] = {f"@{k}": by_measure[f"{measure}@{k}"] for k in DEPTHS}
+        scores[system] = {f"@{k}": by_measure[f"{MEASURE}@{k}"] for k in DEPTHS}
         scores[system]["diversity@5"] = by_measure["diversity@5"]["mean"]
-        scores[system]["share"] = share(_recalls(outcome.scores[system], measure), base)
+        scores[system]["share"] = share(_recalls(outcome.scores[system], MEASURE), base)
     for k in DEPTHS:
-        for system, compared in record["comparisons"][f"{measure}@{k}"].items():
+        for system, compared in record["comparisons"][f"{MEASURE}@{k}"].items():
             scores[system][f"@{k}"] |= {
                 "difference": compared["difference"],
                 "p": compared["permutation_holm"],
@@ -135,7 +136,7 @@ def measured(dataset: Dataset, base: FloatArray) -> dict[str, Any]:
     return {
         "queries": record["judged"],
         "chunks": record["chunks"],
-        "measure": measure,
+        "measure": MEASURE,
         "systems": scores,
         "skipped": record["skipped"],
     }
@@ -170,10 +171,6 @@ def behaviour(dataset: Dataset) -> str:
     return hashlib.sha256(json.dumps([runs, sigmas]).encode()).hexdigest()[:16]
 
 
-def _measure(dataset: Dataset) -> str:
-    return "set_recall" if dataset.metadata.get("kernels") else "recall"
-
-
 def _recalls(scores: Scores, measure: str) -> FloatArray:
     """``(queries, depths)``."""
     return np.stack([scores.values[f"{measure}@{k}"] for k in DEPTHS], axis=1)
@@ -183,7 +180,7 @@ def _config(dataset: Dataset, systems: list[str]) -> EvaluationConfig:
     return EvaluationConfig(
         datasets=[dataset.name],
         retrievers=systems,
-        metrics=[_measure(dataset), "diversity@5"],
+        metrics=[MEASURE, "diversity@5"],
         k_values=list(DEPTHS),
         sigma_sweep=False,
         copies=[],

@@ -20,6 +20,7 @@ from benchmarks import (  # noqa: E402
     load_tables,
     quality_pages,
     quality_tables,
+    relevance,
     retrieval_tables,
     sigma_tables,
 )
@@ -115,6 +116,7 @@ def fresh_sections() -> Mapping[Path, str]:
         "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
         "explanation/sigma-is-not-lambda.md": {"knobs": explanations.knob_table(known["knobs"])},
+        "explanation/relevance.md": {"relevance": relevance.table(results("relevance"))},
         "explanation/when-not.md": {
             "clean": explanations.clean_table(quality),
             "worst": explanations.worst_table(quality),

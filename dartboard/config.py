@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from dartboard.errors import ConfigError
 from dartboard.selection.kernels import DISTANCES, Auto, Distance
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 RerankerType = Literal["cosine", "crossencoder", "hybrid"]
 ScoreScaling = Literal["bounds", "minmax", "sigmoid"]
@@ -42,7 +43,7 @@ class DartboardConfig:
     reranker_type: RerankerType = "hybrid"
     token_vocab_size: int = 5000
     log_eps: float = 1e-10
-    sigma_min: float = 1e-5
+    sigma_min: float = SMALLEST_SIGMA
     distance: Distance = "scaled_cosine"
     score_scaling: ScoreScaling = "bounds"
 
@@ -50,7 +51,7 @@ class DartboardConfig:
         _number("sigma_min", self.sigma_min, 1e-12, 1.0)
         _number("log_eps", self.log_eps, 0.0, 1e-3)
         if self.sigma != "auto":
-            _number("sigma", self.sigma, self.sigma_min, 10.0, " or be 'auto'")
+            _number("sigma", self.sigma, self.sigma_min, LARGEST_SIGMA, " or be 'auto'")
         _whole("top_k", self.top_k, 1, 20)
         _whole("triage_k", self.triage_k, self.top_k, 1000)
         _whole("token_vocab_size", self.token_vocab_size, 1000, 50000)

@@ -19,6 +19,7 @@ from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.pairing import crossencoder_pool, hybrid_pool
+from dartboard.relevance import SimilarityLevels, assess, known_levels
 from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.passages import Passages
 from dartboard.selection import (
@@ -53,7 +54,9 @@ class DartboardRetriever:
 
     ``token_embeddings``, ``(vocab_size, d)``, makes the targets run over a vocabulary instead of over the
     candidates, as the paper has it; pair scores know no tokens, so ``crossencoder`` keeps to candidates.
-    ``calibration`` is what ``sigma="auto"`` means, where it was measured.
+    ``calibration`` is what ``sigma="auto"`` means, where it was measured. ``similarity_levels`` are those by
+    which a result says whether anything relevant was found (:func:`dartboard.relevance.measure_levels`); by
+    default those known of the model.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class DartboardRetriever:
         cross_encoder: PairScorer | None = None,
         *,
         calibration: Calibration | None = None,
+        similarity_levels: SimilarityLevels | None = None,
     ) -> None:
         if config.reranker_type == "crossencoder" and cross_encoder is None:
             raise ConfigError(
@@ -77,6 +81,7 @@ class DartboardRetriever:
         if config.reranker_type == "hybrid" and cross_encoder is not None and config.distance == "euclidean":
             raise ConfigError("the hybrid variant compares passages by cosine: set distance='scaled_cosine'")
         self.calibration = calibration
+        self.similarity_levels = similarity_levels or known_levels(embedding_model)
         self.config = config
         self.embedding_model = embedding_model
         self.cross_encoder = cross_encoder
@@ -202,6 +207,7 @@ class DartboardRetriever:
         distances of the vectors. Their scale is the retriever's own, so only their order is taken: the
         best candidate gets the largest query probability of the pool, the next one the second largest …
         Equal scores share their mean; under ``top_k``, where the order is all, they go by id.
+        Where a pair scorer is in use (``crossencoder``, ``hybrid``), its order counts and ``scores`` do not.
         Of :class:`Passages`, texts are read from their store only where they have a say, and for the picks.
         """
         started = time.perf_counter()
@@ -248,6 +254,7 @@ class DartboardRetriever:
                 "bound": selection.bound,
                 "candidates": len(passages),
                 "near_copies": selection.near_copies,
+                "relevance": assess(query_embedding, passages.vectors, self.similarity_levels),
                 "config": asdict(self.config) | {"top_k": limits.k} | selection.parameters,
                 "seconds": {"select": time.perf_counter() - started - reading, "read": reading},
             },

@@ -16,6 +16,9 @@ from dartboard.errors import InvalidInputError
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-5, 10.0
+"""The range of σ at every door: configuration, command line, service, calibration and integrations."""
+
 
 def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
     """Floating-point array, float32 and float64 kept, everything else made float64."""
@@ -67,9 +70,16 @@ def _advice(values: object) -> str:
     return ""
 
 
-def check_vector(values: npt.ArrayLike, *, name: str = "embedding", dim: int | None = None) -> FloatArray:
-    """One usable vector, ``(d,)`` float: finite, not all zero, of ``dim`` entries where that is given."""
+def check_vector(
+    values: npt.ArrayLike, *, name: str = "embedding", dim: int | None = None, one_row: bool = True
+) -> FloatArray:
+    """One usable vector, ``(d,)`` float: finite, not all zero, of ``dim`` entries where that is given.
+
+    A matrix of one row, ``(1, d)``, as models give it for one text, is that row where ``one_row`` allows it.
+    """
     vector = _as_floats(values, name, "a vector")
+    if one_row and vector.ndim == 2 and len(vector) == 1:
+        vector = vector[0]
     if vector.ndim != 1 or vector.size == 0:
         raise InvalidInputError(f"{name} must be a vector of at least one number, got shape {vector.shape}")
     if dim is not None and vector.size != dim:
@@ -120,7 +130,7 @@ class Chunk:
             raise InvalidInputError(f"Chunk text cannot be empty: chunk {self.id!r} has none")
         if self.embedding is None:
             raise InvalidInputError(f"Chunk must have valid embedding: chunk {self.id!r} has None")
-        self.embedding = check_vector(self.embedding, name=f"embedding of chunk {self.id!r}")
+        self.embedding = check_vector(self.embedding, name=f"embedding of chunk {self.id!r}", one_row=False)
 
     @classmethod
     def trusted(cls, id: str, text: str, embedding: FloatArray, metadata: dict[str, Any]) -> Self:

@@ -28,6 +28,7 @@ if _deaf and threading.current_thread() is threading.main_thread():
 GROUPS = {
     "tests/web/": "browser",
     "tests/stores/test_postgres": "postgres",
+    "tests/stores/test_filter_fields.py": "postgres",
     "tests/embeddings/": "torch",
     "tests/retrievers/test_catalogue.py": "torch",
     "tests/retrievers/test_splade.py": "torch",

@@ -52,6 +52,21 @@ class SharedWords:
         return len(left & right) / len(left | right)
 
 
+class Favourite:
+    """+10 for one passage and -10 for all others, whatever the query: an order that no retriever has."""
+
+    bounds = (-11.6, 11.4)
+
+    def __init__(self, text):
+        self.text = text
+
+    def score(self, query, passages):
+        return np.where(np.array(passages) == self.text, 10.0, -10.0)
+
+    def score_matrix(self, passages):
+        return np.where(np.eye(len(passages), dtype=bool), 10.0, -10.0)
+
+
 def chunks_of(texts, model=None):
     vectors = (model or WordBag()).encode(list(texts))
     return [

@@ -13,11 +13,12 @@ ROOT = Path(dartboard.__file__).parent
 
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
-    {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display"},
+    {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display", "wrong_names"},
     {"selection", "embeddings", "ingest", "lexical"},
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
+    {"relevance"},
     {"core", "datasets"},
     {"engine", "evaluation", "inspection", "mining", "answering"},
     {"testing"},

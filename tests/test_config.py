@@ -1,9 +1,19 @@
 import dataclasses
 
+import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from dartboard import DartboardConfig
+from dartboard.api.schemas.common import Sigma
+from dartboard.calibration import Calibration, Estimate, Evidence, fit_sigma
+from dartboard.embeddings.descriptions import ModelDescription
+from dartboard.engine import load_settings
 from dartboard.errors import ConfigError
+from dartboard.evaluation.catalogue import check_names
+from dartboard.inspection.survival import sigma_range
+from dartboard.integrations.knobs import Knobs
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 
 def test_defaults_are_the_specifications_but_for_sigma():
@@ -44,3 +54,44 @@ def test_out_of_range_names_the_range(change, says):
     with pytest.raises(ValueError, match=says) as caught:
         DartboardConfig(**change)
     assert isinstance(caught.value, ConfigError)
+
+
+def _calibrated(sigma):
+    estimate = Estimate(value=sigma, low=sigma, high=sigma, pairs=99)
+    return Calibration(kind="sigma", reason="measured", sigma=estimate, divisor=estimate)
+
+
+SIGMA_DOORS = {
+    "configuration of a retriever": lambda sigma: DartboardConfig(sigma=sigma),
+    "flag": lambda sigma: load_settings({"sigma": str(sigma)}, environment={}),
+    "variable": lambda sigma: load_settings(environment={"DARTBOARD_SIGMA": str(sigma)}),
+    "calibration": _calibrated,
+    "integrations": lambda sigma: Knobs(sigma=sigma),
+    "service": lambda sigma: TypeAdapter(Sigma).validate_python(sigma),
+    "evaluation": lambda sigma: check_names([f"dartboard-{sigma:f}"]),
+    "model": lambda sigma: ModelDescription(name="m", dim=3, sigma=sigma),
+}
+
+
+@pytest.mark.parametrize("door", SIGMA_DOORS)
+def test_sigma_has_the_same_range_at_every_door(door):
+    for allowed in (SMALLEST_SIGMA, 0.09, LARGEST_SIGMA):
+        SIGMA_DOORS[door](allowed)
+    for refused in (0.9 * SMALLEST_SIGMA, 1.1 * LARGEST_SIGMA):
+        with pytest.raises(ValueError, match=r"1e-05|0.00001|10"):
+            SIGMA_DOORS[door](refused)
+
+
+def test_what_is_looked_at_around_sigma_keeps_to_its_range():
+    assert sigma_range(SMALLEST_SIGMA)[0] == SMALLEST_SIGMA
+    assert sigma_range(LARGEST_SIGMA)[1] == LARGEST_SIGMA
+
+
+def test_a_fitted_sigma_out_of_range_settles_nothing():
+    """Targets that are a little nearer than others on distances of 1e-6, or of 1000."""
+    for scale in (1e-6, 1e3):
+        squared = (scale * np.linspace(1, 2, 50)) ** 2
+        evidence = [Evidence(-squared, np.array([at % 40])) for at in range(60)]
+        found = fit_sigma(evidence, resamples=20)
+        assert not SMALLEST_SIGMA <= found.value <= LARGEST_SIGMA
+        assert found.at_edge and not found.settled

@@ -11,7 +11,7 @@ from dartboard.pairing import rescaled
 from dartboard.selection import in_order_of
 from dartboard.selection.kernels import log_kernel
 from tests import tea
-from tests.models import SharedWords, WordBag, chunks_of
+from tests.models import Favourite, SharedWords, WordBag, chunks_of
 from tests.tea import QUERY
 
 TEXTS = list(tea.TEXTS.values())
@@ -412,6 +412,56 @@ def test_the_order_of_other_scores_counts_and_their_scale_does_not():
     own = dart.choose(QUERY, vector, CORPUS, k=10, method="top_k")
     same = dart.choose(QUERY, vector, own.chunks, scores=own.metadata["similarity"], k=4, method="dartboard")
     assert ids(same.chunks) == ids(dart.choose(QUERY, vector, CORPUS, k=4).chunks)
+
+
+@pytest.mark.parametrize("variant", ["crossencoder", "hybrid"])
+@pytest.mark.parametrize("method", ["dartboard", "top_k"])
+@pytest.mark.parametrize("favourite", CORPUS, ids=lambda chunk: chunk.id)
+def test_a_pair_scorers_order_counts_more_than_that_of_other_scores(variant, method, favourite):
+    dart = retriever(Favourite(favourite.text), reranker_type=variant)
+    vector = dart.embedding_model.encode_query(QUERY)
+    against = [0.0 if chunk is favourite else 1.0 + len(chunk.text) for chunk in CORPUS]
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=against, k=5, method=method)
+    assert len(chosen.chunks) == 5 and chosen.chunks[0].id == favourite.id
+    assert ids(chosen.chunks) == ids(dart.choose(QUERY, vector, CORPUS, k=5, method=method).chunks)
+
+
+def test_without_a_pair_scorer_the_hybrid_variant_takes_the_order_of_other_scores():
+    dart = retriever(reranker_type="hybrid")
+    vector = dart.embedding_model.encode_query(QUERY)
+    last_first = [float(place) for place in range(len(CORPUS))]
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=last_first, k=10, method="top_k")
+    assert ids(chosen.chunks) == ids(CORPUS[::-1])
+
+
+def test_mmr_goes_by_the_scores_that_the_other_methods_go_by():
+    dart = retriever(reranker_type="cosine")
+    vector = dart.embedding_model.encode_query(QUERY)
+    nearest = dart.choose(QUERY, vector, CORPUS, k=10, method="top_k")
+    cosine = dict(zip(ids(nearest.chunks), nearest.metadata["similarity"], strict=True))
+    scores = [float(at) for at in range(len(CORPUS))]  # the last passage is the best
+    only_relevance = MMR(relevance_weight=1.0)
+    chosen = dart.choose(QUERY, vector, CORPUS, scores=scores, k=4, method=only_relevance)
+    assert ids(chosen.chunks) == [f"c{len(CORPUS) - 1 - at}" for at in range(4)]
+    assert chosen.metadata["similarity"] == pytest.approx([cosine[id] for id in ids(chosen.chunks)])
+    floor = sorted(cosine.values())[5]
+    above = dart.choose(
+        QUERY,
+        vector,
+        CORPUS,
+        scores=scores,
+        k=10,
+        method=only_relevance,
+        min_similarity=floor,
+        must_include=["c0"],
+    )
+    wanted = {"c0"} | {id for id, value in cosine.items() if value >= floor}
+    assert set(ids(above.chunks)) == wanted and above.chunks[0].id == "c0"
+    own = dart.choose(QUERY, vector, CORPUS, k=4, method="mmr")
+    again = dart.choose(
+        QUERY, vector, CORPUS, scores=[cosine[f"c{at}"] for at in range(10)], k=4, method="mmr"
+    )
+    assert ids(again.chunks) == ids(own.chunks)
 
 
 def test_equal_scores_go_by_id_under_top_k_whatever_the_order_of_the_candidates():

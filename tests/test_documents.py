@@ -19,6 +19,7 @@ DOCUMENTS = [
     "docs/benchmarks/quality.md",
     "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
+    "docs/explanation/relevance.md",
     "docs/explanation/sigma-is-not-lambda.md",
     "docs/explanation/when-not.md",
 ]

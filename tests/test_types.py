@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dartboard import select
 from dartboard.errors import DartboardError, InvalidInputError
 from dartboard.types import Chunk, Dataset, RetrievalResult, check_matrix, check_vector
 
@@ -114,3 +115,22 @@ def test_a_bad_dataset_is_refused(change, says):
     }
     with pytest.raises(ValueError, match=says):
         Dataset(**good | change)
+
+
+def test_a_matrix_of_one_row_is_one_vector():
+    row = check_vector([[1.0, 2.0]], name="query", dim=2)
+    assert row.shape == (2,) and row.tolist() == [1.0, 2.0]
+    for several in (np.ones((2, 3)), np.ones((1, 1, 3)), np.ones((1, 0))):
+        with pytest.raises(InvalidInputError, match="must be a vector"):
+            check_vector(several)
+    with pytest.raises(InvalidInputError, match="query has 2 dimensions where 3 are expected"):
+        check_vector([[1.0, 2.0]], name="query", dim=3)
+
+
+def test_select_takes_a_query_as_models_give_it_for_one_text():
+    vectors = np.random.default_rng(0).normal(size=(60, 8))
+    for method in ("dartboard", "mmr", "top_k"):
+        expected = select(vectors, vectors[3], k=5, method=method)
+        assert select(vectors, vectors[3:4], k=5, method=method).indices.tolist() == expected.indices.tolist()
+    with pytest.raises(InvalidInputError, match="query must be a vector"):
+        select(vectors, vectors[:2], k=5)

@@ -7,6 +7,7 @@ from typing import Any
 from dartboard.answering.citations import Citation
 from dartboard.answering.passages import Passage
 from dartboard.answering.prompts import NO_ANSWER
+from dartboard.relevance import Relevance
 
 INTERRUPTED, NO_PASSAGES = "interrupted", "no_passages"
 
@@ -26,7 +27,8 @@ class Answer:
 
     ``finish_reason`` is the endpoint's: ``stop``, ``length`` where the limit of tokens cut it, or another
     word; ``interrupted`` where it was left before its end, ``no_passages`` where nothing was found and nobody
-    asked. ``seconds``: ``search``, ``first`` (from the question to the first words) and ``total``.
+    asked. ``relevance`` says whether the search found anything relevant, where there was one. ``seconds``:
+    ``search``, ``first`` (from the question to the first words) and ``total``.
     """
 
     question: str
@@ -39,6 +41,7 @@ class Answer:
     tokens: Tokens
     seconds: Mapping[str, float]
     finish_reason: str
+    relevance: Relevance | None = None
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -71,6 +74,7 @@ class Answer:
             "model": self.model,
             "prompt_version": self.prompt_version,
             "finish_reason": self.finish_reason,
+            "relevance": self.relevance,
             "tokens": asdict(self.tokens),
             "seconds": dict(self.seconds),
         }

@@ -14,6 +14,7 @@ from dartboard.answering.thoughts import Thoughts
 from dartboard.answering.troubles import AnswerError
 from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
+from dartboard.relevance import Relevance
 
 _LONGEST = 1_000_000
 _LETTERS_A_TOKEN = 4
@@ -24,6 +25,7 @@ class Asking:
 
     A piece may be empty: a sign that the model was reached. ``answer`` is what there is, at any moment; leave
     the loop early, and it is an answer that was interrupted. ``spent`` are seconds that went by before.
+    ``relevance`` is the search's: where it found nothing relevant, the model is told so.
     """
 
     def __init__(
@@ -34,11 +36,14 @@ class Asking:
         *,
         prompt_version: str = DEFAULT_PROMPT,
         spent: Mapping[str, float] | None = None,
+        relevance: Relevance | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.question, self.passages = question, tuple(passages)
         self._model, self._clock = model, clock
-        self._prompt = write_prompt(question, passages, prompt_version)
+        self._relevance = relevance
+        irrelevant = relevance is not None and relevance["verdict"] == "nothing_relevant"
+        self._prompt = write_prompt(question, passages, prompt_version, irrelevant=irrelevant)
         self._spent = dict(spent or {})
         self._text: list[str] = []
         self._size = 0
@@ -85,6 +90,7 @@ class Asking:
             tokens=self._used(text),
             seconds=self._seconds(),
             finish_reason=self._finish or INTERRUPTED,
+            relevance=self._relevance,
         )
 
     def _kept(self, clean: str) -> str:
@@ -151,6 +157,7 @@ def ask(
         numbered(result.chunks),
         prompt_version=prompt_version,
         spent={"search": time.perf_counter() - started},
+        relevance=result.metadata["relevance"],
     )
 
 

@@ -8,11 +8,11 @@ from dartboard.answering.chats import LONGEST_ANSWER, StreamingChat
 from dartboard.answering.clock import checked_limit
 from dartboard.answering.gemini import GeminiAnswers
 from dartboard.answering.openai import OpenAIAnswers
+from dartboard.embeddings.endpoint_names import endpoint_name
 from dartboard.embeddings.remote import Patience, checked_key
 from dartboard.errors import ConfigError
-from dartboard.mining.judges import gemini, openai
 
-FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL"
+FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL[@BASE_URL]"
 ANSWER_TOKENS = 4096
 """Tokens of an answer, thoughts included; most answers take a few hundred."""
 PATIENCE = Patience(timeout=60.0, attempts=4, longest_asked=60.0)
@@ -20,7 +20,7 @@ PATIENCE = Patience(timeout=60.0, attempts=4, longest_asked=60.0)
 
 NOT_CONFIGURED = (
     "no language model is configured to write answers: set DARTBOARD_ANSWER_MODEL to openai:MODEL@URL (such "
-    'as openai:llama3.1@http://localhost:11434/v1) or gemini:MODEL, or write answer_model = "…" into '
+    'as openai:llama3.1@http://localhost:11434/v1) or gemini:MODEL[@URL], or write answer_model = "…" into '
     "dartboard.toml, or give --model; keys come from OPENAI_API_KEY and GEMINI_API_KEY"
 )
 
@@ -44,20 +44,17 @@ def answer_model(
 def _made(spec: str, max_output_tokens: int, patience: Patience) -> StreamingChat:
     if not spec.strip():
         raise ConfigError(NOT_CONFIGURED)
-    kind, _, rest = spec.strip().partition(":")
-    model, at, url = rest.partition("@")
-    if kind not in ("openai", "gemini") or not model or bool(at) != bool(url):
+    named = endpoint_name(spec)
+    if named is None:
         raise ConfigError(f"unknown model for answers {spec!r}: use {FORMS}")
-    if kind == "gemini":
+    if named.kind == "gemini":
         _need_key("GEMINI_API_KEY", spec)
         return GeminiAnswers(
-            model, base_url=url or gemini.DEFAULT_URL, max_output_tokens=max_output_tokens, patience=patience
+            named.model, base_url=named.base_url, max_output_tokens=max_output_tokens, patience=patience
         )
-    if not url:
+    if not named.given_url:
         _need_key("OPENAI_API_KEY", spec)
-    return OpenAIAnswers(
-        model, url or openai.DEFAULT_URL, max_output_tokens=max_output_tokens, patience=patience
-    )
+    return OpenAIAnswers(named.model, named.base_url, max_output_tokens=max_output_tokens, patience=patience)
 
 
 def _need_key(variable: str, spec: str) -> None:

@@ -30,8 +30,17 @@ class Prompt:
     text: str
 
 
-def write_prompt(question: str, passages: Sequence[Passage], version: str = DEFAULT_PROMPT) -> Prompt:
-    """The prompt of a version for a question and its passages."""
+def write_prompt(
+    question: str,
+    passages: Sequence[Passage],
+    version: str = DEFAULT_PROMPT,
+    *,
+    irrelevant: bool = False,
+) -> Prompt:
+    """The prompt of a version for a question and its passages.
+
+    ``irrelevant`` adds that the search found nothing relevant.
+    """
     if version not in VERSIONS:
         raise ConfigError(f"no prompt of version {version!r}: there are {', '.join(VERSIONS)}")
     token = fence(
@@ -48,6 +57,7 @@ def write_prompt(question: str, passages: Sequence[Passage], version: str = DEFA
             for passage in passages
         ),
         _fenced(token, "question", question),
+        *([_IRRELEVANT] if irrelevant else []),
         _RULES,
     ]
     return Prompt(version=version, system=_SYSTEM, text="\n\n".join(parts))
@@ -60,6 +70,11 @@ def _fenced(token: str, what: str, text: str) -> str:
 _SYSTEM = (
     "You answer questions from numbered passages and from nothing else. You are exact and brief, and you say "
     "openly what the passages do not tell."
+)
+
+_IRRELEVANT = (
+    "The search reports that it found nothing relevant to the question: these passages are only the nearest "
+    "that there are, and are probably about something else."
 )
 
 _RULES = f"""\

@@ -80,7 +80,8 @@ def _asking(service: Service, body: AskRequest) -> Asking:
     if model is None:  # pragma: no cover - looked at before
         raise NotConfigured
     spent = {"search": float(result.metadata["seconds"].get("total", 0.0))}
-    return Asking(model, body.query, numbered(result.chunks), spent=spent)
+    relevance = result.metadata["relevance"]
+    return Asking(model, body.query, numbered(result.chunks), spent=spent, relevance=relevance)
 
 
 def _unheard(name: str, data: Any) -> None:

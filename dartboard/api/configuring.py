@@ -17,7 +17,7 @@ from dartboard.engine.settings import SERVICE_TABLE
 from dartboard.errors import ConfigError
 
 PREFIX = "DARTBOARD_SERVE_"
-_SHARED = ("store", "collection", "model", "retriever", "answer_model", "answer_tokens")
+_SHARED = ("store", "collection", "model", "retriever", "reranker", "answer_model", "answer_tokens")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 

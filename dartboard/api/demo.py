@@ -4,6 +4,7 @@ import logging
 
 from dartboard.datasets import demo
 from dartboard.embeddings import CachedModel, EmbeddingModel
+from dartboard.embeddings.pairs import PairScorer
 from dartboard.embeddings.vectors import Vectors
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
@@ -15,9 +16,11 @@ logger = logging.getLogger(__name__)
 DEMO = "demo"
 
 
-def demo_engine(model: EmbeddingModel, retriever: str | None = None) -> Engine:
+def demo_engine(
+    model: EmbeddingModel, retriever: str | None = None, pair_scorer: PairScorer | str | None = None
+) -> Engine:
     """An engine over the demo corpus, in memory."""
-    engine = Engine(MemoryStore(), collection=DEMO, model=model, retriever=retriever)
+    engine = Engine(MemoryStore(), collection=DEMO, model=model, retriever=retriever, pair_scorer=pair_scorer)
     collection = engine.create()
     records = [
         Record(chunk.id, chunk.text, chunk.embedding, chunk.metadata)

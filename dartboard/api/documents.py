@@ -245,4 +245,4 @@ def _delete_many(service: Service, name: str, body: DeleteRequest) -> Response:
     where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
     engine = writable(service, name)
     with our_turn(service):
-        return answer({"deleted": when_free(lambda: engine.collection.delete(where=where))})
+        return answer({"deleted": when_free(lambda: engine.delete(where=where))})

@@ -8,22 +8,22 @@ the store itself, all else because an engine is replaced once its collection's s
 import logging
 import os
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from dartboard.api.batching import BatchingModel
 from dartboard.api.demo import DEMO, demo_engine
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.turns import Turns
-from dartboard.embeddings.by_name import model_by_name
+from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
+from dartboard.embeddings.pairs import PairScorer
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, StoreLockedError
 from dartboard.stores import Manifest, Store, open_store
 from dartboard.stores.checks import missing
 from dartboard.stores.embedded import EmbeddedStore
 from dartboard.stores.memory import MemoryStore
+from dartboard.stores.opening import is_there
 
 if TYPE_CHECKING:
     from dartboard.api.metrics import Metrics
@@ -46,6 +46,7 @@ class Engines:
         self._open: dict[str, tuple[Engine, Manifest]] = {}
         self._store: Store | None = None
         self._demo: Engine | None = None
+        self._pair_scorer: PairScorer | None = None
         self._lock = RLock()
         self._turns = Turns(_AT_A_TIME)
         self.ready = False
@@ -53,6 +54,7 @@ class Engines:
 
     def start(self) -> None:
         """Open the store, load the model and warm both, so that the first request finds them ready."""
+        self._scorer()
         try:
             engine = self.get(None)
         except CollectionError:
@@ -119,7 +121,13 @@ class Engines:
         """An engine for a collection that does not exist yet; the store is made where there is none."""
         store = self.store(create=True)
         assert store is not None  # noqa: S101 - asked for with create
-        return Engine(store, collection=name, model=self.model, retriever=self._settings.retriever)
+        return Engine(
+            store,
+            collection=name,
+            model=self.model,
+            retriever=self._settings.retriever,
+            pair_scorer=self._scorer(),
+        )
 
     def forget(self, name: str) -> None:
         """Open the collection afresh next time: it was dropped, or made."""
@@ -137,7 +145,7 @@ class Engines:
         """The store, opened when it is first there; None where it is a file that does not exist yet."""
         if self._store is None:
             with self._lock:
-                if self._store is None and (create or _is_there(self._settings.store)):
+                if self._store is None and (create or is_there(self._settings.store)):
                     self._store = _opened(self._settings.store)
         return self._store
 
@@ -158,7 +166,27 @@ class Engines:
     def _engine(self, store: Store, name: str, manifest: Manifest) -> Engine:
         made_with = str(manifest.settings.get("model", "default"))
         model = self._model(self._settings.model or made_with)
-        return Engine(store, collection=name, model=model, retriever=self._settings.retriever)
+        return Engine(
+            store,
+            collection=name,
+            model=model,
+            retriever=self._settings.retriever,
+            pair_scorer=self._scorer(),
+        )
+
+    def pair_scorer(self) -> PairScorer:
+        """What reads pairs of texts that belong to no collection."""
+        return self._scorer() or pair_scorer_by_name("late-interaction", self.model)
+
+    def _scorer(self) -> PairScorer | None:
+        """The cross-encoder of the settings, loaded once; None where each model's token vectors are used."""
+        named = self._settings.reranker
+        if named in (None, "none", "late-interaction"):
+            return None
+        with self._lock:
+            if self._pair_scorer is None:
+                self._pair_scorer = pair_scorer_by_name(named, self.model)
+            return self._pair_scorer
 
     def _model(self, name: str) -> BatchingModel:
         with self._lock:
@@ -175,16 +203,8 @@ class Engines:
         if self._demo is None:
             with self._lock:
                 if self._demo is None:
-                    self._demo = demo_engine(self.model, self._settings.retriever)
+                    self._demo = demo_engine(self.model, self._settings.retriever, self._scorer())
         return self._demo
-
-
-def _is_there(url: str) -> bool:
-    """Whether opening a store makes nothing new."""
-    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
-    if scheme not in ("", "file"):
-        return True
-    return Path(unquote(urlsplit(url).path) if scheme else url).exists()
 
 
 def _opened(url: str) -> Store:

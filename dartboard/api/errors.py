@@ -35,7 +35,7 @@ from dartboard.errors import (
 logger = logging.getLogger(__name__)
 
 PROBLEM = "application/problem+json"
-_LISTS = re.compile(r"\b(?:must_include|exclude)\b")
+_NAMED = re.compile(r"\b(?:must_include|exclude)\b|^filter(?=:)")
 """Fields whose faults only the library finds, and names."""
 FieldErrors = Sequence[Mapping[str, str]]
 
@@ -225,7 +225,7 @@ def in_our_terms(error: DartboardError) -> ApiError:
         logger.error("data set: %s", error)
         return Invalid("the data set cannot be read: the service's log says why")
     said = plain(str(error))
-    named = _LISTS.search(said)
+    named = _NAMED.search(said)
     return Invalid(said, field=named.group() if named else None)
 
 
@@ -246,7 +246,8 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
     unread: ApiError | None = getattr(request.state, "unread_body", None)
     if unread is not None:
         return problem(unread, request_id_of(request.scope))
-    listed = field_errors(error.errors())
+    field = getattr(request.scope.get("route"), "body_field", None)
+    listed = field_errors(error.errors(), field.field_info.annotation if field is not None else None)
     message = (
         "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3]) or "the request is not valid"
     )

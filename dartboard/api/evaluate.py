@@ -27,12 +27,12 @@ from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
 from dartboard.datasets.catalogue import list_datasets
-from dartboard.embeddings import LateInteraction
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
 from dartboard.evaluation.catalogue import check_names, choose
-from dartboard.evaluation.measures import MEASURES, available
+from dartboard.evaluation.headline import headline_measure
+from dartboard.evaluation.measures import MEASURES, available, with_distinct
 from dartboard.evaluation.measures import evaluate as measured
 from dartboard.evaluation.questions import Question, Triage
 from dartboard.evaluation.runner import answer as answered
@@ -47,9 +47,11 @@ _SPARE = 2.0
 """Seconds of a request's time that are kept for the answer."""
 _GLANCE = 0.05
 _OWN = "configured"
+_HEADLINE = "headline"
+"""Among the measures asked for: the one that suits the judgements of the data set."""
 _SET_MEASURES = frozenset(
-    name for name, kind in MEASURES.items() if kind.needs in ("vectors", "clusters", "bases")
-)
+    name for name, kind in MEASURES.items() if kind.needs in ("vectors", "clusters")
+) | {"distinct_share"}
 """Measures of a whole answer, which the specification names without a depth."""
 
 
@@ -100,6 +102,8 @@ def _check(service: Service, body: EvaluateRequest) -> None:
     if body.dataset_name not in known:
         raise NotFound("there is no such data set: GET /api/dartboard/datasets lists them")
     for at, name in enumerate(body.metrics):
+        if name == _HEADLINE:
+            continue
         measure = _measure(name, config.top_k, f"metrics.{at}")
         if (measure.k or 0) > config.triage_k:
             raise Invalid("a measure looks deeper than triage_k", field=f"metrics.{at}")
@@ -117,7 +121,8 @@ def _measure(name: str, top_k: int, field: str) -> Measure:
     try:
         given = Measure.parse(name)
     except ConfigError:
-        raise Invalid(f"unknown measure: choose from {', '.join(MEASURES)}", field=field) from None
+        known = ", ".join((_HEADLINE, *MEASURES))
+        raise Invalid(f"unknown measure: choose from {known}", field=field) from None
     return Measure(given.name, given.k or top_k)
 
 
@@ -138,12 +143,19 @@ class _Evaluation:
 
         dataset = self._dataset(hear)
         judgements, content = Judgements.of(dataset), Content.of(dataset)
-        measures = {self._name(name): _measure(name, config.top_k, "metrics") for name in body.metrics}
+        headline = headline_measure(judgements, config.top_k)
+        measures = self._measures(judgements, headline)
         asked = [one.name for one in measures.values()]
         if lacking := set(asked) - set(available(judgements, content, asked)):
             raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
         own = self._own()
-        others = choose(list(body.systems), dataset, judgements, scorer=self._scorer)
+        others = choose(
+            list(body.systems),
+            dataset,
+            judgements,
+            scorer=self._scorer,
+            model=lambda: self._service.engines.model,
+        )
         runs, _ = answered(
             Triage(dataset, config.triage_k),
             judgements.query_ids,
@@ -161,6 +173,7 @@ class _Evaluation:
         return {
             "dataset": body.dataset_name,
             "metrics": found.pop(own.name),
+            "headline": str(headline),
             "num_queries": len(judgements.query_ids),
             "execution_time_ms": round(1000 * (time.perf_counter() - started), 3),
             "config": config.model_dump(),
@@ -185,10 +198,28 @@ class _Evaluation:
         return _ReadingTexts(config.reranker_type, config.sigma, self._scorer())
 
     def _scorer(self) -> PairScorer:
-        model: Any = self._service.engines.model
-        if not hasattr(model, "token_vectors"):
-            raise Invalid("the model has no token vectors: choose cosine", field="config.reranker_type")
-        return LateInteraction(model)
+        try:
+            return self._service.engines.pair_scorer()
+        except ConfigError:
+            raise Invalid(
+                "the model has no token vectors: choose cosine", field="config.reranker_type"
+            ) from None
+
+    def _measures(self, judgements: Judgements, headline: Measure) -> dict[str, Measure]:
+        """What is measured, by the names of the answer, in the order asked.
+
+        Where chunks are copies of one another, a measure of relevance comes with the one that counts
+        copies once.
+        """
+        wanted: dict[str, Measure] = {}
+        for name in self._body.metrics:
+            if name == _HEADLINE:
+                wanted[str(headline)] = headline
+                continue
+            own, *distinct = with_distinct([_measure(name, self._body.config.top_k, "metrics")], judgements)
+            wanted[self._name(name)] = own
+            wanted.update((str(one), one) for one in distinct)
+        return wanted
 
     def _name(self, metric: str) -> str:
         """``ndcg`` → ``ndcg@5``; measures of a whole set keep their name unless a depth was asked for."""

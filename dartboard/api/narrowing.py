@@ -8,7 +8,7 @@ from dartboard.api.errors import Invalid
 from dartboard.api.wording import plain
 from dartboard.errors import InvalidInputError
 from dartboard.stores import Filter, filter_from_json, parse_filter
-from dartboard.stores.filters import Among, And, In, Or, check_filter
+from dartboard.stores.filters import Among, And, Exists, In, Or, check_filter
 
 
 def condition_of(given: str | dict[str, Any] | None, corpus_ids: Sequence[str] | None) -> Filter | None:
@@ -33,9 +33,9 @@ def read_filter(given: str | dict[str, Any]) -> Filter:
 
 
 def of_corpus(ids: Sequence[str]) -> Filter:
-    """Passages with these ids, or of these documents."""
+    """Passages with these ids, or of these documents; passages need not have a source."""
     wanted = tuple(dict.fromkeys(ids))
-    return Or((Among(wanted), In("source", wanted)))
+    return Or((Among(wanted), And((Exists("source"), In("source", wanted)))))
 
 
 @contextmanager

@@ -171,6 +171,7 @@ def _found(
     found: dict[str, Any] = {
         "query": query,
         "results": _results(result, body),
+        "relevance": facts["relevance"],
         "execution_time_ms": _milliseconds(started),
         "config": {
             "sigma": _finite(facts.get("sigma")),

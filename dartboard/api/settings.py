@@ -22,8 +22,11 @@ class ServiceSettings:
     model: str | None = None
     """None: what each collection was made with."""
     retriever: str | None = None
+    reranker: str | None = None
+    """The pair scorer of ``crossencoder`` and ``hybrid``: late-interaction, which None means too, or
+    cross-encoder:PATH. No request can name one."""
     answer_model: str = ""
-    """Who writes answers: openai:MODEL@URL or gemini:MODEL; empty: nobody, and ``/ask`` says so."""
+    """Who writes answers: openai:MODEL@URL or gemini:MODEL[@URL]; empty: nobody, and ``/ask`` says so."""
     answer_tokens: int = 4096
     """Longest answer, in tokens of that model, its thoughts included."""
     demo: bool = True

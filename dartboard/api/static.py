@@ -11,7 +11,12 @@ from starlette.staticfiles import StaticFiles
 from dartboard.api.headers import CONTENT_SECURITY_POLICY
 
 FOLDER = Path(str(files("dartboard.web"))) / "static"
-PAGES = {"/": "index.html", "/documents": "documents.html", "/evaluation": "evaluation.html"}
+PAGES = {
+    "/": "index.html",
+    "/documents": "documents.html",
+    "/evaluation": "evaluation.html",
+    "/docs": "docs.html",
+}
 _POLICIES = {"/evaluation": f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"}
 """The evaluation page shows reports in a frame; they have a policy of their own."""
 _FILES = StaticFiles(directory=FOLDER, check_dir=False)
@@ -22,6 +27,7 @@ router = APIRouter(include_in_schema=False)
 @router.api_route("/", methods=["GET", "HEAD"])
 @router.api_route("/documents", methods=["GET", "HEAD"])
 @router.api_route("/evaluation", methods=["GET", "HEAD"])
+@router.api_route("/docs", methods=["GET", "HEAD"])
 async def page(request: Request) -> Response:
     """The playground, or another page."""
     route: str = request.scope["route"].path

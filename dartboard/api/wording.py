@@ -6,8 +6,10 @@ and asides in brackets that would be nothing but such parts.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from dartboard.wrong_names import right_name
 
 _QUOTED = re.compile(r"""(?<![\w])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _UNCLOSED = re.compile(r"""(?<![\w'"…])['"](?![^'"]*['"]).*$""", re.DOTALL)
@@ -59,11 +61,14 @@ def plain(message: str) -> str:
     return " ".join(_GOT.sub("", _ASIDE.sub("", kept)).split())
 
 
-def field_errors(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Fields and what is wrong with each; several ways to be right are joined by "or"."""
+def field_errors(errors: Iterable[Mapping[str, Any]], body: Any = None) -> list[dict[str, str]]:
+    """Fields and what is wrong with each; several ways to be right are joined by "or".
+
+    ``body`` is the model that the request was read by; it knows the right names of fields.
+    """
     found: dict[str, list[str]] = {}
     for error in errors:
-        message = _message(error)
+        message = _message(error, body)
         said = found.setdefault(_field(error), [])
         if message not in said:
             said.append(message)
@@ -84,10 +89,19 @@ def _is_branch(part: Any) -> bool:
     return isinstance(part, str) and ("[" in part or "(" in part)
 
 
-def _message(error: Mapping[str, Any]) -> str:
+def _right_name(place: Sequence[Any], body: Any) -> str | None:
+    """The field that was probably meant at a place such as ("body", "config", "k")."""
+    for part in place[1:-1]:
+        field = getattr(body, "model_fields", {}).get(part)
+        body = field.annotation if field is not None else None
+    return right_name(str(place[-1]), getattr(body, "model_fields", ()))
+
+
+def _message(error: Mapping[str, Any], body: Any) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
-        return "there is no such field: see /openapi.json"
+        meant = _right_name(error["loc"], body)
+        return f"there is no such field: {f'did you mean {meant}?' if meant else 'see /openapi.json'}"
     if kind == "missing":
         return "is required"
     if kind in ("value_error", "assertion_error"):

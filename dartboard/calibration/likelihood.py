@@ -15,12 +15,12 @@ do not rule out: where the logarithm of the likelihood is at most 1.92 (95 %) be
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dartboard.errors import InvalidInputError
-from dartboard.types import FloatArray, IntArray
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray, IntArray
 
 FEWEST_PAIRS = 20
 """Fewer pairs than this say too little."""
@@ -77,8 +77,13 @@ class Evidence:
 
 
 def fit_sigma(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int = 0) -> Estimate:
-    """σ from evidence whose statistic is the *squared* distance, negated."""
-    return _fit(evidence, lambda steepness: math.sqrt(0.5 / steepness), resamples, seed)
+    """σ from evidence whose statistic is the *squared* distance, negated.
+
+    A value outside the range that σ may have settles nothing: it counts as one at the edge.
+    """
+    found = _fit(evidence, lambda steepness: math.sqrt(0.5 / steepness), resamples, seed)
+    usable = SMALLEST_SIGMA <= found.value <= LARGEST_SIGMA
+    return found if usable else replace(found, at_edge=True)
 
 
 def fit_divisor(evidence: Sequence[Evidence], *, resamples: int = 1000, seed: int = 0) -> Estimate:

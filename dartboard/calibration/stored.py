@@ -11,6 +11,7 @@ from dartboard.calibration.likelihood import Estimate
 from dartboard.calibration.temperature import Temperature
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.auto_sigma import DIVISOR
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 FORMAT = 1
 
@@ -46,6 +47,11 @@ class Calibration:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise InvalidInputError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+        if self.kind == "sigma" and not SMALLEST_SIGMA <= self.sigma.value <= LARGEST_SIGMA:
+            raise InvalidInputError(
+                f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}], got {self.sigma.value}: "
+                "calibrate again"
+            )
 
     def sigma_or_rule(self) -> tuple[float | Literal["auto"], float]:
         """σ for selection, and the divisor of the rule where σ is ``"auto"``."""

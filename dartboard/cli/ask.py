@@ -31,7 +31,7 @@ def ask(
             "--model",
             "-m",
             metavar="SPEC",
-            help="Who writes the answer: openai:MODEL@URL or gemini:MODEL; by default answer_model.",
+            help="Who writes the answer: openai:MODEL@URL or gemini:MODEL[@URL]; by default answer_model.",
         ),
     ] = None,
     picking: Picking,
@@ -74,6 +74,7 @@ def ask(
       dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
     """
     found = configured(
+        {"model": "--embedding-model", "answer_model": "--model"},
         store=store,
         collection=collection,
         model=embedding_model,

@@ -29,6 +29,8 @@ def draw(console: Console, answer: Answer) -> None:
 def remarks(answer: Answer) -> list[str]:
     """What a reader should know of an answer that is not as it should be."""
     said = []
+    if answer.passages and answer.relevance is not None and (message := answer.relevance["message"]):
+        said.append(message[0].lower() + message[1:])
     if answer.finish_reason == "length":
         said.append("the answer was cut at the limit of tokens: allow more with --answer-tokens")
     elif answer.finish_reason not in ("stop", "interrupted", NO_PASSAGES):

@@ -98,6 +98,9 @@ def calibrate(
     from dartboard.retrievers.hybrid import ALPHA
     from dartboard.stores.opening import without_password
 
+    if store is not None:  # told before the work begins
+        with opened(configured(store=store, collection=collection)) as engine:
+            engine.collection  # noqa: B018 - it has to be there
     model = load_model(messages())
     with progress_bar() as listen:
         loaded = load_dataset(dataset, data, model, progress=listen, paths=True)

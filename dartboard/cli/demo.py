@@ -44,7 +44,7 @@ def demo(
         str,
         typer.Option(
             metavar="auto|NUMBER",
-            help="Spread of a question around what it means, at most 10; auto takes it from the candidates.",
+            help="Spread of a question around what it means, 0.00001 to 10; auto is by the candidates.",
         ),
     ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,

@@ -62,7 +62,8 @@ def evaluate(
 ) -> None:
     """Compare systems on data sets whose answers are known.
 
-    Every system chooses from the same candidates, the nearest by cosine. The report has the measures
+    Every system chooses from the same candidates, the nearest by cosine; retrievers search the whole
+    corpus. The report leads with the measure that suits the judgements of the data set. It has all measures
     with 95 % intervals, paired tests against one system (Holm-corrected), query-by-query wins, a sweep
     over sigma, and the same comparison with near-copies in the corpus.
 
@@ -81,6 +82,8 @@ def evaluate(
       random, oracle    chance (ten seeds) and perfection
       dartboard         sigma from the candidates; dartboard-S fixes sigma = S
       dartboard-hybrid  a pair scorer reads the texts; dartboard-crossencoder
+      dense, bm25, colbert, hybrid, hybrid:0.6, rrf
+                        retrievers over all passages of the data set
       run:FILE          the TREC run file of any other retriever
       quick             all of these that need no model beside the vectors
       all               with those that read texts: a second or more a question
@@ -93,7 +96,8 @@ def evaluate(
     Examples:
       dartboard eval --dataset synthetic_clustered --systems quick --out report
       dartboard eval --dataset hotpotqa_dev200 --dataset scifact --out report
-      dartboard eval --dataset mine --systems quick,run:bm25.trec --out report
+      dartboard eval --dataset mine --systems dense,bm25,colbert,hybrid --out r
+      dartboard eval --dataset mine --systems quick,run:mine.trec --out report
       dartboard eval --dataset mined/retrieval_dataset.yaml --out report
       dartboard eval --dataset rgb --out report --answers openai:gpt-4.1-mini
       dartboard eval --dataset scifact --out report --ray ray://head:10001

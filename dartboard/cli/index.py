@@ -116,7 +116,7 @@ def index(
     splitting = _chunking(found)
     with (
         encoding_elsewhere(found) as encoder,
-        opened(found, read_only=False) as engine,
+        opened(found, read_only=False, create=True) as engine,
         _progress() as listen,
     ):
         try:

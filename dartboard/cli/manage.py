@@ -81,8 +81,8 @@ def delete(
     condition = parse_filter(where) if where is not None else None
     with opened(configured(store=store, collection=collection), read_only=dry_run) as engine:
         if dry_run:
-            known = engine.collection
-            gone = known.count(condition) if condition is not None else len(known.get(ids or []))
+            known, checked = engine.collection, engine.condition(condition)
+            gone = known.count(checked) if checked is not None else len(known.get(ids or []))
         else:
             gone = engine.delete(ids or None, where=condition)
     if as_json:
@@ -126,7 +126,7 @@ def restore(
     read_snapshot(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)
     name = found.chosen("collection")
-    with opened(found, read_only=False) as engine:
+    with opened(found, read_only=False, create=True) as engine:
         made = engine.store.restore(path, name)
         print(f"{made.count()} chunks restored into collection {made.name!r} of {engine.store.url}.")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import Place, configured
+from dartboard.cli.opening import Place, RerankerOption, configured
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def mcp(
     method: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who picks where a call does not say.")
     ] = None,
+    reranker: RerankerOption = None,
     http: Annotated[
         int | None,
         typer.Option(
@@ -58,7 +59,7 @@ def mcp(
         raise MissingExtraError("the package mcp", "mcp", "dartboard mcp")
     if http is not None and not 0 <= http <= 65535:
         raise typer.BadParameter(f"--http must be a port, 0 to 65535, got {http}")
-    _serve(configured(**vars(place), k=k, method=method), http)
+    _serve(configured(**vars(place), k=k, method=method, reranker=reranker), http)
 
 
 def _serve(found: "Configured", port: int | None) -> None:
@@ -74,7 +75,11 @@ def _serve(found: "Configured", port: int | None) -> None:
     if not 1 <= settings.k <= K:
         raise ConfigError(f"k must be in 1 to {K} for dartboard mcp, got {settings.k}")
     defaults = Defaults(
-        k=settings.k, method=settings.method, sigma=settings.sigma, triage_k=settings.triage_k
+        k=settings.k,
+        method=settings.method,
+        sigma=settings.sigma,
+        triage_k=settings.triage_k,
+        reranker=found.reranker_type,
     )
     defaults.who(None)
     index = OpenIndex(
@@ -82,6 +87,7 @@ def _serve(found: "Configured", port: int | None) -> None:
         collection=settings.collection,
         model=found.chosen("model"),
         retriever=found.chosen("retriever"),
+        pair_scorer=found.pair_scorer,
     )
     _log_to_stderr()
     try:

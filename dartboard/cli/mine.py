@@ -49,6 +49,7 @@ def about(context: typer.Context) -> None:
 
     \b
     All at once, offline and free:
+      pip install --no-deps google-adk==1.20.0     # what the example reads
       dartboard mine run examples/adk --corpus package:google.adk --judge answers --out mined
 
     \b

@@ -59,7 +59,8 @@ class Judges:
         typer.Option(
             "--judge",
             metavar="SPEC",
-            help="answers (offline), gemini[:MODEL], openai:MODEL[@URL], check[:SCREEN] or ensemble:A,B,C.",
+            help="answers (offline), gemini[:MODEL[@URL]], openai:MODEL[@URL], check[:SCREEN] or "
+            "ensemble:A,B,C.",
         ),
     ] = "gemini"
     checks: Annotated[

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from dartboard.mining.writing import write_dataset
 if TYPE_CHECKING:
     from dartboard.mining.documents import Corpus
     from dartboard.mining.judges.chat import Chat
+    from dartboard.mining.pairs import Mined
     from dartboard.mining.raw import RawCandidates
     from dartboard.mining.verdicts import Judge
 
@@ -131,7 +132,7 @@ def _judge(
         print(json.dumps(_facts(mined, file) | {"usage": asdict(spent)}, indent=2))
     else:
         draw_outcome(results(), mined, file, spent)
-    for told in doubts(mined.controls):
+    for told in doubts(mined):
         warn(told)
     if mined.unanswered:
         warn(
@@ -142,20 +143,40 @@ def _judge(
         raise DatasetError(f"{file} does not stand its own check: see dartboard mine validate {file}")
 
 
-def doubts(controls: "Mapping[str, Any]") -> list[str]:
-    """What the controls say against the judge, or leave open."""
+def doubts(mined: "Mined") -> list[str]:
+    """What speaks against the data set: it measures nothing, or its judge is wrong or was not tested."""
     told = []
+    if not mined.positives:
+        told.append(
+            "no context is positive: nothing can be measured with this data set, so eval and calibrate are "
+            "of no use. Look at the reasons of its verdicts, then change targets or answers in the registry, "
+            "or the judge"
+        )
+    controls, insufficient = mined.controls, mined.controls.get("insufficient_targets", ())
     for name, kind in (("false_positive", "negative"), ("false_negative", "positive")):
         rate = controls[name]
         if not rate["decided"] + rate["unsure"]:
-            needs = "two cases with different targets" if kind == "negative" else "a target"
-            told.append(f"no {kind} control was asked, which needs {needs}: its error rate is unknown")
+            told.append(_untested(kind, len(insufficient)))
         elif rate["decided"] and rate["rate"] > DOUBTFUL:
             told.append(
                 f"the judge was wrong on {rate['errors']} of {rate['decided']} {kind} controls "
                 f"({rate['rate']:.0%}): do not trust these labels; the data set lists them under 'errors'"
             )
+            if kind == "positive" and not any(pair.kernels for pair in mined.pairs):
+                told[-1] += (
+                    ". Or targets are not enough for an answer, which only a run with kernels finds out"
+                )
     return told
+
+
+def _untested(kind: str, insufficient: int) -> str:
+    if kind == "positive" and insufficient:
+        return (
+            f"no positive control counts, since the targets of {insufficient} cases are not enough for an "
+            "answer: how often the judge misses one is unknown. Name all targets that an answer needs"
+        )
+    needs = "two cases with different targets" if kind == "negative" else "a target"
+    return f"no {kind} control was asked, which needs {needs}: its error rate is unknown"
 
 
 def _estimate(raw: "RawCandidates", judge: "Judge", second: "Judge | None", options: JudgeOptions) -> None:
@@ -220,7 +241,7 @@ def _facts(mined: Any, file: Path) -> dict[str, Any]:
     return {
         "file": str(file),
         "pairs": len(mined.pairs),
-        "positives": sum(len(pair.positives) for pair in mined.pairs),
+        "positives": mined.positives,
         "negatives": sum(len(pair.negatives) for pair in mined.pairs),
         "unsure": sum(len(pair.unsure) for pair in mined.pairs),
         "unsure_reasons": dict(mined.unsure_reasons),

@@ -89,12 +89,10 @@ def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: flo
 def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -> None:
     """What a run found, how far to trust it, and what to do with it."""
     pairs = mined.pairs
-    counts = [
-        sum(len(getattr(pair, kind)) for pair in pairs) for kind in ("positives", "negatives", "unsure")
-    ]
+    negatives, unsure = (sum(len(getattr(pair, kind)) for pair in pairs) for kind in ("negatives", "unsure"))
     console.print(
         f"[bold]{len(pairs)} questions[/bold] on {escape(mined.corpus)}, judged by {escape(mined.judge)}: "
-        f"{counts[0]} positive contexts, {counts[1]} negative, {counts[2]} unsure.",
+        f"{mined.positives} positive contexts, {negatives} negative, {unsure} unsure.",
         soft_wrap=True,
     )
     console.print(_controls(mined.controls))
@@ -102,6 +100,12 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
     if marked:
         console.print(
             f"Answered without any context, and marked: {escape(', '.join(marked))}.", soft_wrap=True
+        )
+    if insufficient := mined.controls.get("insufficient_targets"):
+        console.print(
+            "Left out of the positive controls, since their targets are not enough for an answer (their "
+            f"kernels say what else it needs): {escape(', '.join(insufficient))}.",
+            soft_wrap=True,
         )
     if mined.agreement is not None:
         console.print(_agreed(mined.agreement), soft_wrap=True)
@@ -114,6 +118,9 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
     for reason, count in list(mined.unsure_reasons.items())[:_REASONS]:
         console.print(f"Unsure ({count}): {reason}", soft_wrap=True, markup=False)
     console.print(f"Cost: {told_cost(spent)}.")
+    if not mined.positives:
+        console.print(f"\nWritten to {file}.", soft_wrap=True, markup=False)
+        return
     console.print(f"\nWritten to {file}. Next:", soft_wrap=True, markup=False)
     console.print(
         f"  dartboard eval --dataset {file} --systems quick --out report", soft_wrap=True, markup=False

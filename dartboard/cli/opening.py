@@ -1,9 +1,8 @@
 """Options that several commands share, and the engine that they open."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +40,15 @@ RetrieverOption = Annotated[
         "by default the one the index was made with.",
     ),
 ]
+RerankerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reranker",
+        metavar="NAME",
+        help="Who reads the question together with each candidate: late-interaction, cross-encoder:PATH, "
+        "or none, which is the default.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -54,21 +62,28 @@ class Place:
     retriever: RetrieverOption = None
 
 
-def configured(**flags: Any) -> "Configured":
-    """Settings from flags, environment and file, in that order."""
+def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Configured":
+    """Settings from flags, environment and file, in that order.
+
+    ``options`` are the names of options that are not called like their setting.
+    """
     from dartboard.engine import load_settings
 
-    return load_settings(flags)
+    return load_settings(flags, options=options)
 
 
 @contextmanager
-def opened(found: "Configured", *, read_only: bool = True) -> "Iterator[Engine]":
-    """The engine of the settings, closed at the end. What was not chosen comes from the collection."""
+def opened(found: "Configured", *, read_only: bool = True, create: bool = False) -> "Iterator[Engine]":
+    """The engine of the settings, closed at the end. What was not chosen comes from the collection.
+
+    A store that is a file has to be there, unless ``create`` allows a new one.
+    """
     from dartboard.engine import Engine
     from dartboard.errors import StoreError
+    from dartboard.stores.opening import is_there
 
     settings = found.settings
-    if read_only and "://" not in settings.store and not Path(settings.store).exists():
+    if not create and not is_there(settings.store):
         raise StoreError(
             f"there is no index {settings.store!r}: make one with dartboard index PATH, or name it by --store"
         )
@@ -78,5 +93,6 @@ def opened(found: "Configured", *, read_only: bool = True) -> "Iterator[Engine]"
         collection=settings.collection,
         model=found.chosen("model"),
         retriever=found.chosen("retriever"),
+        pair_scorer=found.pair_scorer,
     ) as engine:
         yield engine

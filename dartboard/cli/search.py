@@ -39,6 +39,7 @@ def search(
       dartboard search "retention" --k 8 --explain
       dartboard search "retention" --tokens 1500 --json | jq -r '.chunks[].text'
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
+      dartboard search "why 429?" --reranker late-interaction
     """
     found = configured(**vars(place), **picking.flags)
     with opened(found) as engine:

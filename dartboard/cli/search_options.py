@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dartboard.cli.opening import RerankerOption
+
 if TYPE_CHECKING:
     from dartboard.engine import Configured
 
@@ -44,13 +46,14 @@ class Picking:
         typer.Option(
             "--sigma",
             metavar="auto|NUMBER",
-            help="Spread of a question around what it means; auto by default.",
+            help="Spread of a question around what it means, 0.00001 to 10; auto by default.",
         ),
     ] = None
     triage: Annotated[
         int | None,
         typer.Option("--triage", metavar="N", help="How many candidates to pick from; by default 100."),
     ] = None
+    reranker: RerankerOption = None
     max_per_source: Annotated[
         int | None,
         typer.Option("--max-per-source", metavar="N", help="At most N passages from one document."),
@@ -70,7 +73,13 @@ class Picking:
     @property
     def flags(self) -> dict[str, Any]:
         """What the environment and a file may say as well, by the names of settings."""
-        return {"method": self.method, "k": self.k, "sigma": self.sigma, "triage_k": self.triage}
+        return {
+            "method": self.method,
+            "k": self.k,
+            "sigma": self.sigma,
+            "triage_k": self.triage,
+            "reranker": self.reranker,
+        }
 
     def knobs(self, found: "Configured") -> dict[str, Any]:
         """The options of :meth:`dartboard.engine.Engine.search`, with the settings that were found."""
@@ -83,5 +92,6 @@ class Picking:
             "where": self.where,
             "triage_k": settings.triage_k if chosen else max(settings.triage_k, settings.k),
             "sigma": settings.sigma,
+            "reranker": found.reranker_type,
             "max_per_source": self.max_per_source,
         }

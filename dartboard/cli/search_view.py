@@ -18,7 +18,10 @@ _LEAST_HEADING = 10
 
 
 def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
-    """One block a passage; with ``explain``, its gain and who found it, and a last line on the whole."""
+    """One block a passage; with ``explain``, its gain and who found it, and a last line on the whole.
+
+    Where nothing relevant was found, that comes first.
+    """
     if not result.chunks:
         some = result.metadata.get("candidates")
         console.print(
@@ -27,6 +30,8 @@ def draw(console: Console, result: RetrievalResult, *, explain: bool) -> None:
             else "Nothing found: the index is empty, or nothing in it matches."
         )
         return
+    if message := result.metadata.get("relevance", {}).get("message"):
+        console.print(Text(f"{message}\n", style="yellow"))
     for place, chunk in enumerate(result.chunks):
         console.print(title_line(f"{place + 1}. ", chunk.metadata, chunk.id, console.width))
         console.print(Text(shortened(chunk.text, console.width)))

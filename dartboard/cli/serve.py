@@ -33,6 +33,14 @@ def serve(
         typer.Option("--port", "-p", metavar="N", help="The port; by default 8000, 0 takes a free one."),
     ] = None,
     place: Place,
+    reranker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Pair scorer for requests that ask for crossencoder or hybrid: late-interaction (the "
+            "default) or cross-encoder:PATH.",
+        ),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The file of dartboard keys; without one, no key is asked for."),
@@ -83,7 +91,7 @@ def serve(
     answer_model: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Who writes the answers of /ask: openai:MODEL@URL or gemini:MODEL."
+            metavar="SPEC", help="Who writes the answers of /ask: openai:MODEL@URL or gemini:MODEL[@URL]."
         ),
     ] = None,
     log_queries: Annotated[
@@ -126,6 +134,7 @@ def serve(
             "host": host,
             "port": port,
             **vars(place),
+            "reranker": reranker,
             "keys": keys,
             "home": home,
             "demo": demo,

@@ -8,6 +8,7 @@
         positive_ctxs: [{fqn: "google.adk.agents.llm_agent.LlmAgent", text: "..."}]
         negative_ctxs: [{fqn: "google.adk.plugins.RetryPlugin", text: "..."}]
         kernel: ["google.adk.agents.llm_agent.LlmAgent"]      # optional: the contexts that are required
+        alternatives: [["google.adk.agents.base_agent.Base"]] # optional: sets that answer as well
         answers: ["..."]                                      # optional
     end: {pairs: 1, sha256: "..."}          # from version 2 on: a file that was cut short lacks it
 
@@ -19,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dartboard.datasets.nodes import Fields, fields_of, odd_character, read_fields, refused_id
+from dartboard.datasets.nodes import Fields, fields_of, odd_character, read_fields, refused_id, string_of
 from dartboard.datasets.rows import need_file
-from dartboard.datasets.text import Groups, Passage, Qrels, TextDataset, unique
+from dartboard.datasets.text import Alternatives, Groups, Passage, Qrels, TextDataset, unique
 
 END = "end"
 """The last key of a file that is whole."""
@@ -33,15 +34,16 @@ def load_mined(path: str | Path) -> TextDataset:
     """The questions of a mined file over one corpus of all their contexts.
 
     A context is known by its ``fqn``; where several texts share one, the later ones are ``fqn#2`` and so
-    on. Pairs may carry more keys than those above; they are not read. Nor are ``alternatives``: set measures
-    know one kernel a question, and a system that finds another set that answers is not credited for it. A
-    file that was cut short is refused.
+    on. Each member of the kernel is a facet; a context that alone replaces members in one of the
+    ``alternatives`` covers their facets, too. Pairs may carry more keys than those above; they are not
+    read. A file that was cut short is refused.
     """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
     contexts = _Contexts()
     queries: dict[str, str] = {}
     qrels: Qrels = {}
     kernels: Groups = {}
+    alternatives: Alternatives = {}
     answers: Groups = {}
     for pair in _read_pairs(file):
         query_id = pair.string("id")
@@ -57,6 +59,8 @@ def load_mined(path: str | Path) -> TextDataset:
         qrels[query_id] = dict.fromkeys(negative, 0) | dict.fromkeys(positive, 1)
         if kernel := pair.strings("kernel"):
             kernels[query_id] = _kernel(pair, kernel, positive)
+            if others := _alternatives(pair, positive):
+                alternatives[query_id] = others
         if known := pair.strings("answers"):
             answers[query_id] = known
     return TextDataset(
@@ -65,10 +69,10 @@ def load_mined(path: str | Path) -> TextDataset:
         queries=queries,
         qrels=qrels,
         facets={
-            query_id: {str(number): [one] for number, one in enumerate(kernel, start=1)}
-            for query_id, kernel in kernels.items()
+            query_id: _facets(kernel, alternatives.get(query_id, [])) for query_id, kernel in kernels.items()
         },
         kernels=kernels,
+        alternatives=alternatives,
         answers=answers,
         pools={query_id: list(judged) for query_id, judged in qrels.items()},
         metadata={"type": "real"},
@@ -133,3 +137,24 @@ def _kernel(pair: Fields, names: list[str], positive: dict[str, str]) -> list[st
         if name not in by_name:
             raise pair.error(f"kernel names {name!r}, which is not among its positive_ctxs")
     return unique([by_name[name] for name in names])
+
+
+def _alternatives(pair: Fields, positive: dict[str, str]) -> list[list[str]]:
+    """The sets that answer as well as the kernel, each as ids."""
+    sets = []
+    for node in pair.items("alternatives"):
+        if node.id != "sequence":
+            raise pair.error("each of 'alternatives' must be a list of names", node)
+        names = [string_of(pair.path, one, "each of 'alternatives'") for one in node.value]
+        sets.append(_kernel(pair, names, positive))
+    return [one for one in sets if one]
+
+
+def _facets(kernel: list[str], alternatives: list[list[str]]) -> dict[str, list[str]]:
+    """One facet a member of the kernel: the member, and what alone stands in for it in an alternative."""
+    facets = {member: [member] for member in kernel}
+    for other in alternatives:
+        added = [one for one in other if one not in facets]
+        for member in set(kernel).difference(other) if len(added) == 1 else ():
+            facets[member] = unique([*facets[member], *added])
+    return {str(number): carriers for number, carriers in enumerate(facets.values(), start=1)}

@@ -1,4 +1,4 @@
-"""From text to a data set with vectors: clean, split, embed, keep on disk, index.
+"""From text to a data set with vectors: clean, split, embed, keep on disk.
 
 Everything is kept in one folder under ``cache_dir``, named after the data set, its content and the model:
 change one of them and another folder is used. A run that was killed goes on where it stopped; what was
@@ -42,7 +42,6 @@ def prepare(
     clean: bool = True,
     max_words: int | None = None,
     batch_size: int = 32,
-    index: bool = False,
 ) -> Dataset:
     """A data set with vectors, ready for evaluation; see :func:`prepare_on_disk` for the parameters."""
     return prepare_on_disk(
@@ -53,7 +52,6 @@ def prepare(
         clean=clean,
         max_words=max_words,
         batch_size=batch_size,
-        index=index,
     ).dataset()
 
 
@@ -66,14 +64,12 @@ def prepare_on_disk(
     clean: bool = True,
     max_words: int | None = None,
     batch_size: int = 32,
-    index: bool = False,
 ) -> "PreparedDataset":
     """Do every step and keep the results on disk, in memory that does not grow with the corpus.
 
     ``model`` is the default model unless given; ``cache_dir`` the user's cache folder. ``progress`` hears
     ``(step, done, total)``: see :func:`dartboard.datasets.progress_bar`. Passages of more than
     ``max_words`` words are split; None splits nothing, so that passage ids stay as the data set has them.
-    ``index`` also builds a FAISS index.
     """
     if model is None:
         from dartboard.embeddings import default_model
@@ -96,12 +92,7 @@ def prepare_on_disk(
             raise DatasetError(f"data set {text_dataset.name!r} has no passage with text: nothing to embed")
         pieces = _settle(written, root / f"{slug}-{_key(written.digest, model)}")
         _write_manifest(pieces, text_dataset.name, model, steps)
-        prepared = _embed(text_dataset, pieces, model, batch_size, listen)
-        if index:
-            from dartboard.datasets.vector_index import build_index
-
-            build_index(prepared.vectors, prepared.index_path, listen)
-    return prepared
+        return _embed(text_dataset, pieces, model, batch_size, listen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +111,6 @@ class PreparedDataset:
     def folder(self) -> Path:
         """Where everything is kept."""
         return self.pieces.path.parent
-
-    @property
-    def index_path(self) -> Path:
-        """Where the FAISS index is, once it was built."""
-        return self.folder / "index.faiss"
 
     def chunks(self) -> Iterator[Chunk]:
         """The chunks one by one, in the order of ``vectors``."""

@@ -16,6 +16,9 @@ Qrels = dict[str, dict[str, int]]
 Groups = dict[str, list[str]]
 """``{query_id: [id or text, …]}``"""
 
+Alternatives = dict[str, list[list[str]]]
+"""``{query_id: [[passage_id, …], …]}``: sets that answer as well as the query's kernel."""
+
 Facets = dict[str, dict[str, list[str]]]
 """``{query_id: {facet: [passage_id, …]}}``"""
 
@@ -50,7 +53,8 @@ class TextDataset:
 
     ``passages`` can be iterated more than once: a list, or a :class:`PassageStream` over a file, whose
     malformed rows show when they are reached. ``kernels`` are the passages that an answer requires,
-    ``pools`` the candidates that a set gives each query for itself.
+    ``alternatives`` other sets that answer as well, ``pools`` the candidates that a set gives each query
+    for itself.
     """
 
     name: str
@@ -59,12 +63,13 @@ class TextDataset:
     qrels: Qrels
     facets: Facets = field(default_factory=dict)
     kernels: Groups = field(default_factory=dict)
+    alternatives: Alternatives = field(default_factory=dict)
     answers: Groups = field(default_factory=dict)
     pools: Groups = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what in ("qrels", "facets", "kernels", "answers", "pools"):
+        for what in ("qrels", "facets", "kernels", "alternatives", "answers", "pools"):
             if unknown := getattr(self, what).keys() - self.queries.keys():
                 raise DatasetError(
                     f"data set {self.name!r}: {what} name query {min(unknown)!r}, "

@@ -20,6 +20,7 @@ def named_passages(text: TextDataset) -> set[str]:
     named |= {one for by_facet in text.facets.values() for ids in by_facet.values() for one in ids}
     for groups in (text.kernels, text.pools):
         named |= {one for ids in groups.values() for one in ids}
+    named |= {one for sets in text.alternatives.values() for ids in sets for one in ids}
     return named
 
 
@@ -56,10 +57,10 @@ def reachable_queries(text: TextDataset, pieces_of: Mapping[str, list[str]]) -> 
 def truth_of(
     text: TextDataset, query_ids: Iterable[str], pieces_of: Mapping[str, list[str]]
 ) -> dict[str, Any]:
-    """``qrels``, ``facets``, ``kernels``, ``answers``, ``pools`` and ``unreachable``, in chunk ids.
+    """Grades, facets, kernels, alternatives, answers, pools and what is unreachable, in chunk ids.
 
-    All pieces of a passage have its grade. A kernel names passages (the id of their first piece), and is
-    left out where one of them is lacking.
+    All pieces of a passage have its grade. A kernel and its alternatives name passages (the id of their
+    first piece), and are left out where one of them is lacking.
     """
     wanted = set(query_ids)
 
@@ -71,13 +72,20 @@ def truth_of(
         for query_id, by_facet in text.facets.items()
         if query_id in wanted
     }
+
+    def whole(passages: Iterable[str]) -> bool:
+        return all(passage in pieces_of for passage in passages)
+
     return {
         "qrels": _expand_qrels(text.qrels, wanted, pieces_of),
         "facets": facets,
         "kernels": {
-            query_id: list(ids)
-            for query_id, ids in text.kernels.items()
-            if query_id in wanted and all(passage in pieces_of for passage in ids)
+            query_id: list(ids) for query_id, ids in text.kernels.items() if query_id in wanted and whole(ids)
+        },
+        "alternatives": {
+            query_id: [list(ids) for ids in sets if whole(ids)]
+            for query_id, sets in text.alternatives.items()
+            if query_id in wanted and whole(text.kernels.get(query_id, ()))
         },
         "answers": {query_id: answers for query_id, answers in text.answers.items() if query_id in wanted},
         "pools": {query_id: expand(ids) for query_id, ids in text.pools.items() if query_id in wanted},

@@ -26,7 +26,7 @@ def view_of(result: RetrievalResult, *, board: bool = True) -> View:
     facts, most = _facts(known, coverage)
     return View(
         head=f"“{shortened(result.query, _LONGEST_QUERY)}”",
-        facts=(_counted(known, count), *facts),
+        facts=(*_warned(known), _counted(known, count), *facts),
         picks=tuple(
             Pick(
                 name=_named(chunk),
@@ -67,6 +67,13 @@ def _counted(known: Mapping[str, Any], count: int) -> str:
     method = f" by {known['method']}" if "method" in known else ""
     retriever = f", found by {known['retriever']}" if "retriever" in known else ""
     return f"{passages}{found}{method}{retriever}"
+
+
+def _warned(known: Mapping[str, Any]) -> tuple[str, ...]:
+    """That nothing relevant was found, where a result says so."""
+    relevance = known.get("relevance")
+    message = relevance.get("message") if isinstance(relevance, Mapping) else None
+    return (message,) if isinstance(message, str) and message else ()
 
 
 def _facts(known: Mapping[str, Any], coverage: list[float] | None) -> tuple[tuple[str, ...], float | None]:

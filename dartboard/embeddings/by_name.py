@@ -4,15 +4,23 @@ default                              all-MiniLM-L6-v2, carried along
 onnx:PATH                            a folder in the usual ONNX layout
 sentence-transformers:NAME-OR-PATH   anything that library loads (extra: torch)
 openai:MODEL[@BASE_URL]              an OpenAI-compatible endpoint; OPENAI_API_KEY
-gemini:MODEL                         Google's endpoint; GEMINI_API_KEY
+gemini:MODEL[@BASE_URL]              Google's endpoint; GEMINI_API_KEY
+
+Pair scorers by name:
+
+late-interaction                     over the token vectors of the embedding model
+cross-encoder:PATH                   a folder with a cross-encoder (extra: torch)
 """
 
-from collections.abc import Callable
+from typing import Any
 
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.endpoint_names import EndpointName, endpoint_name
+from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 
-FORMS = "default, onnx:PATH, sentence-transformers:NAME, openai:MODEL[@BASE_URL], gemini:MODEL"
+FORMS = "default, onnx:PATH, sentence-transformers:NAME, openai:MODEL[@BASE_URL], gemini:MODEL[@BASE_URL]"
+PAIR_SCORERS = "late-interaction, cross-encoder:PATH"
 
 
 def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
@@ -25,9 +33,31 @@ def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
         return _default(threads)
     if kind == "onnx" and rest:
         return _onnx(rest, threads)
-    if kind not in _LOADERS or not rest:
-        raise ConfigError(f"unknown model {name!r}: use {FORMS}")
-    return _LOADERS[kind](rest)
+    if kind == "sentence-transformers" and rest:
+        return _sentence_transformers(rest)
+    if (named := endpoint_name(name)) is not None:
+        return _at_endpoint(named)
+    raise ConfigError(f"unknown model {name!r}: use {FORMS}")
+
+
+def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
+    """The pair scorer, loaded; ``model`` is the embedding model, whose token vectors it may use."""
+    kind, colon, path = name.strip().partition(":")
+    if kind == "late-interaction" and not colon:
+        from dartboard.embeddings.late_interaction import LateInteraction
+
+        tokens: Any = model
+        if not hasattr(tokens, "token_vectors"):
+            raise ConfigError(
+                f"{model.name} has no token vectors, which late-interaction needs: use cross-encoder:PATH, "
+                "or another embedding model"
+            )
+        return LateInteraction(tokens)
+    if kind == "cross-encoder" and path:
+        from dartboard.embeddings.cross_encoder import CrossEncoder
+
+        return CrossEncoder(path)
+    raise ConfigError(f"unknown reranker {name!r}: use {PAIR_SCORERS}")
 
 
 def _default(threads: int | None) -> EmbeddingModel:
@@ -52,21 +82,11 @@ def _sentence_transformers(name: str) -> EmbeddingModel:
     return SentenceTransformerModel(name)
 
 
-def _openai(name: str) -> EmbeddingModel:
-    from dartboard.embeddings.openai import OpenAIModel
+def _at_endpoint(named: EndpointName) -> EmbeddingModel:
+    if named.kind == "openai":
+        from dartboard.embeddings.openai import OpenAIModel
 
-    model, _, base_url = name.partition("@")
-    return OpenAIModel(base_url, model) if base_url else OpenAIModel(model=model)
-
-
-def _gemini(name: str) -> EmbeddingModel:
+        return OpenAIModel(named.base_url, named.model)
     from dartboard.embeddings.gemini import GeminiModel
 
-    return GeminiModel(name)
-
-
-_LOADERS: dict[str, Callable[[str], EmbeddingModel]] = {
-    "sentence-transformers": _sentence_transformers,
-    "openai": _openai,
-    "gemini": _gemini,
-}
+    return GeminiModel(named.model, base_url=named.base_url)

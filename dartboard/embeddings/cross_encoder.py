@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
+from threading import Lock
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class CrossEncoder:
         self.model_name = model_name
         self.batch_size = batch_size
         self._activation = torch.nn.Identity()
+        self._lock = Lock()
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -79,7 +81,8 @@ class CrossEncoder:
 
     def _logits(self, pairs: list[tuple[str, str]]) -> Scores:
         check()
-        raw = self.model.predict(
-            pairs, batch_size=self.batch_size, activation_fn=self._activation, show_progress_bar=False
-        )
+        with self._lock:  # a fast tokenizer serves one thread at a time
+            raw = self.model.predict(
+                pairs, batch_size=self.batch_size, activation_fn=self._activation, show_progress_bar=False
+            )
         return np.asarray(raw, dtype=np.float64)

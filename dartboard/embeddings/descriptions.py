@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from dartboard.errors import ConfigError
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 Pooling = Literal["mean", "cls"]
 
@@ -52,8 +53,10 @@ class ModelDescription:
             )
         if self.pooling not in ("mean", "cls"):
             raise ConfigError(f"pooling must be 'mean' or 'cls', got {self.pooling!r}")
-        if self.sigma is not None and not 0 < self.sigma < float("inf"):
-            raise ConfigError(f"sigma must be a finite number > 0 or None, got {self.sigma}")
+        if self.sigma is not None and not SMALLEST_SIGMA <= self.sigma <= LARGEST_SIGMA:
+            raise ConfigError(
+                f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}] or be None, got {self.sigma}"
+            )
 
     def prefix(self, task: TaskType) -> str:
         """The text to put before each text of this task."""

@@ -5,12 +5,16 @@ from collections.abc import Callable
 from typing import Any
 
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
+from dartboard.embeddings.endpoint_names import GEMINI_URL
 from dartboard.embeddings.remote import PATIENCE, Endpoint, Patience, RemoteModel, checked_key, counted
 from dartboard.errors import ConfigError, EndpointError
 
 
 class GeminiModel(RemoteModel):
-    """Tasks are sent as the API's own task types; the key comes from ``api_key`` or ``GEMINI_API_KEY``."""
+    """Tasks are sent as the API's own task types; the key comes from ``api_key`` or ``GEMINI_API_KEY``.
+
+    ``base_url`` ends before ``/models``; a proxy or a gateway has another one than Google.
+    """
 
     max_batch = 100
 
@@ -20,7 +24,7 @@ class GeminiModel(RemoteModel):
         api_key: str | None = None,
         dimensions: int | None = None,
         *,
-        base_url: str = "https://generativelanguage.googleapis.com/v1beta",
+        base_url: str = GEMINI_URL,
         description: ModelDescription | None = None,
         patience: Patience = PATIENCE,
         sleep: Callable[[float], None] = time.sleep,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
+from dartboard.embeddings.endpoint_names import OPENAI_URL
 from dartboard.embeddings.remote import PATIENCE, Endpoint, Patience, RemoteModel, checked_key, counted
 from dartboard.errors import EndpointError
 
@@ -24,7 +25,7 @@ class OpenAIModel(RemoteModel):
 
     def __init__(
         self,
-        base_url: str = "https://api.openai.com/v1",
+        base_url: str = OPENAI_URL,
         model: str = "text-embedding-3-small",
         api_key: str | None = None,
         dimensions: int | None = None,

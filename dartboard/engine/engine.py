@@ -17,9 +17,10 @@ from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig, RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.by_name import model_by_name
+from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Candidates, Fields, Retriever
 from dartboard.retrievers.catalogue import retriever_by_name
@@ -38,8 +39,10 @@ from dartboard.stores import (
     open_store,
     parse_filter,
 )
+from dartboard.stores.filter_fields import check_fields
 from dartboard.stores.states import on_one_state
 from dartboard.types import FloatArray, RetrievalResult
+from dartboard.wrong_names import naming_options
 
 DEFAULT_RETRIEVER = "hybrid"
 DEFAULT_K = 5
@@ -50,7 +53,8 @@ class Engine:
     """A collection with the model and the retriever that belong to it.
 
     ``model`` and ``retriever`` are objects or names; where they are left out, those that the collection
-    was made with are taken, and for a new one the defaults.
+    was made with are taken, and for a new one the defaults. ``pair_scorer`` is an object or a name too
+    (``late-interaction``, ``cross-encoder:PATH``), loaded when a search first asks for a ``reranker``.
     """
 
     def __init__(
@@ -60,13 +64,14 @@ class Engine:
         collection: str = DEFAULT_COLLECTION,
         model: EmbeddingModel | str | None = None,
         retriever: Retriever | str | None = None,
-        pair_scorer: PairScorer | None = None,
+        pair_scorer: PairScorer | str | None = None,
     ) -> None:
         self.store = store
         self.name = collection
         self._model = model
         self._retriever = retriever
         self._pair_scorer = pair_scorer
+        self._known_fields: set[str] = set()
 
     @classmethod
     def open(cls, url: str, *, read_only: bool = False, **options: Any) -> Self:
@@ -139,6 +144,7 @@ class Engine:
                 "retriever": self._retriever if isinstance(self._retriever, str) else _spelt(self.retriever),
                 "retrievers": self.retriever.index_settings(),
                 "fields": _names(fields),
+                **self._measured_levels(),
                 **(settings or {}),
             },
         )
@@ -155,6 +161,7 @@ class Engine:
                 "other fields: leave the retriever out, or index into another collection"
             )
 
+    @naming_options
     def search(
         self,
         query: str,
@@ -174,10 +181,13 @@ class Engine:
     ) -> RetrievalResult:
         """The passages that together say most about the query; limits as in ``DartboardRetriever.search``.
 
-        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result.
+        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result;
+        a filter on a field that no chunk has is an error that names the fields there are.
+        ``result.metadata["relevance"]`` says whether anything relevant was found: see
+        :class:`dartboard.relevance.Relevance`.
         """
         question = Question(query)
-        condition = condition_of(where)
+        condition = self.condition(where)
         for name, given in (("must_include", must_include), ("exclude", exclude)):
             if isinstance(given, str):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
@@ -211,7 +221,13 @@ class Engine:
                     min_similarity=min_similarity,
                 )
             else:
-                result = RetrievalResult(query, [], [], {"candidates": 0, "near_copies": 0, "seconds": {}})
+                nothing = {
+                    "candidates": 0,
+                    "near_copies": 0,
+                    "relevance": assess(query_vector, found.passages.vectors, self.similarity_levels),
+                    "seconds": {},
+                }
+                result = RetrievalResult(query, [], [], nothing)
             self._describe(result, found, started)
             return result
 
@@ -219,12 +235,19 @@ class Engine:
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
-        condition = condition_of(where)
+        condition = self.condition(where)
         return self.retriever.retrieve(self.collection, query, k, where=condition)
+
+    def condition(self, where: Filter | str | None) -> Filter | None:
+        """A filter from what callers give, once the collection has the fields that it compares."""
+        condition = condition_of(where)
+        if condition is not None:
+            check_fields(self.collection, condition, self._known_fields)
+        return condition
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | str | None = None) -> int:
         """Remove chunks by id or by filter; returns how many went."""
-        condition = condition_of(where)
+        condition = self.condition(where)
         return self.collection.delete(ids, where=condition)
 
     def snapshot(self, path: str | Path) -> None:
@@ -248,6 +271,14 @@ class Engine:
         collection.configure({**collection.manifest.settings, "calibration": found.to_json()})
         self.__dict__.pop("calibration", None)
 
+    @cached_property
+    def similarity_levels(self) -> SimilarityLevels | None:
+        """By what a result says whether anything relevant was found: known of the model, or measured when
+        the collection was created; None where neither.
+        """
+        stored = self.collection.manifest.settings.get("similarity_levels")
+        return known_levels(self.model) or (SimilarityLevels(**stored) if stored else None)
+
     def close(self) -> None:
         """Close the store."""
         self.store.close()
@@ -257,6 +288,11 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _measured_levels(self) -> dict[str, dict[str, float]]:
+        """The model's similarity levels for the manifest, unless they are known without."""
+        levels = None if known_levels(self.model) else measure_levels(self.model)
+        return {"similarity_levels": levels._asdict()} if levels else {}
 
     def _found(
         self,
@@ -298,19 +334,22 @@ class Engine:
         self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken
         config = DartboardConfig(sigma=sigma, top_k=1, triage_k=triage_k, reranker_type=reranker)
         scorer = None if reranker == "cosine" else self._scorer()
-        return DartboardRetriever(config, self.model, cross_encoder=scorer, calibration=self.calibration)
+        return DartboardRetriever(
+            config,
+            self.model,
+            cross_encoder=scorer,
+            calibration=self.calibration,
+            similarity_levels=self.similarity_levels,
+        )
 
     def _scorer(self) -> PairScorer:
         """The pair scorer that was given, else late interaction where the model has token vectors."""
-        if self._pair_scorer is None:
-            from dartboard.embeddings.late_interaction import LateInteraction
-
-            tokens: Any = self.model
-            if not hasattr(tokens, "token_vectors"):
-                raise ConfigError(
-                    f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
-                )
-            self._pair_scorer = LateInteraction(tokens)
+        if self._pair_scorer is None and not hasattr(self.model, "token_vectors"):
+            raise ConfigError(
+                f"{self.model.name} has no token vectors: pass a pair_scorer, or choose reranker='cosine'"
+            )
+        if self._pair_scorer is None or isinstance(self._pair_scorer, str):
+            self._pair_scorer = pair_scorer_by_name(self._pair_scorer or "late-interaction", self.model)
         return self._pair_scorer
 
     def _describe(self, result: RetrievalResult, found: Found, started: float) -> None:

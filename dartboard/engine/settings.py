@@ -11,8 +11,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from dartboard.config import RerankerType
 from dartboard.errors import ConfigError
 from dartboard.selection.kernels import Auto
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 PREFIX = "DARTBOARD_"
 FILE = "dartboard.toml"
@@ -28,6 +30,7 @@ class Settings:
     collection: str = "default"
     model: str = "default"
     retriever: str = "hybrid"
+    reranker: str = "none"
     method: str = "dartboard"
     k: int = 5
     triage_k: int = 100
@@ -46,6 +49,7 @@ MEANING: Mapping[str, str] = {
     "collection": "the collection in the store",
     "model": "the embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
     "retriever": "who finds candidates: hybrid, dense, bm25, colbert, rrf:dense,bm25 …",
+    "reranker": "who reads question and passage together: none, late-interaction, cross-encoder:PATH",
     "method": "who picks from them: dartboard, mmr, top_k …",
     "k": "how many passages an answer has",
     "triage_k": "how many candidates there are to pick from",
@@ -53,7 +57,7 @@ MEANING: Mapping[str, str] = {
     "chunk_method": "how documents are split: auto, tokens, sentences, markdown, code",
     "chunk_size": "longest chunk, in tokens of the model",
     "chunk_overlap": "tokens that neighbouring chunks share, where a text is split by tokens",
-    "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL; keys come from the environment",
+    "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL[@URL]; keys are in the environment",
     "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
     "answer_timeout": "seconds that an answer of dartboard ask may take; the service has its own limit",
     "ray": "where index and eval work: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
@@ -69,6 +73,16 @@ class Configured:
     sources: Mapping[str, str]
     file: Path | None
 
+    @property
+    def pair_scorer(self) -> str | None:
+        """The name of the pair scorer, where one is to be used."""
+        return None if self.settings.reranker == "none" else self.settings.reranker
+
+    @property
+    def reranker_type(self) -> RerankerType:
+        """``hybrid`` with a pair scorer, which then reads as many pairs as there are candidates."""
+        return "cosine" if self.pair_scorer is None else "hybrid"
+
     def chosen(self, name: str) -> Any:
         """The value of a setting that somebody chose; None where it is the default."""
         return getattr(self.settings, name) if self.sources[name] != "default" else None
@@ -77,10 +91,14 @@ class Configured:
 def load_settings(
     flags: Mapping[str, Any] | None = None,
     *,
+    options: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Configured:
-    """Settings from all three places; ``flags`` that are None were not given."""
+    """Settings from all three places; ``flags`` that are None were not given.
+
+    ``options`` are the names of flags that are not called like their setting, for errors.
+    """
     environment = os.environ if environment is None else environment
     file = _file(environment, folder or Path.cwd())
     layers: list[tuple[str, Mapping[str, Any]]] = [
@@ -93,7 +111,7 @@ def load_settings(
     for source, layer in layers:
         for name, value in layer.items():
             where = f"{PREFIX}{name.upper()}" if source == "environment" else source
-            values[name] = _checked(name, value, where)
+            values[name] = _checked(name, value, where, {**_OPTIONS, **(options or {})})
             sources[name] = where
     return Configured(settings=Settings(**values), sources=sources, file=file)
 
@@ -130,7 +148,10 @@ def _types() -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(Settings)}
 
 
-def _checked(name: str, value: Any, where: str) -> Any:
+_OPTIONS = {"triage_k": "--triage"}
+
+
+def _checked(name: str, value: Any, where: str, options: Mapping[str, str]) -> Any:
     """The value in the type of its setting; text is read as a number where one is wanted."""
     wanted = _types()[name]
     try:
@@ -139,8 +160,15 @@ def _checked(name: str, value: Any, where: str) -> Any:
         if wanted is int and not isinstance(value, bool) and float(value) == int(value):
             return int(value)
         if wanted not in (str, int) and not isinstance(value, bool):
-            return value if value in get_args(get_args(wanted)[1]) else float(value)
+            if value in get_args(get_args(wanted)[1]):
+                return value
+            if SMALLEST_SIGMA <= (number := float(value)) <= LARGEST_SIGMA:
+                return number
     except (TypeError, ValueError, OverflowError):
         pass
-    kind = {str: "text", int: "a whole number"}.get(wanted, "a number or 'auto'")
-    raise ConfigError(f"{where}: {name} must be {kind}, got {value!r}")
+    kind = {str: "text", int: "a whole number"}.get(
+        wanted, f"a number or 'auto' (numbers from {SMALLEST_SIGMA:g} to {LARGEST_SIGMA:g})"
+    )
+    option = options.get(name, f"--{name.replace('_', '-')}")
+    subject = option if where == "flag" else f"{where}: {name}"
+    raise ConfigError(f"{subject} must be {kind}, got {value!r}")

@@ -52,11 +52,27 @@ class Assessed:
         )
 
     @cached_property
-    def required(self) -> IntArray:
-        """Hits that belong to the query's kernel, as places in the flat arrays."""
-        kernels = self.judgements.kernel_bases
-        pairs = zip(self.query.tolist(), self.bases, strict=True)
-        return np.array([h for h, (q, base) in enumerate(pairs) if base in kernels[q]], dtype=np.intp)
+    def plain(self) -> "Assessed":
+        """The same run by chunk ids, no chunk a copy of another: what the plain measures are about."""
+        judgements = self.judgements
+        if not judgements.grouped:
+            return self
+        run = dict(zip(judgements.query_ids, self.lists, strict=True))
+        return assess(run, judgements.plain, self.content)
+
+    @cached_property
+    def set_hits(self) -> tuple[IntArray, IntArray]:
+        """Hits and the sufficient sets that they are in, one entry a pair: place in the flat arrays, set."""
+        sets = self.judgements.sufficient
+        first = np.searchsorted(self.judgements.set_queries, np.arange(len(sets)))
+        pairs = [
+            (h, first[q] + number)
+            for h, (q, base) in enumerate(zip(self.query.tolist(), self.bases, strict=True))
+            for number, members in enumerate(sets[q])
+            if base in members
+        ]
+        flat = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+        return flat[:, 0], flat[:, 1]
 
     @cached_property
     def facet_hits(self) -> tuple[IntArray, IntArray]:

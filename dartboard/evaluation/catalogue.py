@@ -11,6 +11,8 @@ dartboard-S                 the same with σ = S
 dartboard-hybrid            a pair scorer for the question, vectors between passages
 dartboard-crossencoder      a pair scorer for both
 oracle                      perfect retrieval: the upper bound
+dense, bm25, colbert        retrievers over the whole corpus, by any name that
+hybrid, hybrid:0.6, rrf …   :mod:`dartboard.retrievers.catalogue` knows, but for multi-vector ones
 run:FILE                    a TREC run file of any other retriever
 NAME                        the selector of a plug-in (:mod:`dartboard.plugins`)
 ==========================  =============================================================
@@ -25,14 +27,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dartboard import plugins
+from dartboard.config import DartboardConfig
 from dartboard.datasets.synthetic import has_made_up_texts
 from dartboard.datasets.trec import read_run
+from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation.judgements import Judgements
+from dartboard.evaluation.retriever_systems import RETRIEVERS, RetrieverSystem, is_retriever, why_not
 from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
-from dartboard.selection.kernels import check_sigma
 from dartboard.selection.methods import method_of
 from dartboard.types import Dataset
 
@@ -80,16 +84,27 @@ def choose(
     judgements: Judgements,
     *,
     scorer: Callable[[], PairScorer] | None = None,
+    model: Callable[[], EmbeddingModel] | None = None,
 ) -> Chosen:
-    """Systems for a data set; ``scorer`` makes the pair scorer, by default late interaction."""
+    """Systems for a data set.
+
+    ``scorer`` makes the pair scorer, by default late interaction; ``model`` gives the model that embedded
+    the data set, for retrievers, by default the default model.
+    """
     chosen = Chosen()
     shared = cache(scorer or _late_interaction)
+    encoder = cache(model or _default_model)
     for given in names:
         for name in expand([given]) if isinstance(given, str) else [given]:
             if not isinstance(name, str):
                 chosen.systems.append(name)
             elif reason := _why_not(name, dataset):
                 chosen.skipped[name] = reason
+            elif is_retriever(name):
+                if reason := why_not(dataset, encoder()):
+                    chosen.skipped[name] = reason
+                else:
+                    chosen.systems.append(RetrieverSystem(name, dataset, encoder()))
             else:
                 chosen.systems.append(_make(name, judgements, shared))
     return chosen
@@ -104,7 +119,7 @@ def check_names(names: Iterable[str]) -> None:
     """Complain about unknown names before anything runs."""
     for name in expand(names):
         head, _, number = name.rpartition("-")
-        if name in EVERYTHING:
+        if name in EVERYTHING or is_retriever(name):
             continue
         if name.startswith("run:"):
             if not Path(name.removeprefix("run:")).is_file():
@@ -116,8 +131,8 @@ def check_names(names: Iterable[str]) -> None:
                 raise ConfigError(f"{name!r}: {error}") from None
         elif name not in (added := plugins.names("selector")):
             raise ConfigError(
-                f"unknown system {name!r}: choose from {', '.join((*GROUPS, *EVERYTHING, *added))}, "
-                "dartboard-SIGMA, or run:FILE"
+                f"unknown system {name!r}: choose from "
+                f"{', '.join((*GROUPS, *EVERYTHING, *RETRIEVERS, *added))}, dartboard-SIGMA, or run:FILE"
             )
 
 
@@ -147,7 +162,7 @@ def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -
 _NUMBERED: Mapping[str, Callable[[str, float], System]] = {
     "mmr": lambda name, weight: Selecting(name, MMR(relevance_weight=weight)),
     "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
-    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), check_sigma(sigma)),
+    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), DartboardConfig(sigma=sigma).sigma),
 }
 
 
@@ -161,7 +176,7 @@ def _number(text: str) -> float:
 def _why_not(name: str, dataset: Dataset) -> str | None:
     if name.startswith("pyversity-") and find_spec("pyversity") is None:
         return "pyversity is not installed: pip install pyversity"
-    if name in READING and has_made_up_texts(dataset):
+    if (name in READING or is_retriever(name)) and has_made_up_texts(dataset):
         return "it reads texts, and the texts of this data set are made up"
     return None
 
@@ -170,3 +185,9 @@ def _late_interaction() -> PairScorer:
     from dartboard.embeddings import LateInteraction, default_model
 
     return LateInteraction(default_model())
+
+
+def _default_model() -> EmbeddingModel:
+    from dartboard.embeddings import default_model
+
+    return default_model()

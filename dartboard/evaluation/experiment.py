@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import redundancy
 from dartboard.evaluation.catalogue import Chosen, choose
 from dartboard.evaluation.content import Content
+from dartboard.evaluation.headline import headline
 from dartboard.evaluation.journal import Journal, file_name
 from dartboard.evaluation.judgements import Judgements
-from dartboard.evaluation.measures import Measure, at_depths, available, evaluate
+from dartboard.evaluation.measures import Measure, at_depths, available, evaluate, with_distinct
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import Elsewhere, Listener, Runs, answer, identity, silent
 from dartboard.evaluation.scores import Scores
@@ -50,6 +52,7 @@ def evaluate_dataset(
     config: EvaluationConfig,
     *,
     scorer: Callable[[], PairScorer] | None = None,
+    model: Callable[[], EmbeddingModel] | None = None,
     journal_dir: Path | None = None,
     resume: bool = False,
     elsewhere: Elsewhere | None = None,
@@ -57,13 +60,14 @@ def evaluate_dataset(
 ) -> Outcome:
     """Let all systems answer, measure them, compare them with the reference.
 
+    ``model`` gives the model that embedded the data set, where it is not the default one; retrievers ask it.
     With ``journal_dir``, finished questions are kept there, and ``resume`` goes on from them. Systems that
     can run ``elsewhere`` do so.
     """
     judgements, content = Judgements.of(dataset), Content.of(dataset)
     if not judgements.query_ids:
         raise ConfigError(f"data set {dataset.name!r} has no judged query: nothing to measure")
-    chosen = choose(config.retrievers, dataset, judgements, scorer=scorer)
+    chosen = choose(config.retrievers, dataset, judgements, scorer=scorer, model=model)
     _check_reference(config, chosen)
     measures = _measures(config, judgements, content)
     triage = Triage(dataset, config.triage_k)
@@ -109,7 +113,7 @@ def _check_reference(config: EvaluationConfig, chosen: Chosen) -> None:
 
 def _measures(config: EvaluationConfig, judgements: Judgements, content: Content) -> list[Measure]:
     can = available(judgements, content, [Measure.parse(name).name for name in config.metrics])
-    wanted = at_depths(config.metrics or can, config.k_values)
+    wanted = with_distinct(at_depths(config.metrics or can, config.k_values), judgements)
     if missing := [str(measure) for measure in wanted if measure.name not in can]:
         raise ConfigError(f"the data set cannot answer {', '.join(missing)}: it can answer {', '.join(can)}")
     return wanted
@@ -130,7 +134,8 @@ def _record(
         "chunks": len(dataset.chunks),
         "queries": len(dataset.queries),
         "judged": len(judgements.query_ids),
-        "relevant_per_query": float(judgements.relevant_counts.mean()),
+        "relevant_per_query": float(judgements.plain.relevant_counts.mean()),
+        "distinct_per_query": float(judgements.relevant_counts.mean()),
         "reference": reference,
         "headline": headline(measures, judgements, config.headline_k),
         "measures": {str(measure): measure.title for measure in measures},
@@ -139,20 +144,6 @@ def _record(
         "skipped": chosen.skipped,
         "comparisons": comparisons(scores, reference, config),
     }
-
-
-def headline(measures: Sequence[Measure], judgements: Judgements, k: int) -> dict[str, str]:
-    """What the first page is about: quality by what the data set knows best, and diversity."""
-    names = {measure.name for measure in measures if measure.k == k}
-    kernels = ("set_recall",) if judgements.kernels else ()
-    facets = ("alpha_ndcg",) if judgements.facets else ()
-    few = float(judgements.relevant_counts.mean()) <= k
-    order = (*(kernels if few else ()), *facets, "ndcg", *kernels, "recall", *sorted(names))
-    quality = next((name for name in order if name in names), measures[0].name)
-    chosen = {"quality": str(Measure(quality, k if quality in names else measures[0].k))}
-    if "diversity" in names:
-        chosen["diversity"] = f"diversity@{k}"
-    return chosen
 
 
 def with_intervals(scores: Mapping[str, Scores], config: EvaluationConfig) -> dict[str, Any]:
@@ -222,11 +213,12 @@ class _Extras:
         )
 
     def _recall(self) -> str:
-        """Recall of what a list can hold: of the kernel or the relevant chunks if few, else of the facets."""
+        """Recall of what a list can hold, copies counting once: of the kernel or, where a query has none, of
+        what is relevant, if that is few; else of the facets."""
         few = float(self.judgements.relevant_counts.mean()) <= self.config.headline_k
         if self.judgements.facets and not few:
             return "subtopic_recall"
-        return "set_recall" if self.judgements.kernels else "recall"
+        return "set_recall"
 
     def redundancy(self) -> dict[str, Any] | None:
         """The comparison with near-copies, for systems that look at vectors alone."""

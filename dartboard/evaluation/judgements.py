@@ -1,14 +1,16 @@
 """What is known to be right: grades, facets, required kernels, and which chunks are copies of one another.
 
-Near-copies share a *base*. A relevant chunk counts as found when any copy of its base is picked, and each
-base counts once: the second copy stands in the list and adds nothing. A chunk without a base is its own.
+Near-copies share a *base*. Facets, kernels and the measures called ``distinct_…`` go by bases: any copy of
+a base counts, and each base counts once. A chunk without a base is its own. The plain measures of relevance
+go by chunk ids, as the specification has them: :attr:`Judgements.plain`.
 
 Judged queries count, whether or not a run answers them; queries without judgements never do. A query
-without facets has one, its relevant chunks; one without a kernel needs all of its relevant chunks.
+without facets has one, its relevant chunks; one without a kernel needs all of its relevant chunks. Where a
+kernel has alternatives, each of them answers the query as well as the kernel does.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -20,6 +22,7 @@ from dartboard.types import Dataset, FloatArray, IntArray
 Qrels = Mapping[str, Mapping[str, float]]
 Facets = Mapping[str, Mapping[Hashable, Sequence[str]]]
 Kernels = Mapping[str, Sequence[str]]
+Alternatives = Mapping[str, Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,10 +33,11 @@ class Judgements:
     facets: Facets = field(default_factory=dict)
     kernels: Kernels = field(default_factory=dict)
     base_of: Mapping[str, str] = field(default_factory=dict)
+    alternatives: Alternatives = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for kind, given in (("facets", self.facets), ("kernels", self.kernels)):
-            if unknown := given.keys() - self.qrels.keys():
+        for kind in ("facets", "kernels", "alternatives"):
+            if unknown := getattr(self, kind).keys() - self.qrels.keys():
                 raise InvalidInputError(
                     f"{kind} for query {min(unknown)!r}, which has no qrels: judge it too"
                 )
@@ -44,13 +48,27 @@ class Judgements:
         known = dataset.metadata
         plain = {query: dict.fromkeys(ids, 1.0) for query, ids in dataset.ground_truth.items()}
         qrels = known.get("qrels") or plain
-        bases = ((chunk.id, chunk.metadata.get("base_id")) for chunk in dataset.chunks)
+        bases = {chunk.id: chunk.metadata.get("base_id") for chunk in dataset.chunks}
+        names = [chunk_id if base is None else str(base) for chunk_id, base in bases.items()]
+        copies = len(set(names)) < len(names)
+        kernels = {q: ids for q, ids in known.get("kernels", {}).items() if q in qrels and ids}
         return cls(
             qrels={query: qrels[query] for query in dataset.query_ids if query in qrels},
             facets={q: f for q, f in known.get("facets", {}).items() if q in qrels and f},
-            kernels={q: ids for q, ids in known.get("kernels", {}).items() if q in qrels and ids},
-            base_of={chunk_id: str(base) for chunk_id, base in bases if base is not None},
+            kernels=kernels,
+            base_of={one: str(base) for one, base in bases.items() if copies and base is not None},
+            alternatives={q: sets for q, sets in known.get("alternatives", {}).items() if q in kernels},
         )
+
+    @cached_property
+    def grouped(self) -> bool:
+        """Whether some chunk is a copy of another."""
+        return any(chunk_id != base for chunk_id, base in self.base_of.items())
+
+    @cached_property
+    def plain(self) -> Self:
+        """The same judgements by chunk ids, no chunk a copy of another."""
+        return replace(self, base_of={}) if self.grouped else self
 
     @cached_property
     def query_ids(self) -> list[str]:
@@ -79,6 +97,24 @@ class Judgements:
         ]
 
     @cached_property
+    def sufficient(self) -> list[tuple[frozenset[str], ...]]:
+        """For each query the sets of bases that answer it: the kernel, then its alternatives."""
+        return [
+            (kernel, *(frozenset(self.bases(ids)) for ids in self.alternatives.get(query_id, ())))
+            for query_id, kernel in zip(self.query_ids, self.kernel_bases, strict=True)
+        ]
+
+    @cached_property
+    def set_queries(self) -> IntArray:
+        """``(S,)`` the query of each sufficient set, all queries' sets in a row."""
+        return np.repeat(np.arange(len(self.sufficient)), [len(sets) for sets in self.sufficient])
+
+    @cached_property
+    def set_sizes(self) -> IntArray:
+        """``(S,)`` the bases of each sufficient set."""
+        return np.array([len(one) for sets in self.sufficient for one in sets], dtype=np.intp)
+
+    @cached_property
     def facets_of(self) -> list[dict[str, tuple[int, ...]]]:
         """For each query, which facets, numbered from 0, each base covers; a facet of nothing is none."""
         covering = []
@@ -97,19 +133,14 @@ class Judgements:
         if not self.facets and not self.kernels:
             return [frozenset(grades) for grades in self.grades]
         return [
-            kernel.union(grades, covers)
-            for kernel, grades, covers in zip(self.kernel_bases, self.grades, self.facets_of, strict=True)
+            frozenset().union(*sets, grades, covers)
+            for sets, grades, covers in zip(self.sufficient, self.grades, self.facets_of, strict=True)
         ]
 
     @cached_property
     def relevant_counts(self) -> IntArray:
         """``(Q,)`` relevant bases."""
         return np.array([len(grades) for grades in self.grades], dtype=np.intp)
-
-    @cached_property
-    def kernel_sizes(self) -> IntArray:
-        """``(Q,)`` required bases."""
-        return np.array([len(kernel) for kernel in self.kernel_bases], dtype=np.intp)
 
     @cached_property
     def facet_counts(self) -> IntArray:

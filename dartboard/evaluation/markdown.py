@@ -7,6 +7,7 @@ from dartboard.evaluation.summary import (
     Row,
     counted_queries,
     headline_measures,
+    relevant_words,
     rows,
     sentences,
     short,
@@ -50,10 +51,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def _section(record: Mapping[str, Any]) -> str:
-    facts = (
-        f"{record['chunks']:,} chunks, {counted_queries(record, 'judged')}, "
-        f"{record['relevant_per_query']:.1f} relevant a query"
-    )
+    facts = f"{record['chunks']:,} chunks, {counted_queries(record, 'judged')}, {relevant_words(record)}"
     parts = [
         f"## {record['dataset']}\n",
         f"{facts}.\n",

@@ -34,13 +34,22 @@ def _asked_elsewhere(run: Assessed, k: int | None) -> FloatArray:
     raise ConfigError("answer is measured by asking a model: dartboard eval --answers MODEL")
 
 
+def _plain(compute: Callable[[Assessed, int | None], FloatArray]) -> Callable[..., FloatArray]:
+    """The measure by chunk ids, as the specification has it: a copy is a chunk like any other."""
+    return lambda run, k: compute(run.plain, k)
+
+
 MEASURES: dict[str, Kind] = {
-    "precision": Kind(relevance.precision, "Precision"),
-    "recall": Kind(relevance.recall, "Recall"),
-    "hit_rate": Kind(relevance.hit_rate, "Hit rate"),
-    "mrr": Kind(relevance.reciprocal_rank, "MRR"),
-    "map": Kind(relevance.average_precision, "MAP"),
-    "ndcg": Kind(relevance.ndcg, "nDCG"),
+    "precision": Kind(_plain(relevance.precision), "Precision"),
+    "recall": Kind(_plain(relevance.recall), "Recall"),
+    "hit_rate": Kind(_plain(relevance.hit_rate), "Hit rate"),
+    "mrr": Kind(_plain(relevance.reciprocal_rank), "MRR"),
+    "map": Kind(_plain(relevance.average_precision), "MAP"),
+    "ndcg": Kind(_plain(relevance.ndcg), "nDCG"),
+    "distinct_precision": Kind(relevance.precision, "Distinct precision", "bases"),
+    "distinct_recall": Kind(relevance.recall, "Distinct recall", "bases"),
+    "distinct_map": Kind(relevance.average_precision, "Distinct MAP", "bases"),
+    "distinct_ndcg": Kind(relevance.ndcg, "Distinct nDCG", "bases"),
     "set_recall": Kind(sets.set_recall, "Set recall"),
     "success": Kind(sets.success, "Success"),
     "jaccard": Kind(sets.jaccard, "Jaccard"),
@@ -127,6 +136,16 @@ def at_depths(names: Iterable[str], k_values: Sequence[int]) -> list[Measure]:
     return list(wanted)
 
 
+def with_distinct(measures: Iterable[Measure], judgements: Judgements) -> list[Measure]:
+    """The measures; where chunks are copies of one another, each followed by the one that counts bases."""
+    wanted: dict[Measure, None] = {}
+    for measure in measures:
+        wanted[measure] = None
+        if judgements.grouped and (twin := f"distinct_{measure.name}") in MEASURES:
+            wanted[Measure(twin, measure.k)] = None
+    return list(wanted)
+
+
 def available(judgements: Judgements, content: Content | None, asked: Iterable[str] = ()) -> list[str]:
     """The measures that a data set can answer: of our own, and of the plug-ins' that are ``asked`` for."""
     has = {
@@ -134,7 +153,7 @@ def available(judgements: Judgements, content: Content | None, asked: Iterable[s
         "facets": bool(judgements.facets),
         "vectors": content is not None,
         "clusters": content is not None and bool(content.clusters),
-        "bases": len(set(judgements.base_of.values())) < len(judgements.base_of),
+        "bases": judgements.grouped,
         "answers": False,  # a model has to be asked: see dartboard.answering.measuring
     }
     return [name for name in dict.fromkeys((*MEASURES, *asked)) if has[kind_of(name).needs]]

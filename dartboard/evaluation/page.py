@@ -16,6 +16,7 @@ from dartboard.evaluation.summary import (
     counted_queries,
     family,
     headline_measures,
+    relevant_words,
     rival,
     rows,
     sentences,
@@ -94,17 +95,15 @@ def document(title: str, body: Sequence[str]) -> str:
 _FOOT = (
     "dartboard {version}. Bars and crosses are means with 95 % bootstrap intervals over queries. "
     "“Better” and “worse” are paired permutation tests, corrected over systems (Holm), at .05. "
-    "Copies of one chunk count once. Oracle and random are bounds, not rivals."
+    "Where chunks are copies of one another, set, facet and “distinct” measures count them once, the others "
+    "one by one. Oracle and random are bounds, not rivals."
 )
 
 
 def _section(
     record: Mapping[str, Any], scores: Mapping[str, Scores], queries: Mapping[str, str], *, titled: bool
 ) -> str:
-    facts = (
-        f"{record['chunks']:,} chunks · {counted_queries(record, 'judged')} · "
-        f"{record['relevant_per_query']:.1f} relevant a query"
-    )
+    facts = f"{record['chunks']:,} chunks · {counted_queries(record, 'judged')} · {relevant_words(record)}"
     lead = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(record))
     cards = [
         card("Quality against diversity", _NOTES["trade_off"], plots.trade_off(record), wide=True),
@@ -252,9 +251,17 @@ def _queries_card(record: Mapping[str, Any], scores: Mapping[str, Scores], queri
 
 
 def _scatter_measure(record: Mapping[str, Any]) -> str:
-    """nDCG at the greatest depth, which tells queries apart; else the headline."""
-    depths = [m.k for m in map(Measure.parse, record["measures"]) if m.name == "ndcg" and m.k]
-    return f"ndcg@{max(depths)}" if depths else str(record["headline"]["quality"])
+    """nDCG at the greatest depth, which tells queries apart, copies counted once; else the headline.
+
+    Where facets are shared by several passages, the headline: nDCG would reward telling one of them twice.
+    """
+    quality = str(record["headline"]["quality"])
+    measures = [Measure.parse(name) for name in record["measures"]]
+    gains = "distinct_ndcg" if any(m.name == "distinct_ndcg" for m in measures) else "ndcg"
+    depths = [m.k for m in measures if m.name == gains and m.k]
+    if not depths or Measure.parse(quality).name == "subtopic_recall":
+        return quality
+    return f"{gains}@{max(depths)}"
 
 
 def _clip(text: str, longest: int = 130) -> str:

@@ -1,5 +1,8 @@
 """Measures of relevance over all queries at once; each gives ``(Q,)`` floats.
 
+What counts as one, a chunk or a base with its copies, is the business of the assessed run: see
+:attr:`~dartboard.evaluation.assessed.Assessed.plain`.
+
 Hand-written, and held to trec_eval by the tests: pytrec_eval cannot count copies of a chunk as one, takes
 gains of ``rel`` where the specification has ``2^rel - 1``, re-ranks lists by score, and is slower.
 """

@@ -49,7 +49,7 @@ def distinct_share(run: Assessed, k: int | None) -> FloatArray:
 
 def f1_diversity(run: Assessed, k: int | None) -> FloatArray:
     """The harmonic mean of precision and diversity."""
-    return harmonic(precision(run, k), diversity(run, k))
+    return harmonic(precision(run.plain, k), diversity(run, k))
 
 
 def harmonic(left: FloatArray, right: FloatArray) -> FloatArray:

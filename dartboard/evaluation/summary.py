@@ -58,7 +58,7 @@ def headline_measures(record: Mapping[str, Any]) -> list[str]:
     """The measures beside quality that the headline table shows: few, and each tells systems apart."""
     quality = Measure.parse(record["headline"]["quality"])
     wanted = (
-        *("answer", "ndcg", "recall", "success", "alpha_ndcg"),
+        *("answer", "ndcg", "distinct_ndcg", "recall", "success", "alpha_ndcg"),
         *("distinct_share", "cluster_coverage", "diversity"),
     )
     names = [str(Measure(name, quality.k)) for name in wanted if name != quality.name]
@@ -121,6 +121,14 @@ def counted_queries(record: Mapping[str, Any], kind: str = "") -> str:
     """How many queries were judged, in words; ``kind`` stands before the noun."""
     noun = "query" if record["judged"] == 1 else "queries"
     return " ".join(filter(None, (f"{record['judged']:,}", kind, noun)))
+
+
+def relevant_words(record: Mapping[str, Any]) -> str:
+    """How many chunks are relevant to a query, and how many of them are distinct where that is fewer."""
+    relevant = record["relevant_per_query"]
+    distinct = record.get("distinct_per_query", relevant)
+    copies = f" ({distinct:.1f} distinct)" if distinct < relevant else ""
+    return f"{relevant:.1f} relevant a query{copies}"
 
 
 def short(value: float) -> str:

@@ -72,7 +72,8 @@ class Chance:
 class Oracle:
     """Perfect retrieval, from the whole corpus: the best grades first, of those the kernel, then new facets.
 
-    One copy of each base; what is left of k is filled with the nearest candidates.
+    One copy of each base, then further copies of what is relevant; what is left of k is filled with the
+    nearest candidates.
     """
 
     judgements: Judgements
@@ -106,6 +107,9 @@ class Oracle:
             picks.append(self._copy_of[best])
             for facet in facets.get(best, ()):
                 seen[facet] = seen.get(facet, 0) + 1
+        graded = known.qrels[question.query_id]
+        copies = [one for one, grade in graded.items() if grade > 0 and one not in picks]
+        picks += sorted(copies, key=lambda one: (-graded[one], one))[: k - len(picks)]
         taken = set(known.bases(picks))
         for chunk in question.candidates:
             base = known.base_of.get(chunk.id, chunk.id)

@@ -22,6 +22,7 @@ from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
 from dartboard.inspection.survival import Survival, sigma_range, survival
 from dartboard.inspection.trace import Step, Trace, trace
+from dartboard.relevance import Relevance, assess
 from dartboard.retrievers.asking import check_question
 from dartboard.retrievers.base import Share
 from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
@@ -29,6 +30,7 @@ from dartboard.selection.auto_sigma import auto_sigma
 from dartboard.selection.kernels import Auto
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
+from dartboard.wrong_names import naming_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,7 @@ class Exploration:
     bound: float
     near_copies: int
     variant: str
+    relevance: Relevance
 
     def summary(self) -> dict[str, Any]:
         """The same facts as a search has in its metadata, for those who count searches."""
@@ -96,6 +99,7 @@ class Exploration:
             "token_budget": self.token_budget,
             "execution_time_ms": 1000.0 * self.seconds["total"],
             "seconds": dict(self.seconds),
+            "relevance": dict(self.relevance),
             "candidates": [self._candidate(place) for place in range(len(self.candidates))],
             "layout": self.layout
             and {
@@ -140,6 +144,7 @@ class Exploration:
         }
 
 
+@naming_options
 def explore(
     engine: Engine,
     query: str,
@@ -175,6 +180,7 @@ def explore(
         "candidates": board.chunks,
         "scores": board.found.scores,
         "shares": [board.found.shares.get(chunk.id, {}) for chunk in board.chunks],
+        "relevance": assess(board.query_vector, board.found.passages.vectors, engine.similarity_levels),
     }
     if not len(board):
         return _nothing(facts, board, sigma, methods, watch)

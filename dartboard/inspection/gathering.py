@@ -11,7 +11,6 @@ import numpy as np
 from dartboard.config import RerankerType
 from dartboard.core import DartboardRetriever
 from dartboard.engine import Engine
-from dartboard.engine.engine import condition_of
 from dartboard.inspection.lengths import LENGTHS
 from dartboard.inspection.remembering import Remembering
 from dartboard.retrievers.asking import Question
@@ -42,7 +41,7 @@ class Gathered:
         self.chooser = engine._chooser("auto", triage_k, reranker)
         if self.chooser.cross_encoder is not None:
             self.chooser.cross_encoder = Remembering(self.chooser.cross_encoder)
-        question, condition = Question(query), condition_of(where)
+        question, condition = Question(query), engine.condition(where)
 
         def read(collection: Collection) -> tuple[Found, list[Chunk]]:
             found = engine._found(collection, question, triage_k, condition, (), set())

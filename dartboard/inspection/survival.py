@@ -7,12 +7,11 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.selection import Dartboard, Limits, Pool
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 STEPS = 25
 REACH = 8.0
 """σ goes from an eighth of the automatic value to eight times it."""
-
-SMALLEST, LARGEST = 1e-5, 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +24,7 @@ class Survival:
 
 def sigma_range(centre: float) -> tuple[float, float]:
     """The σ worth looking at around an automatic one."""
-    return max(SMALLEST, centre / REACH), min(LARGEST, centre * REACH)
+    return max(SMALLEST_SIGMA, centre / REACH), min(LARGEST_SIGMA, centre * REACH)
 
 
 def survival(

@@ -71,13 +71,13 @@ def _picked(query: str, gathered: Gathered, scores: list[float] | None, knobs: C
         min_gain_share=knobs.min_gain_share,
         min_similarity=knobs.min_similarity,
     )
+    places = [int(chunk.id) for chunk in result.chunks]
     notes = notes_of(
         result,
-        vector_source=gathered.source,
+        vector_sources=[gathered.sources[place] for place in places],
         query_model=gathered.model.name,
         name=lambda id: gathered.items[int(id)].id,
     )
-    places = [int(chunk.id) for chunk in result.chunks]
     return [
         Pick(gathered.items[place], note | _own_facts(gathered, place))
         for place, note in zip(places, notes, strict=True)
@@ -85,10 +85,9 @@ def _picked(query: str, gathered: Gathered, scores: list[float] | None, knobs: C
 
 
 def _own_facts(gathered: Gathered, place: int) -> Note:
-    """What a note says of a document alone: the score that it came with, and how far it was read."""
+    """What a note says of a document alone: how far it was read, and the score that it came with."""
     facts: Note = {}
-    if gathered.lengths is not None:
-        length = gathered.lengths[place]
+    if (length := gathered.lengths[place]) is not None:
         facts |= {"tokens": length.tokens, "tokens_read": length.read}
     score = gathered.items[place].score
     return facts | ({"score_before": float(score)} if _is_score(score) else {})

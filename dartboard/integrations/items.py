@@ -1,10 +1,13 @@
 """A document of any framework, as a selection needs it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from dartboard.errors import InvalidInputError
 
 _SHOWN = 40
+_D = TypeVar("_D")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,3 +40,19 @@ class Item:
         text = " ".join((self.text or "").split())
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         return f"document {self.position} ({shown!r})"
+
+
+def check_documents(documents: Iterable[_D], kind: type[_D], example: str) -> list[_D]:
+    """The documents as a list; an error where one is of another ``kind`` says how to make one."""
+    if isinstance(documents, kind | str) or not isinstance(documents, Iterable):
+        raise InvalidInputError(
+            f"documents must be a list such as [{example}], got {type(documents).__name__}"
+        )
+    listed = list(documents)
+    for place, document in enumerate(listed):
+        if not isinstance(document, kind):
+            raise InvalidInputError(
+                f"document {place} must be a {kind.__name__}, got {type(document).__name__}: make one with "
+                f"{example}"
+            )
+    return listed

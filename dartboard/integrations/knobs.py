@@ -12,6 +12,15 @@ from dartboard.selection.kernels import Auto
 from dartboard.selection.methods import method_of
 from dartboard.stores import Filter, parse_filter
 
+_NAMED_ELSEWHERE = {"top_n": "k", "top_k": "k"}
+
+
+def check_names(settings: Any, owner: str) -> None:
+    """An error for a setting that other rerankers call by another name, with the name that it has here."""
+    for theirs, ours in _NAMED_ELSEWHERE.items():
+        if isinstance(settings, dict) and theirs in settings:
+            raise ConfigError(f"{theirs} is called {ours} here: {owner}({ours}={settings[theirs]!r})")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:

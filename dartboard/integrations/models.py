@@ -120,8 +120,28 @@ def as_model(given: Any) -> EmbeddingModel:
     wrapped = getattr(given, "model", None)
     if isinstance(wrapped, EmbeddingModel):  # one of ours, on its way back
         return wrapped
-    embed_query, embed_documents = (getattr(given, name) for name in _methods(given))
-    return ForeignModel(_name_of(given), embed_query=embed_query, embed_documents=embed_documents)
+    with _lock:
+        return _wrapped(_Identity(given), _name_of(given))
+
+
+class _Identity:
+    """An object as a key: itself and no other, whatever it calls equal."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def __hash__(self) -> int:
+        return id(self.given)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.given is other.given
+
+
+@lru_cache(maxsize=8)
+def _wrapped(key: _Identity, name: str) -> ForeignModel:
+    """One wrapper a model, for its vectors are cached under the wrapper."""
+    embed_query, embed_documents = (getattr(key.given, method) for method in _methods(key.given))
+    return ForeignModel(name, embed_query=embed_query, embed_documents=embed_documents)
 
 
 @lru_cache(maxsize=8)

@@ -3,6 +3,7 @@
 ::
 
     rank               place in the order of picking, from 1
+    score              relevance, for cut-offs: the similarity; frameworks that have scores show it as theirs
     similarity         cosine of query and document
     gain               what it adds to those before it, a share of what all candidates would cover
     coverage           what is covered up to here
@@ -13,7 +14,9 @@
     sigma_source       where it came from: given, candidates, model, calibration or fallback
     method             who picked
     candidates         how many there were to pick from
-    vector_source      model:NAME, function:NAME, field:NAME or index:COLLECTION
+    relevance          whether any of these is relevant (dartboard.relevance.Relevance): verdict
+                       "nothing_relevant" where the best similarity is below the model's threshold
+    vector_source      store:NAME, model:NAME, function:NAME, field:NAME or index:COLLECTION
     query_model        who embedded the query
 
 Documents from an index say, too, which ``retriever`` found them and its ``retriever_score``; documents that
@@ -22,7 +25,7 @@ embedded the documents, ``tokens`` is the length of one and ``tokens_read`` what
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dartboard.types import RetrievalResult
@@ -36,15 +39,16 @@ Note = dict[str, Any]
 def notes_of(
     result: RetrievalResult,
     *,
-    vector_source: str,
+    vector_sources: Sequence[str],
     query_model: str,
     name: Callable[[str], str | int] = lambda id: id,
 ) -> list[Note]:
-    """One note a pick; ``name`` says what a candidate's id means to the caller."""
+    """One note a pick, with its vector source; ``name`` says what a candidate's id means to the caller."""
     facts = result.metadata
     return [
         {
             "rank": rank + 1,
+            "score": facts["similarity"][rank],
             "similarity": facts["similarity"][rank],
             "gain": facts["gain"][rank],
             "coverage": facts["coverage"][rank],
@@ -55,7 +59,8 @@ def notes_of(
             "sigma_source": facts["sigma_source"],
             "method": facts["method"],
             "candidates": facts["candidates"],
-            "vector_source": vector_source,
+            "relevance": facts["relevance"],
+            "vector_source": vector_sources[rank],
             "query_model": query_model,
         }
         for rank in range(len(result))

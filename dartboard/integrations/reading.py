@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Any
 
-import numpy as np
-
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.vectors import unit_rows
+from dartboard.integrations import cache
 from dartboard.types import FloatArray
 
 _LEVELS = 8
@@ -35,8 +34,11 @@ class Length:
 def embed_documents(
     model: EmbeddingModel, texts: Sequence[str], *, levels: int = _LEVELS
 ) -> tuple[FloatArray, list[Length] | None]:
-    """One row a text, no text twice; lengths only of a model that counts tokens."""
-    vectors: FloatArray = np.array(model.encode_documents(list(texts)))
+    """One row a text, no text twice; lengths only of a model that counts tokens.
+
+    Texts that the model embedded lately come from :mod:`dartboard.integrations.cache`.
+    """
+    vectors: FloatArray = cache.encode_documents(model, texts)
     lengths = _lengths(model, texts)
     if lengths is None or not levels:
         return vectors, lengths
@@ -53,11 +55,12 @@ def embed_documents(
 
 
 def _lengths(model: Any, texts: Sequence[str]) -> list[Length] | None:
-    count, most = getattr(model, "count_tokens", None), getattr(model, "max_tokens", None)
-    if count is None or most is None:
+    most = getattr(model, "max_tokens", None)
+    if most is None or not hasattr(model, "count_tokens"):
         return None
     before = getattr(getattr(model, "description", None), "document_prefix", "")
-    return [Length(tokens, min(tokens, most)) for tokens in count([before + text for text in texts])]
+    counted = cache.count_tokens(model, [before + text for text in texts])
+    return [Length(tokens, min(tokens, most)) for tokens in counted]
 
 
 def _alike(
@@ -65,12 +68,11 @@ def _alike(
 ) -> Iterator[tuple[Sequence[int], int]]:
     """The rows of texts that the model cannot tell apart, and where these begin to differ."""
     cut = [row for row, length in enumerate(lengths) if length.read < length.tokens]
-    read = getattr(model, "tokens", None)
-    if read is None or len(cut) < 2:
+    if len(cut) < 2 or not hasattr(model, "tokens"):
         return
-    groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row, tokens in zip(cut, read([texts[row] for row in cut]), strict=True):
-        groups[tuple(tokens)].append(row)
+    groups: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row, read in zip(cut, cache.read_as(model, [texts[row] for row in cut]), strict=True):
+        groups[read].append(row)
     for rows in groups.values():
         start = _difference([texts[row] for row in rows])
         if len(rows) > 1 and start:

@@ -43,7 +43,8 @@ def search(engine: Engine, query: str, knobs: SearchingKnobs) -> list[Answer]:
         min_gain_share=knobs.min_gain_share,
         min_similarity=knobs.min_similarity,
     )
-    notes = notes_of(result, vector_source=f"index:{engine.name}", query_model=engine.model.name)
+    sources = [f"index:{engine.name}"] * len(result)
+    notes = notes_of(result, vector_sources=sources, query_model=engine.model.name)
     return [
         Answer(
             chunk,

@@ -13,7 +13,9 @@ zero         none                                                       –
 A YES to a negative is a false positive, a NO to a positive a false negative; UNSURE is neither, and is
 counted beside. A case that is answered without any context is marked: it measures memory, not retrieval.
 Targets are believed, not proved, and another case's target may answer by accident: the rates are upper
-bounds of the judge's own. Everything drawn depends on the seed and the case's id alone.
+bounds of the judge's own. Where the search for kernels shows that a case's targets are not enough, its
+positive control does not count (:func:`without_positives`). Everything drawn depends on the seed and the
+case's id alone.
 
 The intervals are Wilson's. The negatives of one case resemble each other, so the interval over all kinds
 counts each case once, whatever the number of its negatives.
@@ -22,7 +24,7 @@ counts each case once, whatever the number of its negatives.
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dartboard.errors import ConfigError
@@ -96,7 +98,11 @@ class ControlError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What is known of a judge after its controls; ``unsure`` are verdicts of that label, among ``asked``."""
+    """What is known of a judge after its controls.
+
+    ``insufficient_targets`` are cases whose targets turned out not to answer them: their positive controls
+    are ``answered`` and in no rate.
+    """
 
     judge: str
     seed: int
@@ -108,8 +114,13 @@ class Controls:
     errors: tuple[ControlError, ...]
     agreement: tuple[Agreement, ...]
     usage: Usage
-    asked: int = 0
-    unsure: tuple[Verdict, ...] = ()
+    answered: tuple[tuple[ControlTask, Verdict], ...] = field(default=(), repr=False)
+    insufficient_targets: frozenset[str] = frozenset()
+
+    @property
+    def unsure(self) -> tuple[Verdict, ...]:
+        """The verdicts of that label."""
+        return tuple(verdict for _, verdict in self.answered if verdict.label == "UNSURE")
 
     def marked(self, case_id: str) -> bool:
         """Whether a case needs no context for its answer."""
@@ -145,14 +156,14 @@ def count_controls(
     controls: Sequence[ControlTask], verdicts: Sequence[Verdict], judge: Judge, *, seed: int = 0
 ) -> Controls:
     """The rates of verdicts on controls; of an ensemble also how far its members agree."""
-    answered = list(zip(controls, verdicts, strict=True))
+    answered = tuple(zip(controls, verdicts, strict=True))
     ids = {control.task.case.id for control in controls}
     return Controls(
         judge=judge.name,
         seed=seed,
         cases=len(ids),
         false_positive=_rate(answered, lambda control: control.kind in NEGATIVES),
-        false_negative=_rate(answered, lambda control: control.kind == "positive"),
+        false_negative=_rate(answered, _is("positive")),
         by_kind={kind: _rate(answered, _is(kind)) for kind in KINDS if kind != "zero"},
         answered_without_context=frozenset(
             control.task.case.id
@@ -162,8 +173,27 @@ def count_controls(
         errors=tuple(_error(*pair) for pair in answered if _is_wrong(*pair)),
         agreement=_agreement(answered, judge, seed),
         usage=sum((verdict.usage for verdict in verdicts), Usage()),
-        asked=len(answered),
-        unsure=tuple(verdict for verdict in verdicts if verdict.label == "UNSURE"),
+        answered=answered,
+    )
+
+
+def without_positives(controls: Controls, cases: Iterable[str]) -> Controls:
+    """The controls without the positives of ``cases``, whose targets do not suffice: YES is wrong there."""
+    left_out = frozenset(cases)
+    if not left_out:
+        return controls
+    counted = [
+        (control, verdict)
+        for control, verdict in controls.answered
+        if control.kind != "positive" or control.task.case.id not in left_out
+    ]
+    positive = _rate(counted, _is("positive"))
+    return replace(
+        controls,
+        false_negative=positive,
+        by_kind=controls.by_kind | {"positive": positive},
+        errors=tuple(_error(*pair) for pair in counted if _is_wrong(*pair)),
+        insufficient_targets=left_out,
     )
 
 
@@ -224,7 +254,7 @@ def _is_wrong(control: ControlTask, verdict: Verdict) -> bool:
     return control.right is not None and verdict.label not in (control.right, "UNSURE")
 
 
-def _rate(answered: list[tuple[ControlTask, Verdict]], among: Callable[[ControlTask], bool]) -> Rate:
+def _rate(answered: Sequence[tuple[ControlTask, Verdict]], among: Callable[[ControlTask], bool]) -> Rate:
     chosen = [(control, verdict) for control, verdict in answered if among(control)]
     decided = [(control, verdict) for control, verdict in chosen if verdict.label != "UNSURE"]
     errors = sum(_is_wrong(control, verdict) for control, verdict in decided)
@@ -252,7 +282,9 @@ def _error(control: ControlTask, verdict: Verdict) -> ControlError:
     )
 
 
-def _agreement(answered: list[tuple[ControlTask, Verdict]], judge: Judge, seed: int) -> tuple[Agreement, ...]:
+def _agreement(
+    answered: Sequence[tuple[ControlTask, Verdict]], judge: Judge, seed: int
+) -> tuple[Agreement, ...]:
     voted = [(control, verdict) for control, verdict in answered if len(verdict.votes) > 1]
     if not voted:
         return ()

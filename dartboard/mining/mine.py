@@ -14,7 +14,7 @@ from dartboard.mining.budget import CallLimits
 from dartboard.mining.calls import Estimate, Task, estimate
 from dartboard.mining.cases import Case
 from dartboard.mining.choosing import ChoosingJudge, journaled, members_in
-from dartboard.mining.controls import Controls, Rate, control_tasks, run_controls
+from dartboard.mining.controls import Controls, Rate, control_tasks, run_controls, without_positives
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges.base import version_of
@@ -25,7 +25,7 @@ from dartboard.mining.metering import Meter
 from dartboard.mining.pairs import FoundKernel, Mined
 from dartboard.mining.raw import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.reasons import reasons_of
-from dartboard.mining.settling import settle
+from dartboard.mining.settling import insufficient_targets, settle
 from dartboard.mining.steps import (
     Bench,
     Labels,
@@ -120,6 +120,8 @@ def _mine(
         )
         labels |= bench.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
         labels, found = settle(bench, raw.pools, corpus, labels, found, votes=chosen.votes)
+        insufficient = insufficient_targets(bench, raw.pools, found, votes=chosen.votes)
+        controls = without_positives(controls, insufficient)
     pairs = [
         make_pair(pool, labels, kernels, corpus, marked=controls.marked(pool.case.id))
         for pool, kernels in zip(raw.pools, found, strict=True)
@@ -175,6 +177,7 @@ def total(steps: Mapping[str, Estimate]) -> Estimate:
 
 def plain_controls(controls: Controls) -> dict[str, Any]:
     """The controls as the data set holds them."""
+    insufficient = sorted(controls.insufficient_targets)
     return {
         "judge": controls.judge,
         "seed": controls.seed,
@@ -183,6 +186,7 @@ def plain_controls(controls: Controls) -> dict[str, Any]:
         "false_negative": _plain_rate(controls.false_negative),
         "by_kind": {kind: _plain_rate(rate) for kind, rate in controls.by_kind.items()},
         "answered_without_context": sorted(controls.answered_without_context),
+        **({"insufficient_targets": insufficient} if insufficient else {}),
         "errors": [asdict(error) for error in controls.errors],
     }
 
@@ -232,9 +236,10 @@ def _plain_settings(raw: RawCandidates, chosen: MiningSettings) -> dict[str, Any
 
 def _check_answered(controls: Controls) -> None:
     """A judge that answers none of its controls answers nothing else either."""
-    if controls.asked and sum(not verdict.answered for verdict in controls.unsure) == controls.asked:
+    asked = len(controls.answered)
+    if asked and sum(not verdict.answered for verdict in controls.unsure) == asked:
         why = next(iter(reasons_of(controls.unsure)))
-        raise NoAnswersError(no_answers(controls.judge, f"any of its {controls.asked} controls", why))
+        raise NoAnswersError(no_answers(controls.judge, f"any of its {asked} controls", why))
 
 
 def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:

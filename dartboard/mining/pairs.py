@@ -91,6 +91,11 @@ class Mined:
     unsure_reasons: Mapping[str, int] = field(default_factory=dict)
     unanswered: int = 0
 
+    @property
+    def positives(self) -> int:
+        """How many contexts are positive; without any, nothing can be measured."""
+        return sum(len(pair.positives) for pair in self.pairs)
+
 
 def apart(
     contexts: Iterable[JudgedContext],

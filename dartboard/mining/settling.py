@@ -1,9 +1,12 @@
-"""Contexts that contradict a kernel are asked about again.
+"""Contexts and targets that contradict a kernel are asked about again.
 
 The label of a context is one vote, and a kernel rests on several. Where one member of a larger kernel was
 said to answer alone, one of the two is wrong: the kernel is not minimal, or the label is an error. The member
 is then voted on as kernels are. If it answers alone, it is the kernel; if not, its label is what the votes
 say, and it stays a part.
+
+A case's targets are believed to answer its question. A kernel with members beyond them says that they may
+not; where its minimality does not decide that, they are voted on, too.
 """
 
 from collections.abc import Sequence
@@ -21,6 +24,7 @@ from dartboard.mining.steps import Bench, Labels, source_of
 from dartboard.mining.verdicts import Verdict
 
 _STAGE = "alone"
+_TARGETS = "targets"
 
 
 def settle(
@@ -33,16 +37,53 @@ def settle(
     votes: int | None,
 ) -> tuple[Labels, list[dict[str, FoundKernel]]]:
     """Labels and kernels without contradictions between a kernel that counts and its members."""
-    if votes is None:
-        votes = VOTES if version_of(bench.judge) else 1
+    most = _votes(bench, votes)
     settled, kernels = dict(labels), [dict(one) for one in found]
     with metered(bench.meter), deadline(float("inf"), cancelled=Event()):
         for pool, by_source in zip(pools, kernels, strict=True):
             source = source_of(by_source)
             if source not in by_source or by_source[source].status == "unresolved":
                 continue
-            by_source[source] = _settled(bench, pool, corpus, settled, by_source[source], votes)
+            by_source[source] = _settled(bench, pool, corpus, settled, by_source[source], most)
     return settled, kernels
+
+
+def insufficient_targets(
+    bench: Bench,
+    pools: Sequence[ContextPool],
+    found: Sequence[dict[str, FoundKernel]],
+    *,
+    votes: int | None,
+) -> frozenset[str]:
+    """The ids of cases whose targets do not answer them, by the kernel that counts or by a vote.
+
+    A case without a sufficient set is none of them: a judge that says NO to everything finds no kernel.
+    """
+    most = _votes(bench, votes)
+    with metered(bench.meter), deadline(float("inf"), cancelled=Event()):
+        return frozenset(
+            pool.case.id
+            for pool, by_source in zip(pools, found, strict=True)
+            if _is_insufficient(bench, pool, by_source.get(source_of(by_source), FoundKernel()), most)
+        )
+
+
+def _votes(bench: Bench, votes: int | None) -> int:
+    if votes is not None:
+        return votes
+    return VOTES if version_of(bench.judge) else 1
+
+
+def _is_insufficient(bench: Bench, pool: ContextPool, kernel: FoundKernel, votes: int) -> bool:
+    targets = set(pool.targets)
+    sufficient = (kernel.contexts, *kernel.alternatives)
+    if not targets or kernel.status == "unresolved" or any(targets.issuperset(one) for one in sufficient):
+        return False
+    # A minimal kernel no longer answers without any one member, so neither does a part of it.
+    if kernel.status == "minimal" and targets.issubset(kernel.contexts):
+        return True
+    documents = [one for one in pool.documents if one.fqn in targets]
+    return Panel(pool.case, bench.judge, votes=votes).decide(_TARGETS, documents) == "NO"
 
 
 def _settled(

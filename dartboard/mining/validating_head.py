@@ -15,7 +15,10 @@ TOP = ("format", "version", "corpus", "judge", "controls", "agreement", "setting
 _PARTS = {
     "corpus": ("name", "fingerprint"),
     "judge": ("name", "prompt_version"),
-    "controls": (*("judge", "seed", "cases", *RATES, "by_kind", "answered_without_context", "errors"),),
+    "controls": (
+        *("judge", "seed", "cases", *RATES, "by_kind", "answered_without_context"),
+        *("insufficient_targets", "errors"),
+    ),
     "agreement": (
         *("first", "second", "shared", "pairs", "cases", "observed", "kappa", "low", "high"),
         *("most_apart", "table"),

@@ -216,7 +216,7 @@ def best(hits: Sequence[Hit], k: int) -> list[Hit]:
 def cosines(query: FloatArray, vectors: FloatArray) -> FloatArray:
     """``(n,)`` cosines of a query, ``(d,)``, with rows, ``(n, d)``."""
     rows = vectors.astype(np.float64, copy=False)
-    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query.astype(np.float64))
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.linalg.norm(query.astype(np.float64))
     found: FloatArray = (rows @ query.astype(np.float64)) / lengths
     return found
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
+from dartboard.selection.candidates import in_order_of
 from dartboard.selection.explain import explain_picks
 from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.pool import Pool
@@ -89,7 +90,8 @@ class MMR:
 
     ``score(c) = relevance_weight · sim(q, c) - (1 - relevance_weight) · max_{g∈G} sim(c, g)``:
     1 is plain nearest neighbours, 0 is novelty alone. Other libraries call the same number λ, or its
-    complement diversity.
+    complement diversity. Where the pool goes by the order of a retriever or a pair scorer, sim(q, c) are the
+    candidates' cosines dealt out in that order, as the probabilities are.
     """
 
     relevance_weight: float = 0.7
@@ -102,6 +104,7 @@ class MMR:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool)
+        to_query = in_order_of(pool.relevance, pool.similarity)
         tracker = LimitTracker(pool, limits)
         picks: list[int] = []
         closest = np.full(pool.rows, -np.inf)
@@ -109,16 +112,20 @@ class MMR:
         forced = pool.find(limits.must_include)
         while len(picks) < most and tracker.open_candidates().any():
             check()
-            candidate = forced[len(picks)] if len(picks) < len(forced) else self._best(pool, tracker, closest)
+            candidate = (
+                forced[len(picks)]
+                if len(picks) < len(forced)
+                else self._best(pool, to_query, tracker, closest)
+            )
             tracker.admit(candidate)
             picks.append(candidate)
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
         return explain_picks(pool, limits, picks, method=self.name, relevance_weight=self.relevance_weight)
 
-    def _best(self, pool: Pool, tracker: LimitTracker, closest: FloatArray) -> int:
+    def _best(self, pool: Pool, to_query: FloatArray, tracker: LimitTracker, closest: FloatArray) -> int:
         weight = self.relevance_weight
         penalty = np.where(closest > -np.inf, closest, 0.0)[pool.row_of]
-        scores = weight * pool.similarity - (1.0 - weight) * penalty
+        scores = weight * to_query - (1.0 - weight) * penalty
         return int(np.argmax(np.where(tracker.open_candidates(), scores, -np.inf)))
 
 

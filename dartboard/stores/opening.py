@@ -8,6 +8,7 @@ scheme://…                     a plug-in's (:mod:`dartboard.plugins`)
 """
 
 import re
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dartboard.errors import ConfigError
@@ -50,6 +51,14 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
         )
     made: Store = plugin.make(_MEMBERS, url, read_only=read_only)
     return made
+
+
+def is_there(url: str) -> bool:
+    """Whether opening the store makes no new file."""
+    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
+    if scheme not in ("", "file"):
+        return True
+    return Path(unquote(urlsplit(url).path) if scheme else url).exists()
 
 
 def without_password(url: str) -> str:

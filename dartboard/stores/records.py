@@ -66,7 +66,7 @@ class Record:
         self.embedding = checked.embedding.astype(np.float32, copy=False)
         check_metadata(self.metadata, self.id)
         self.vectors = {
-            name: check_vector(vector, name=f"vector {name!r} of chunk {self.id!r}").astype(
+            name: check_vector(vector, name=f"vector {name!r} of chunk {self.id!r}", one_row=False).astype(
                 np.float32, copy=False
             )
             for name, vector in self.vectors.items()

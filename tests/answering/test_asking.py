@@ -198,6 +198,7 @@ def test_a_deadline_holds_for_the_answer(engine):
         ("llama", "use openai:MODEL[@BASE_URL] or gemini:MODEL"),
         ("openai:", "use openai:MODEL"),
         ("openai:m@", "use openai:MODEL"),
+        ("gemini:g@", "or gemini:MODEL[@BASE_URL]"),
         ("anthropic:m", "use openai:MODEL"),
         ("openai:m@localhost:11434", "must start with http"),
         ("openai:m@http://me:pw@host/v1", "must not hold a password"),

@@ -26,6 +26,12 @@ def test_the_wording_changes_only_on_purpose():
     assert NO_ANSWER in prompt.text
 
 
+def test_the_model_is_told_that_nothing_relevant_was_found():
+    plain, told = (write_prompt("When?", PASSAGES, irrelevant=irrelevant) for irrelevant in (False, True))
+    (added,) = set(told.text.split("\n\n")) - set(plain.text.split("\n\n"))
+    assert "it found nothing relevant to the question" in added
+
+
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_no_passage_closes_its_fence(text, name):
     first = write_prompt("Why?", [Passage(number=1, name=name, text=text)])

@@ -64,6 +64,14 @@ def test_an_answer_as_a_whole(client, model):
     assert picked[0]["text"] in model.bodies[-1]["messages"][-1]["content"]
 
 
+def test_the_model_and_the_reader_hear_that_nothing_relevant_was_found(client, model):
+    assert ask(client).json()["relevance"]["verdict"] == "relevant"
+    assert "it found nothing relevant" not in model.bodies[-1]["messages"][-1]["content"]
+    found = ask(client, "How do I bake sourdough bread?").json()
+    assert found["relevance"]["verdict"] == "nothing_relevant" and len(found["passages"]) == 2
+    assert "it found nothing relevant" in model.bodies[-1]["messages"][-1]["content"]
+
+
 def test_an_answer_as_it_is_written(client):
     found = client.post(f"{BASE}/ask", json={"query": QUESTION, "top_k": 2})
     assert found.status_code == 200

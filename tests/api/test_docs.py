@@ -1,4 +1,7 @@
-"""docs/api.md: every example runs against a real server, in order; its table of settings is the code's."""
+"""docs/api.md: every example runs against a real server, in order; its table of settings is the code's.
+
+And ``/docs``, the page that shows the API in a browser (``tests/web/test_docs_page.py`` uses it in one).
+"""
 
 import json
 import os
@@ -13,6 +16,7 @@ import httpx
 import pytest
 
 from dartboard.api.app import create_app
+from dartboard.api.headers import CONTENT_SECURITY_POLICY
 from dartboard.api.settings import ServiceSettings
 from tests.answering.chat_server import ModelServer
 
@@ -69,6 +73,22 @@ def test_examples_run(server, number):
     assert done.returncode == 0, done.stdout + done.stderr
     if shown:
         _compare(json.loads(shown), _last_value(done.stdout), "")
+
+
+def test_the_api_page_is_made_of_our_own_files_under_the_policy_of_all_pages(server):
+    address = server[0]
+    page = httpx.get(f"{address}/docs")
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    assert page.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    assert re.findall(r"<style|<script(?![^>]* src=)|https?:|\son\w+=", page.text) == []
+    files = re.findall(r'(?:src|href)="(static/[^"]+)"', page.text)
+    assert len(files) >= 5
+    for file in files:
+        found = httpx.get(f"{address}/{file}")
+        assert found.status_code == 200, file
+        assert found.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert httpx.head(f"{address}/docs").status_code == 200
 
 
 def test_the_error_that_is_shown_is_the_services(server):

@@ -136,3 +136,38 @@ def test_questions_of_the_demo(client):
     found = client.get(f"{BASE}/questions").json()["questions"]
     assert len(found) >= 3
     assert all(set(one) == {"text", "wants"} for one in found)
+
+
+def test_the_headline_is_that_of_the_report(client):
+    """By the judgements of the set: facets that several passages cover, and required passages."""
+    for name, measure in (
+        ("synthetic_clustered", "subtopic_recall@4"),
+        ("synthetic_query_focused", "set_recall@4"),
+    ):
+        found = ask(client, name, config={"top_k": 4}, metrics=["headline"], systems=["cosine"]).json()
+        assert found["headline"] == measure and set(found["metrics"]) == {measure}
+        config = EvaluationConfig(
+            datasets=[name], retrievers=["dartboard"], k_values=[4], sigma_sweep=False, copies=[],
+            resamples=100,
+        )  # fmt: skip
+        assert evaluate_dataset(load_dataset(name), config).record["headline"]["quality"] == measure
+    assert "subtopic_recall@5" in ask(client).json()["metrics"], "it is among the measures of default"
+
+
+def test_precision_counts_every_copy_and_comes_with_the_one_that_does_not(client):
+    dataset = load_dataset("synthetic_query_focused")
+    found = ask(client, dataset.name, metrics=["precision", "mrr"], systems=["cosine"]).json()
+    assert set(found["metrics"]) == {"precision@5", "distinct_precision@5", "mrr@5"}
+    assert found["systems"]["cosine"]["precision@5"] == 1.0  # copies, every one of them relevant
+    assert found["systems"]["cosine"]["distinct_precision@5"] < 1.0
+
+
+def test_retrievers_by_name_search_the_whole_corpus(client):
+    names = ["dense", "bm25", "colbert", "hybrid", "rrf"]
+    found = ask(client, "synthetic_adversarial", metrics=["set_recall"], systems=["cosine", *names]).json()
+    assert set(found["systems"]) == {"cosine", *names} and not found["skipped"]
+    assert found["systems"]["dense"] == found["systems"]["cosine"]
+    made_up = ask(client, systems=["bm25"]).json()
+    assert "texts of this data set are made up" in made_up["skipped"]["bm25"]
+    for wrong in ("colbert:/etc", "splade:/etc", "hybrid:dense=1,bm25=1"):
+        refused(ask(client, systems=[wrong]), 422, "systems")

@@ -73,9 +73,11 @@ def test_picks_are_those_of_retrieve(client, options):
 
 def test_the_weight_of_mmr(client):
     found = found_by(explore(client, mmr_relevance=1.0, layout=False, sweep=False))
+    assert found["retriever"] == "hybrid"
+    by_score = found["methods"]["top_k"]["picks"]
     similarity = [each["similarity"] for each in found["candidates"]]
-    nearest = sorted(range(100), key=lambda at: -similarity[at])[:5]
-    assert found["methods"]["mmr"]["picks"] == nearest
+    assert by_score != sorted(range(100), key=lambda at: -similarity[at])[:5]  # cosine alone says otherwise
+    assert found["methods"]["mmr"]["picks"] == by_score
     assert found["methods"]["mmr"]["parameters"] == {"relevance_weight": 1.0}
 
 
@@ -159,3 +161,11 @@ def test_searches_are_counted(client):
     found_by(explore(client))
     shown = client.get("/metrics").text
     assert 'stage="layout"' in shown and 'stage="trace"' in shown
+
+
+def test_says_whether_anything_relevant_was_found(client):
+    assert found_by(explore(client))["relevance"]["verdict"] == "relevant"
+    found = found_by(explore(client, "How do I bake sourdough bread?"))
+    assert found["relevance"]["verdict"] == "nothing_relevant" and found["steps"]
+    same = retrieve(client, "How do I bake sourdough bread?", collection="demo").json()
+    assert found["relevance"] == same["relevance"]

@@ -42,7 +42,7 @@ def test_probes_may_ask_for_the_head_alone(tmp_path):
 def test_keys_guard_what_is_not_public(tmp_path):
     path, headers = keys_of(tmp_path)
     with running(tmp_path, keys=path) as client:
-        for place in ("/healthz", "/readyz", "/", "/openapi.json", "/static/app.css"):
+        for place in ("/healthz", "/readyz", "/", "/docs", "/openapi.json", "/static/app.css"):
             assert client.get(place).status_code == 200, place
         for place in (
             "/metrics",
@@ -68,7 +68,7 @@ def test_pages(tmp_path):
         assert client.get("/static/app.css").headers["content-type"].startswith("text/css")
         refused(client.get("/static/../settings.py"), 404)
         refused(client.get("/static/%2e%2e/settings.py"), 404)
-        refused(client.get("/docs"), 404)
+        refused(client.get("/redoc"), 404)
         refused(client.get("/static"), 404)
         refused(client.get("/static/"), 404)
         refused(client.get("/static//etc/passwd"), 404)

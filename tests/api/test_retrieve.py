@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running
+from tests.models import Favourite
 
 SECRET = "zebra-4711"
 
@@ -23,7 +24,7 @@ def post(client, body: bytes, **headers):
 
 def test_answers_with_the_fields_of_the_specification(client):
     found = retrieve(client, top_k=3, sigma=0.09, reranker_type="hybrid").json()
-    assert set(found) == {"query", "results", "execution_time_ms", "config"}
+    assert set(found) == {"query", "results", "relevance", "execution_time_ms", "config"}
     assert found["query"] == QUESTION
     assert found["execution_time_ms"] > 0
     assert {"sigma": 0.09, "top_k": 3, "reranker_type": "hybrid"}.items() <= found["config"].items()
@@ -34,6 +35,16 @@ def test_answers_with_the_fields_of_the_specification(client):
         assert result["metadata"]["source"]
 
 
+def test_says_whether_anything_relevant_was_found(client):
+    assert retrieve(client).json()["relevance"]["verdict"] == "relevant"
+    found = retrieve(client, "How do I bake sourdough bread?", top_k=3).json()
+    said = found["relevance"]
+    assert said["verdict"] == "nothing_relevant" and said["best_similarity"] < said["threshold"]
+    assert said["message"].startswith("Nothing relevant found") and len(found["results"]) == 3
+    nothing = retrieve(client, filter='kind = "none"').json()
+    assert nothing["relevance"]["verdict"] == "nothing_relevant" and nothing["results"] == []
+
+
 def test_same_as_the_engine(client):
     engine = client.app.state.service.engines.get("demo")
     expected = engine.search(QUESTION, k=5)
@@ -42,6 +53,42 @@ def test_same_as_the_engine(client):
     assert [result["score"] for result in found["results"]] == pytest.approx(expected.scores)
     assert found["config"]["sigma"] == pytest.approx(expected.metadata["sigma"])
     assert found["config"]["sigma_source"] == "candidates"
+
+
+@pytest.mark.parametrize("reranker", ["crossencoder", "hybrid"])
+def test_a_pair_scorers_order_counts_whatever_the_retrievers_is(client, monkeypatch, reranker):
+    engine = client.app.state.service.engines.get("demo")
+    assert engine.retriever.name == "hybrid"
+    last = engine.candidates(QUESTION, 100).found[-1].chunk
+    monkeypatch.setattr(engine, "_pair_scorer", Favourite(last.text))
+    found = ids(retrieve(client, reranker_type=reranker))
+    assert len(found) == 5 and found[0] == last.id
+
+
+def test_a_filter_on_a_field_that_no_passage_has_names_those_there_are(client):
+    for where in ('themee = "slow handlers"', {"field": "themee", "op": "!=", "value": SECRET}):
+        problem = refused(retrieve(client, filter=where), 422, "did you mean theme? There are", "source")
+        assert [error["field"] for error in problem["errors"]] == ["filter"]
+        assert SECRET not in problem["detail"]
+    assert ids(retrieve(client, filter='theme = "none of them"')) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "field", "right"),
+    [
+        ("retrieve", "k", "k", "top_k"),
+        ("retrieve", "where", "where", "filter"),
+        ("retrieve/batch", "top_n", "top_n", "top_k"),
+        ("explore", "top_k", "top_k", "k"),
+        ("select", "top_k", "top_k", "k"),
+        ("evaluate", "config", "config.k", "top_k"),
+    ],
+)
+def test_a_field_by_another_name_is_told_the_right_one(client, path, wrong, field, right):
+    body = {"query": QUESTION, wrong: {"k": 3} if wrong == "config" else 3}
+    problem = refused(client.post(f"{BASE}/{path}", json=body), 422)
+    said = {error["field"]: error["message"] for error in problem["errors"]}
+    assert said[field] == f"there is no such field: did you mean {right}?"
 
 
 def test_explains_itself_where_asked(client):

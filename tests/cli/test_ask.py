@@ -56,6 +56,17 @@ def test_an_answer_and_its_sources(index, quiet, capsys):
     assert errors == ""
 
 
+def test_a_question_about_something_else(index, quiet, capsys):
+    question = ["ask", "Who won the first football World Cup?", "--store", str(index)]
+    with ModelServer() as server:
+        assert main([*question, "--model", f"openai:m@{server.url}"]) == 0
+        assert "nothing relevant found: the best candidate" in capsys.readouterr().err
+        assert main([*question, "--model", f"openai:m@{server.url}", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert all("it found nothing relevant" in body["messages"][-1]["content"] for body in server.bodies)
+    assert found["relevance"]["verdict"] == "nothing_relevant" and found["passages"]
+
+
 @pytest.mark.parametrize("flag", ["--no-stream", "--json"])
 def test_as_a_whole(index, quiet, capsys, flag):
     with ModelServer() as server:

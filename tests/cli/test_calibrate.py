@@ -8,8 +8,10 @@ import pytest
 from dartboard.calibration import Calibration, labelled_by
 from dartboard.cli.app import main
 from dartboard.datasets import load_dataset
+from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
 from tests.datasets.folders import beir_folder, write_jsonl, write_text
+from tests.models import WordBag
 
 
 @pytest.fixture(autouse=True)
@@ -121,3 +123,26 @@ def test_alpha_is_fitted_and_kept_with_an_index(tmp_path, capsys, monkeypatch):
 def test_alpha_needs_real_texts(capsys):
     assert main(["calibrate", "--dataset", "synthetic_clustered", "--alpha"]) == 1
     assert "--alpha reads texts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_an_index_that_is_not_there_is_told_at_once_and_not_made(tmp_path, capsys, scheme):
+    missing = tmp_path / "nope.dartboard"
+    assert main(["calibrate", "--dataset", "no such set", "--store", f"{scheme}{missing}"]) == 1
+    said = capsys.readouterr().err
+    assert "there is no index" in said and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_collection_that_is_not_there_is_told_at_once(tmp_path, capsys):
+    store = tmp_path / "x.dartboard"
+    with Engine.open(str(store), model=WordBag(), retriever="dense") as engine:
+        engine.create()
+    assert main(["calibrate", "--dataset", "no such set", "--store", str(store), "-c", "other"]) == 1
+    assert "no collection 'other'" in capsys.readouterr().err
+
+
+def test_deleting_from_an_index_that_is_not_there_makes_none(tmp_path, capsys):
+    assert main(["delete", "a", "--store", str(tmp_path / "nope.dartboard")]) == 1
+    assert "there is no index" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,9 @@ def test_a_report_is_written_and_told(tmp_path, capsys, monkeypatch):
     out = tmp_path / "report"
     assert main([*ASKED, "--systems", "cosine,dartboard,mmr-0.5,dartboard-hybrid", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    assert "α-nDCG@5" in told and "dartboard reaches" in told
+    assert (
+        "Subtopic" in told and "dartboard reaches Subtopic recall@5" in told and "dartboard reaches" in told
+    )
     assert "dartboard-hybrid was skipped" in told
     assert str(out / "report.html") in told.replace("\n", "")
     assert {path.name for path in out.iterdir()} == {
@@ -37,6 +39,19 @@ def test_a_report_is_written_and_told(tmp_path, capsys, monkeypatch):
         == 0
     )
     assert (out / "results.json").read_bytes() == before
+
+
+def test_retrievers_by_name(tmp_path, capsys):
+    """On the texts of a data set; what they find stands in the run files."""
+    asked = ["eval", "--dataset", "synthetic_adversarial", "--resamples", "200", "--copies", "0", "-k", "5"]
+    systems = "dense,bm25,colbert,hybrid,dartboard"
+    assert main([*asked, "--no-sigma-sweep", "--systems", systems, "--out", str(tmp_path)]) == 0
+    record = json.loads((tmp_path / "results.json").read_text())["datasets"][0]
+    assert list(record["systems"]) == systems.split(",") and not record["skipped"]
+    runs = {
+        name: (tmp_path / "runs" / "synthetic_adversarial" / f"{name}.trec") for name in systems.split(",")
+    }
+    assert len({path.read_text() for path in runs.values()}) == 5
 
 
 def test_an_interruption_is_resumed(tmp_path):
@@ -65,6 +80,7 @@ def test_an_interruption_is_resumed(tmp_path):
     ("arguments", "complaint"),
     [
         (["--systems", "bm26"], "unknown system 'bm26'"),
+        (["--systems", "multi-vector:code=1"], "unknown system 'multi-vector:code=1'"),
         (["--metrics", "bleu"], "unknown measure 'bleu'"),
         (["--k", "few"], "--k takes whole numbers"),
         (["--k", "0"], "k_values must be whole numbers >= 1"),

@@ -70,14 +70,28 @@ def test_search(indexed, capsys):
     assert "None of the 2 candidates fits" in capsys.readouterr().out
 
 
+def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
+    question = "How do I bake sourdough bread?"
+    assert main(["search", question, "-k", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Nothing relevant found: ") and "1. docs/" in shown and "2. docs/" in shown
+    assert main(["search", question, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["relevance"]["verdict"] == "nothing_relevant" and found["chunks"]
+    assert main(["search", "How often are signing keys rotated?"]) == 0
+    assert "Nothing relevant" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["search", "  "], "query is empty"),
         (["search", "keys", "-k", "2", "--tokens", "9"], "exclude each other"),
         (["search", "keys", "--filter", "kind ="], "filter: expected a value"),
+        (["search", "keys", "--filter", "kindd = 'pdf'"], "'kindd': did you mean kind? There are"),
+        (["delete", "--filter", "kindd != 'pdf'", "--dry-run"], "no chunk has the field 'kindd'"),
         (["search", "keys", "--method", "best"], "unknown method"),
-        (["search", "keys", "--sigma", "wide"], "sigma must be a number or 'auto'"),
+        (["search", "keys", "--sigma", "wide"], "--sigma must be a number or 'auto' (numbers from"),
         (["search", "keys", "--retriever", "magic"], "unknown retriever"),
         (["search", "keys", "--collection", "other"], "no collection 'other'"),
         (["search", "keys", "--store", "nowhere.dartboard"], "there is no index 'nowhere.dartboard'"),

@@ -2,9 +2,11 @@
 
 import pytest
 
-from dartboard.datasets import load_mined
+from dartboard.datasets import load_mined, prepare
 from dartboard.errors import DatasetError
+from dartboard.evaluation import Judgements, evaluate
 from tests.datasets.folders import write_text
+from tests.models import WordBag
 
 GOOD = """\
 pairs:
@@ -51,6 +53,57 @@ def test_a_mined_file(tmp_path):
     assert data.facets == {"fix_errors:01": {"1": [agent], "2": [tool]}}
     assert data.answers == {"fix_errors:01": ["LlmAgent(name='a')"]}
     assert set(data.pools["second"]) == {retry, f"{retry}#2"}
+
+
+ALTERNATIVES = """\
+pairs:
+  - id: q
+    query: Who is it?
+    positive_ctxs:
+      - {fqn: a, text: The first half.}
+      - {fqn: b, text: The second half.}
+      - {fqn: b2, text: The second half again.}
+      - {fqn: both, text: Both halves.}
+      - {fqn: c, text: A third of it.}
+      - {fqn: d, text: Two thirds of it.}
+    negative_ctxs: [{fqn: x, text: Something else.}]
+    kernel: [a, b]
+    alternatives: [[a, b2], [both], [c, d]]
+"""
+
+
+def test_alternatives_of_a_kernel_earn_credit(tmp_path):
+    text = load_mined(write_text(tmp_path / "retrieval_dataset.yaml", ALTERNATIVES))
+    assert text.alternatives == {"q": [["a", "b2"], ["both"], ["c", "d"]]}
+    # "both" says what a and b say; which part of it c and d each say is not known
+    assert text.facets == {"q": {"1": ["a", "both"], "2": ["b", "b2", "both"]}}
+    judgements = Judgements.of(prepare(text, WordBag(), cache_dir=tmp_path))
+    names = ["set_recall@2", "success@2", "jaccard@2", "subtopic_recall@2"]
+    for picks, expected in (
+        (("a", "b"), (1, 1, 1, 1)),
+        (("b2", "a"), (1, 1, 1, 1)),
+        (("both", "x"), (1, 1, 0.5, 1)),
+        (("c", "d"), (1, 1, 1, 0)),
+        (("b2", "x"), (0.5, 0, 1 / 3, 0.5)),
+        (("x",), (0, 0, 0, 0)),
+    ):
+        found = evaluate({"q": picks}, judgements, names).means
+        assert tuple(found.values()) == pytest.approx(expected), picks
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("[[a, z]]", "kernel names 'z', which is not among its positive_ctxs"),
+        ("[a]", "line 13: each of 'alternatives' must be a list of names"),
+        ("[[1]]", "each of 'alternatives' must be a string"),
+    ],
+)
+def test_alternatives_are_checked(tmp_path, wrong, complaint):
+    path = tmp_path / "retrieval_dataset.yaml"
+    write_text(path, ALTERNATIVES.replace("[[a, b2], [both], [c, d]]", wrong))
+    with pytest.raises(DatasetError, match=complaint):
+        load_mined(path)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
-"""The pipeline: clean, split, embed, keep, index; and go on after a kill."""
+"""The pipeline: clean, split, embed, keep; and go on after a kill."""
 
+import inspect
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +19,6 @@ import pytest
 from dartboard.datasets import Passage, PassageStream, TextDataset, load_beir, prepare, prepare_on_disk
 from dartboard.datasets.locking import locked
 from dartboard.datasets.splitting import sentences, split
-from dartboard.datasets.vector_index import build_index, open_index, search_index
 from dartboard.datasets.vector_rows import VectorRows
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.ingest.cleaning import clean
@@ -214,30 +215,20 @@ def test_torn_vectors_are_cut_off(tmp_path):
         again.append(np.zeros((1, 3), np.float32))
 
 
-def test_the_index_finds_what_comparing_all_would(tmp_path):
-    prepared = prepare_on_disk(
-        tiny([f"Text {i}" for i in range(50)]), HashingModel(), cache_dir=tmp_path, index=True
-    )
-    rows, similarities = search_index(prepared.index_path, prepared.query_vectors, 5)
-    unit = prepared.vectors / np.linalg.norm(prepared.vectors, axis=1, keepdims=True)
-    query = prepared.query_vectors[0] / np.linalg.norm(prepared.query_vectors[0])
-    assert rows[0].tolist() == (unit @ query).argsort()[::-1][:5].tolist()
-    assert similarities[0] == pytest.approx(np.sort(unit @ query)[::-1][:5], abs=1e-5)
-    before = prepared.index_path.stat().st_mtime_ns
-    prepare_on_disk(tiny([f"Text {i}" for i in range(50)]), HashingModel(), cache_dir=tmp_path, index=True)
-    assert prepared.index_path.stat().st_mtime_ns == before
-    with pytest.raises(DatasetError, match=r"prepare the data set with index=True"):
-        open_index(tmp_path / "none.faiss")
-
-
-def test_a_large_index_finds_most_of_it(tmp_path):
-    vectors = np.random.default_rng(0).standard_normal((3000, 16)).astype(np.float32)
-    build_index(vectors, tmp_path / "i.faiss", lambda *told: None, exact_up_to=1000)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    rows, _ = search_index(tmp_path / "i.faiss", vectors[:50], 10)
-    exact = (unit[:50] @ unit.T).argsort(axis=1)[:, ::-1][:, :10]
-    found = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(rows, exact, strict=True)])
-    assert found > 0.8
+def test_nothing_is_written_that_nobody_reads(tmp_path):
+    """The pieces, the vectors of passages and queries, and what they were made with; no index."""
+    folder = prepare_on_disk(tiny(["One", "Two"]), HashingModel(), cache_dir=tmp_path).folder
+    names = {re.sub(r"-[0-9a-f]{16}", "", one.name) for one in folder.iterdir()}
+    assert names == {
+        "manifest.json",
+        "passages.blocks",
+        "passages.f32",
+        "pieces.jsonl",
+        "queries.blocks",
+        "queries.f32",
+    }
+    for made in (prepare, prepare_on_disk):
+        assert "index" not in inspect.signature(made).parameters
 
 
 def test_one_process_at_a_time(tmp_path, caplog):

@@ -95,3 +95,10 @@ def test_hostile_passages_stay_text():
     )
     check_alone(shown._repr_html_())
     assert "\x1b" not in repr(shown)
+
+
+def test_it_shows_that_nothing_relevant_was_found():
+    shown = result(relevance={"verdict": "nothing_relevant", "message": "Nothing relevant found: so."})
+    assert (
+        "Nothing relevant found: so." in repr(shown) and "Nothing relevant found: so." in shown._repr_html_()
+    )

@@ -11,7 +11,7 @@ from dartboard.retrievers.parts import whole_text
 from dartboard.selection import TopK
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore
-from tests.models import SharedWords, WordBag
+from tests.models import Favourite, SharedWords, WordBag
 from tests.tea import QUERY, TEXTS, filled
 
 
@@ -108,6 +108,33 @@ def test_other_methods_and_limits():
     assert engine.search(QUERY, k=2, sigma=0.3).metadata["sigma"] == 0.3
     scored = filled(pair_scorer=SharedWords()).search(QUERY, k=2, reranker="hybrid")
     assert scored.metadata["variant"] == "hybrid"
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid", "rrf"])
+@pytest.mark.parametrize("reranker", ["crossencoder", "hybrid"])
+@pytest.mark.parametrize("method", ["dartboard", "top_k"])
+def test_a_pair_scorers_order_counts_whatever_the_retriever(retriever, reranker, method):
+    """The retriever's last candidate is the one that the pair scorer wants."""
+    plain = filled(retriever=retriever)
+    last = plain.candidates(QUERY).found[-1].chunk
+    engine = Engine(plain.store, model=plain.model, retriever=retriever, pair_scorer=Favourite(last.text))
+    result = engine.search(QUERY, k=5, reranker=reranker, method=method)
+    assert len(result.chunks) == 5 and ids(result)[0] == last.id
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"top_k": 3}, r"search\(\) takes no 'top_k': did you mean 'k'\?"),
+        ({"filter": "number = 1"}, "takes no 'filter': did you mean 'where'"),
+        ({"reranker_type": "hybrid"}, "takes no 'reranker_type': did you mean 'reranker'"),
+        ({"sigmas": 0.1}, "takes no 'sigmas': did you mean 'sigma'"),
+        ({"zzz": 1}, "takes no 'zzz': there are query, k, token_budget"),
+    ],
+)
+def test_an_option_by_another_name_is_told_the_right_one(wrong, says):
+    with pytest.raises(TypeError, match=says):
+        filled().search(QUERY, **wrong)
 
 
 def test_bad_questions():

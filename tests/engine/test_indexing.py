@@ -7,6 +7,7 @@ from dartboard.engine import Engine, index_paths
 from dartboard.engine.showing import place_of
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
+from dartboard.relevance import PROBES
 from dartboard.stores.memory import MemoryStore
 from tests.models import WordBag
 
@@ -95,7 +96,7 @@ def test_files_that_are_gone_go_with_prune_only_and_only_below_the_path(engine, 
 def test_an_interrupted_run_goes_on(engine, folder):
     for number in range(6):
         (folder / f"note{number}.txt").write_text(f"Note {number} about leaf {number}. " * 3)
-    engine.model.fail_after = 5
+    engine.model.fail_after = 2 * len(PROBES) + 5  # a new collection measures its model first
     with pytest.raises(KeyboardInterrupt):
         index_paths(engine, [folder], batch_size=2)
     finished = engine.collection.count()

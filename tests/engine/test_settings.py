@@ -64,6 +64,23 @@ def test_a_bad_file(folder, text, complaint):
         load_settings(environment={}, folder=folder)
 
 
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ({"sigma": "foo"}, r"^--sigma must be a number or 'auto' \(numbers from 1e-05 to 10\), got 'foo'$"),
+        ({"sigma": "11"}, "^--sigma must be a number or 'auto'"),
+        ({"sigma": "nan"}, "^--sigma must be a number or 'auto'"),
+        ({"triage_k": "many"}, "^--triage must be a whole number, got 'many'$"),
+        ({"answer_tokens": "many"}, "^--answer-tokens must be a whole number"),
+        ({"store": " "}, "^--store must be text"),
+        ({"model": " "}, "^--embedding-model must be text"),
+    ],
+)
+def test_a_bad_flag_is_named_as_its_option(folder, flags, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        load_settings(flags, options={"model": "--embedding-model"}, environment={}, folder=folder)
+
+
 def test_a_bad_variable_is_named(folder):
     with pytest.raises(ConfigError, match="DARTBOARD_K: k must be a whole number, got 'many'"):
         load_settings(environment={"DARTBOARD_K": "many"}, folder=folder)

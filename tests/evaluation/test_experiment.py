@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from dartboard.datasets import make_query_focused
 from dartboard.errors import ConfigError
-from dartboard.evaluation import Judgements
-from dartboard.evaluation.experiment import evaluate_dataset, headline, rounded
+from dartboard.evaluation import Judgements, precision_at_k, recall_at_k
+from dartboard.evaluation.experiment import evaluate_dataset, rounded
+from dartboard.evaluation.headline import headline, headline_measure
 from dartboard.evaluation.journal import Journal, Part, file_name
+from dartboard.evaluation.markdown import markdown
 from dartboard.evaluation.measures import at_depths
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import answer, identity
@@ -81,7 +84,30 @@ def test_redundancy_repeats_the_comparison(outcome):
 def test_redundancy_is_left_out_with_a_reason():
     record = evaluate_dataset(clustered(copies=1), config(copies=[0, 1])).record
     assert record["redundancy"] == {"skipped": "the data set has near-copies already"}
+    assert {"recall@5", "distinct_recall@5", "precision@5", "distinct_precision@5"} <= set(record["measures"])
     assert "distinct_share@5" in record["measures"]
+
+
+def test_a_measure_that_is_asked_for_comes_with_the_one_that_counts_copies_once():
+    record = evaluate_dataset(clustered(copies=1), config(metrics=["precision"], k_values=[5])).record
+    assert list(record["measures"].values()) == ["Precision@5", "Distinct precision@5"]
+    record = evaluate_dataset(clustered(), config(metrics=["precision"], k_values=[5])).record
+    assert list(record["measures"]) == ["precision@5"]
+
+
+def test_precision_is_the_specifications_on_a_set_with_near_duplicates():
+    """Of chunks, not of facts: nearest neighbours pick copies, and every one of them is relevant."""
+    dataset = make_query_focused()
+    outcome = evaluate_dataset(dataset, config(retrievers=["cosine", "dartboard", "oracle"], k_values=[5]))
+    for system, (run,) in outcome.runs.items():
+        found = outcome.record["systems"][system]
+        for measure, formula in (("precision@5", precision_at_k), ("recall@5", recall_at_k)):
+            expected = np.mean([formula(run[q], dataset.ground_truth[q], 5) for q in dataset.query_ids])
+            assert found[measure]["mean"] == pytest.approx(expected, abs=1e-6)
+    found = outcome.record["systems"]
+    assert found["cosine"]["distinct_precision@5"]["mean"] < found["cosine"]["precision@5"]["mean"] == 1.0
+    assert found["oracle"]["precision@5"]["mean"] == 1.0, "an upper bound of the plain measures, too"
+    assert "10.0 relevant a query (4.0 distinct)" in markdown([outcome.record])
 
 
 def test_workers_change_nothing():
@@ -114,11 +140,18 @@ def test_a_data_set_without_judgements_is_refused():
 
 
 def test_the_headline_is_what_the_data_knows_best():
-    names = at_depths(["ndcg", "recall", "alpha_ndcg", "set_recall"], [5])
-    qrels = {"q": {"a": 1}}
+    names = at_depths(["ndcg", "recall", "alpha_ndcg", "subtopic_recall", "set_recall", "distinct_ndcg"], [5])
+    qrels = {"q": {"a": 1, "b": 1}}
     assert headline(names, Judgements(qrels=qrels), 5) == {"quality": "ndcg@5"}
-    faceted = Judgements(qrels=qrels, facets={"q": {"f": ["a"]}})
-    assert headline(names, faceted, 5)["quality"] == "alpha_ndcg@5"
+    faceted = Judgements(qrels=qrels, facets={"q": {"f": ["a"], "g": ["b"]}})
+    assert headline(names, faceted, 5)["quality"] == "ndcg@5"
+    shared = Judgements(qrels=qrels, facets={"q": {"f": ["a", "b"]}})
+    assert headline(names, shared, 5)["quality"] == str(headline_measure(shared, 5)) == "subtopic_recall@5"
+    assert headline(at_depths(["recall", "alpha_ndcg"], [5]), shared, 5)["quality"] == "recall@5"
+    needed = Judgements(qrels=qrels, facets=shared.facets, kernels={"q": ["a"]})
+    assert headline(names, needed, 5)["quality"] == "set_recall@5"
+    copies = Judgements(qrels=qrels, base_of={"b": "a"})
+    assert headline(names, copies, 5)["quality"] == "distinct_ndcg@5"
     assert headline(at_depths(["mrr"], [3]), faceted, 5)["quality"] == "mrr@3"
     many = Judgements(qrels={"q": {f"d{i}": 1 for i in range(30)}}, kernels={"q": ["d1"]})
     assert headline(names, many, 5)["quality"] == "ndcg@5"

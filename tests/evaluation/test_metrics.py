@@ -32,7 +32,7 @@ from dartboard.evaluation import (
     subtopic_recall,
     success_at_k,
 )
-from dartboard.evaluation.measures import at_depths, available
+from dartboard.evaluation.measures import at_depths, available, with_distinct
 from dartboard.evaluation.placing import Rankings, places_by_score
 from dartboard.evaluation.runs import ranked
 from dartboard.types import Chunk
@@ -165,21 +165,89 @@ def test_copies_count_once():
         kernels={"q": ["a", "b"]},
         base_of={"a1": "a", "a2": "a", "b1": "b"},
     )
-    names = ["precision@3", "recall@3", "set_recall@3", "success@3", "subtopic_recall@3", "jaccard@3"]
+    names = [
+        *("distinct_precision@3", "distinct_recall@3", "set_recall@3"),
+        *("success@3", "subtopic_recall@3", "jaccard@3"),
+    ]
     same = evaluate({"q": ["a1", "a2", "a"]}, judgements, [*names, "distinct_share@3"]).means
-    assert same["precision@3"] == pytest.approx(1 / 3)
-    assert same["recall@3"] == same["set_recall@3"] == same["subtopic_recall@3"] == 0.5
+    assert same["distinct_precision@3"] == pytest.approx(1 / 3)
+    assert same["distinct_recall@3"] == same["set_recall@3"] == same["subtopic_recall@3"] == 0.5
     assert same["success@3"] == 0.0
     assert same["jaccard@3"] == pytest.approx(1 / 4)
     assert same["distinct_share@3"] == pytest.approx(1 / 3)
     both = evaluate({"q": ["a2", "b1", "a"]}, judgements, names).means
-    assert both["recall@3"] == both["success@3"] == both["subtopic_recall@3"] == 1.0
+    assert both["distinct_recall@3"] == both["success@3"] == both["subtopic_recall@3"] == 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8),
+    st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2), min_size=1),
+    st.dictionaries(st.sampled_from("bdfh"), st.sampled_from("aceg")),
+    st.integers(1, 8),
+)
+def test_plain_names_are_the_plain_formulas_whatever_the_bases(picks, grades, base_of, k):
+    judgements = Judgements(qrels={"q": grades}, base_of=base_of)
+    relevant = {name for name, grade in grades.items() if grade > 0}
+    right = [name in relevant for name in picks[:k]]
+    gains = [(2 ** grades.get(name, 0) - 1) / math.log2(i + 2) for i, name in enumerate(picks[:k])]
+    best = sorted(grades.values(), reverse=True)[:k]
+    ideal = sum((2**grade - 1) / math.log2(i + 2) for i, grade in enumerate(best))
+    found = evaluate(
+        {"q": picks}, judgements, [f"{m}@{k}" for m in ("precision", "recall", "hit_rate", "mrr", "ndcg")]
+    ).means
+    assert found[f"precision@{k}"] == pytest.approx(sum(right) / k)
+    assert found[f"recall@{k}"] == pytest.approx(sum(right) / len(relevant) if relevant else 0.0)
+    assert found[f"hit_rate@{k}"] == float(any(right))
+    assert found[f"mrr@{k}"] == pytest.approx(1 / (right.index(True) + 1) if any(right) else 0.0)
+    assert found[f"ndcg@{k}"] == pytest.approx(sum(gains) / ideal if ideal else 0.0)
+
+
+def test_distinct_measures_count_a_base_once_and_plain_ones_each_copy():
+    judgements = Judgements(
+        qrels={"q": {"a": 1, "a1": 1, "b": 1, "c": 0}}, base_of={"a": "a", "a1": "a", "b": "b", "c": "c"}
+    )
+    names = ["precision@2", "recall@2", "map@2", "ndcg@2"]
+    found = evaluate({"q": ["a", "a1"]}, judgements, [*names, *(f"distinct_{name}" for name in names)]).means
+    assert (found["precision@2"], found["distinct_precision@2"]) == (1.0, 0.5)
+    assert (found["recall@2"], found["distinct_recall@2"]) == (pytest.approx(2 / 3), 0.5)
+    assert (found["map@2"], found["distinct_map@2"]) == (pytest.approx(2 / 3), 0.5)
+    assert found["ndcg@2"] == 1.0 > found["distinct_ndcg@2"]
+    asked = [Measure("precision", 2), Measure("mrr", 2)]
+    assert list(map(str, with_distinct(asked, judgements))) == [
+        "precision@2",
+        "distinct_precision@2",
+        "mrr@2",
+    ]
+    assert with_distinct(asked, judgements.plain) == asked
+
+
+def test_alternatives_of_a_kernel_answer_as_well():
+    judgements = Judgements(
+        qrels={"q": {"a": 1, "b": 1, "c": 1, "d": 1}, "other": {"a": 1}},
+        kernels={"q": ["a", "b"]},
+        alternatives={"q": [["c"], ["a", "d"]]},
+    )
+    names = ["set_recall@2", "success@2", "jaccard@2"]
+
+    def measured(*picks):
+        return tuple(evaluate({"q": picks}, judgements, names).of("q").values())
+
+    assert measured("a", "b") == (1.0, 1.0, 1.0)
+    assert measured("c", "x") == (1.0, 1.0, 0.5)
+    assert measured("x", "d") == (0.5, 0.0, pytest.approx(1 / 3))
+    assert measured("d", "a") == (1.0, 1.0, 1.0)
+    assert measured("x", "y") == (0.0, 0.0, 0.0)
+    assert evaluate({"other": ["a"]}, judgements, names).of("other")["success@2"] == 1.0
+    with pytest.raises(InvalidInputError, match="alternatives for query 'z'"):
+        Judgements(qrels={}, alternatives={"z": [["a"]]})
 
 
 def test_judged_copies_share_the_best_grade():
     judgements = Judgements(qrels={"q": {"a": 1, "a1": 3, "b": 0}}, base_of={"a1": "a"})
     assert judgements.grades == [{"a": 3.0}]
-    assert evaluate({"q": ["a"]}, judgements, ["ndcg@1"]).means == {"ndcg@1": 1.0}
+    assert evaluate({"q": ["a"]}, judgements, ["distinct_ndcg@1"]).means == {"distinct_ndcg@1": 1.0}
+    assert evaluate({"q": ["a"]}, judgements, ["ndcg@1"]).means == {"ndcg@1": pytest.approx(1 / 7)}
 
 
 def test_a_query_that_the_run_lacks_counts_as_zero():

@@ -9,7 +9,9 @@ from dartboard.evaluation.catalogue import EVERYTHING, QUICK, check_names, choos
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.systems import Chance, Oracle, Recorded, check_unique
 from dartboard.selection import select
+from dartboard.types import Chunk, Dataset
 from tests.evaluation.data import clustered
+from tests.models import WordBag
 
 
 class Overlap:
@@ -101,6 +103,7 @@ def test_the_oracle_is_an_upper_bound(copies):
     names = [
         "ndcg@5",
         "recall@5",
+        "distinct_ndcg@5",
         "set_recall@2",
         "success@5",
         "alpha_ndcg@5",
@@ -157,6 +160,59 @@ def test_a_run_file_is_a_system(dataset, question, tmp_path):
     assert Recorded("x", {}).rank(question, 5, 0) == ()
 
 
+WORDS = {
+    "jwt": "JWT tokens are validated with the verify method",
+    "session": "A session cookie is validated on the server",
+    "pool": "A connection pool keeps database connections open",
+    "cache": "The cache keeps recent answers in memory",
+}
+
+
+def worded(model):
+    """A data set of real words that a model embedded; one question, about a passage's title alone."""
+    chunks = [
+        Chunk(name, text, vector, {"title": "Zanzibar" if name == "pool" else ""})
+        for (name, text), vector in zip(WORDS.items(), model.encode(list(WORDS.values())), strict=True)
+    ]
+    return Dataset(
+        name="worded",
+        chunks=chunks,
+        queries=["zanzibar cookie"],
+        query_ids=["q"],
+        ground_truth={"q": ["pool"]},
+        metadata={
+            "type": "real",
+            "query_embeddings": model.encode(["zanzibar cookie"]),
+            "model": {"name": model.name, "fingerprint": model.fingerprint},
+        },
+    )
+
+
+def test_retrievers_are_systems():
+    """They search the whole corpus, titles included, and are those of the catalogue of retrievers."""
+    model = WordBag()
+    dataset = worded(model)
+    question = Triage(dataset, triage_k=1).question("q")
+    found = {
+        name: made(name, dataset, model=lambda: model).rank(question, 4, 0)
+        for name in ("dense", "bm25", "hybrid", "hybrid:0.01", "rrf")
+    }
+    assert set(found["bm25"]) == {"pool", "session"}, "what shares no word is not found"
+    assert found["dense"][0] == "session" and len(found["dense"]) == 4
+    assert len(found["hybrid"]) == 4 and found["hybrid:0.01"][:2] == found["bm25"]
+    assert made("bm25", dataset, model=lambda: model).name == "bm25"
+
+
+def test_retrievers_are_skipped_where_they_cannot_read(dataset):
+    chosen = choose(["bm25", "dense"], dataset, Judgements.of(dataset))
+    assert all("made up" in reason for reason in chosen.skipped.values()) and len(chosen.skipped) == 2
+    real = worded(WordBag())
+    chosen = choose(["dense"], real, Judgements.of(real), model=lambda: WordBag(dim=16))
+    assert "the vectors of this data set are not" in chosen.skipped["dense"]
+    with pytest.raises(ConfigError, match="alpha"):
+        choose(["hybrid:7"], real, Judgements.of(real), model=WordBag)
+
+
 def test_own_systems_are_taken_as_they_are(dataset):
     mine = Recorded("mine", {})
     assert choose([mine, "cosine"], dataset, Judgements.of(dataset)).systems[0] is mine
@@ -176,7 +232,7 @@ def test_groups_are_spelled_out(tmp_path):
         ("mmr-high", "'mmr-high': after the last - comes a number"),
         ("mmr-7", r"'mmr-7': relevance_weight must be in \[0, 1\]"),
         ("dedup-3", "'dedup-3': threshold is a similarity"),
-        ("dartboard-0", "'dartboard-0': sigma must be > 0"),
+        ("dartboard-0", "'dartboard-0': sigma must be in"),
         ("run:nowhere.trec", "'run:nowhere.trec': there is no such file"),
     ],
 )

@@ -10,6 +10,7 @@ from tests.models import WordBag
 
 NOTED = {
     "rank",
+    "score",
     "similarity",
     "gain",
     "coverage",
@@ -20,6 +21,7 @@ NOTED = {
     "sigma_source",
     "method",
     "candidates",
+    "relevance",
     "vector_source",
     "query_model",
 }
@@ -44,6 +46,7 @@ def check_notes(notes):
     for rank, note in enumerate(notes, start=1):
         assert set(note) >= NOTED and note["rank"] == rank
         assert json.loads(json.dumps(note, allow_nan=False)) == note
+        assert note["score"] == note["similarity"]
         assert note["stands_for_count"] == len(note["stands_for"]) and note["vector_source"]
     gains = [note["gain"] for note in notes]
     assert np.allclose(np.cumsum(gains), [note["coverage"] for note in notes])

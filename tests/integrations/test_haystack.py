@@ -80,7 +80,8 @@ def test_the_ranker_picks_exactly_what_select_picks(seed, count, k, method):
     ranker = DartboardRanker(use_document_embeddings=True, method=method)
     found = ranker.run(QUERY, carrying(vectors), top_k=k, query_embedding=query.tolist())
     assert ids(found) == [f"d{at}" for at in expected.indices]
-    assert [document.score for document in found["documents"]] == expected.gains.tolist()
+    assert [document.score for document in found["documents"]] == expected.similarity.tolist()
+    assert [note["gain"] for note in notes(found)] == expected.gains.tolist()
     check_notes(notes(found))
     assert notes(found)[0]["vector_source"] == "field:embedding"
 
@@ -167,7 +168,8 @@ def test_few_none_blank_and_equal_documents():
         ranker.run(" ", documents())
     everything = ranker.run(QUERY, documents() + documents(), top_k=99)
     assert len(ids(everything)) == 20
-    assert [document.score for document in everything["documents"][10:]] == [0.0] * 10
+    assert [note["gain"] for note in notes(everything)[10:]] == [0.0] * 10
+    assert all(document.score > 0 for document in everything["documents"][10:])
     bare = ranker.run(QUERY, [Document(content="tea", meta=None)])
     assert set(bare["documents"][0].meta) == {"dartboard"}
     unicode = [Document(content=text) for text in ("茶は丘で育つ", "чай растёт", "🍵 thé", "شاي")]
@@ -364,7 +366,8 @@ def test_the_retriever_finds_what_the_engine_finds():
         found = retriever.run(QUERY)
         result = engine.search(QUERY, **asked)
         assert ids(found) == [chunk.id for chunk in result.chunks]
-        assert [document.score for document in found["documents"]] == result.scores
+        assert [document.score for document in found["documents"]] == result.metadata["similarity"]
+        assert [note["gain"] for note in notes(found)] == result.scores
         check_notes(notes(found))
         assert found["documents"][0].meta["number"] == result.chunks[0].metadata["number"]
         assert found["documents"][0].embedding is None

@@ -87,7 +87,8 @@ def test_the_retriever_finds_what_the_engine_finds(knobs):
     found = DartboardRetriever(engine, **knobs).retrieve(QUERY)
     result = engine.search(QUERY, **knobs)
     assert ids(found) == [chunk.id for chunk in result.chunks]
-    assert [scored.score for scored in found] == result.scores
+    assert [scored.score for scored in found] == result.metadata["similarity"]
+    assert [note["gain"] for note in notes(found)] == result.scores
     check_notes(notes(found))
     assert [note["stands_for"] for note in notes(found)] == result.metadata["stands_for"]
     assert found[0].node.metadata["number"] == result.chunks[0].metadata["number"]
@@ -164,7 +165,8 @@ def test_the_postprocessor_picks_exactly_what_select_picks(seed, count, k, metho
         carrying(vectors), query_bundle=bundle
     )
     assert ids(found) == [f"d{at}" for at in expected.indices]
-    assert [scored.score for scored in found] == expected.gains.tolist()
+    assert [scored.score for scored in found] == expected.similarity.tolist()
+    assert [note["gain"] for note in notes(found)] == expected.gains.tolist()
     check_notes(notes(found))
     assert (
         notes(found)[0]["vector_source"] == "field:embedding" and notes(found)[0]["query_model"] == "unknown"
@@ -284,7 +286,8 @@ def test_few_blank_equal_and_unquestioned_nodes():
     everything = DartboardPostprocessor(embed_model=WordBag(), k=99).postprocess_nodes(
         nodes() + nodes(), query_str=QUERY
     )
-    assert len(everything) == 20 and [scored.score for scored in everything[10:]] == [0.0] * 10
+    assert len(everything) == 20 and [note["gain"] for note in notes(everything)[10:]] == [0.0] * 10
+    assert all(scored.score > 0 for scored in everything[10:])
     words = [NodeWithScore(node=TextNode(text=text)) for text in ("茶は丘で育つ", "чай растёт", "🍵 thé")]
     assert len(picker.postprocess_nodes(words, query_str="茶？")) == 3
 

@@ -421,6 +421,20 @@ def test_explanations_of_all_kinds(index):
     assert far["similarity"] == pytest.approx(outside["similarity"], abs=1e-6)
 
 
+def test_an_agent_is_told_that_nothing_relevant_was_found(index):
+    async def work(client):
+        other = await ask(client, "search", query="How do I bake sourdough bread?", k=2)
+        return other, await ask(client, "search", query=QUESTION, k=2)
+
+    other, own = in_process(index, work)
+    text = other.content[0].text
+    assert text.startswith("Nothing relevant found") and "Do not take them for an answer" in text
+    assert "together they cover" not in text and len(other.structured_content["passages"]) == 2
+    assert other.structured_content["relevance"]["verdict"] == "nothing_relevant"
+    assert own.structured_content["relevance"]["verdict"] == "relevant"
+    assert "Nothing relevant" not in own.content[0].text
+
+
 def test_quotations_stay_between_marks(index):
     async def work(client):
         first = await ask(client, "search", query=QUESTION, k=50)

@@ -8,7 +8,7 @@ from pathlib import Path
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 from dartboard.integrations import notes
-from dartboard.selection.bandwidth import SMALLEST_POOL
+from dartboard.selection.auto_sigma import SMALLEST_POOL
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "integrations.md").read_text()

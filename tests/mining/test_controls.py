@@ -104,7 +104,7 @@ def test_a_right_judge_passes():
     assert (found.false_positive.errors, found.false_positive.decided) == (0, 36)
     assert (found.false_negative.errors, found.false_negative.decided) == (0, 12)
     assert found.false_negative.high == pytest.approx(wilson(0, 12)[1])
-    assert found.false_positive.cases == 12 == found.by_kind["stuffed"].cases and found.asked == 60
+    assert found.false_positive.cases == 12 == found.by_kind["stuffed"].cases and len(found.answered) == 60
     assert found.answered_without_context == frozenset()
     assert found.agreement == ()
 

@@ -293,7 +293,7 @@ def test_gemini_speaks_its_own_dialect():
     assert schema["properties"]["label"] == {"type": "STRING", "enum": ["YES", "NO", "UNSURE"]}
     assert schema["propertyOrdering"] == ["label", "evidence", "missing", "reason"]
     assert "additionalProperties" not in schema
-    assert verdict.judge == "gemini:gemini-3-pro-preview"
+    assert verdict.judge == f"gemini:gemini-3-pro-preview@{server.url}"
 
 
 @pytest.mark.parametrize(

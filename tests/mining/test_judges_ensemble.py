@@ -67,6 +67,11 @@ def test_judges_by_name(monkeypatch):
     assert judge_by_name("check:answers").name == "check(answers)"
     assert judge_by_name("gemini").name == "gemini:gemini-3-pro-preview"
     assert judge_by_name("gemini:gemini-2.5-pro").chat.prices is None
+    proxied = judge_by_name("gemini:models/g@http://127.0.0.1:1/v1beta/")
+    assert proxied.name == "gemini:models/g@http://127.0.0.1:1/v1beta"
+    assert (proxied.chat.model, proxied.chat.endpoint.base_url) == ("models/g", "http://127.0.0.1:1/v1beta")
+    both = judge_by_name("ensemble:gemini:g@http://127.0.0.1:1, gemini:g@http://127.0.0.1:2")
+    assert both.name == "ensemble(gemini:g@http://127.0.0.1:1, gemini:g@http://127.0.0.1:2)"
     assert judge_by_name("openai:gpt-4o-mini").name == "openai:gpt-4o-mini"
     prices = Prices(input_per_million=1, output_per_million=2)
     local = judge_by_name("openai:a:8b@http://127.0.0.1:1/v1/", prices=prices, prompt_version="seed-1")
@@ -86,6 +91,10 @@ def test_judges_by_name(monkeypatch):
         "answers:x",
         "check:",
         "gemini:",
+        "gemini:g@",
+        "gemini:@http://x",
+        "gemini:g@ftp://x",
+        "openai:m@",
         "openai",
         "openai:",
         "openai:@http://x",

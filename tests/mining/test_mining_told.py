@@ -9,7 +9,7 @@ import yaml
 from dartboard.cli.app import main
 from dartboard.cli.mine_view import told_cost
 from dartboard.mining.verdicts import Usage
-from tests.mining.doors import FEW, into, write_house
+from tests.mining.doors import FEW, code, into, write_house
 from tests.mining.faulty_server import FaultyServer
 
 
@@ -54,6 +54,57 @@ def test_no_negative_control_is_a_note(tmp_path, capsys):
     assert main([*run, *into(tmp_path)]) == 0
     told = " ".join(capsys.readouterr().err.split())
     assert "no negative control was asked, which needs two cases with different targets" in told
+
+
+def cellar(folder, answers):
+    """Cases that name one note of the two or more that they need, beside one that needs one."""
+    registry, corpus = write_house(folder, questions=1)
+    lines = [
+        f'  - {{id: "both:{first}", question: "Which codes open doors {first} and {first + 1}?", '
+        f'target: "door-{first}.md", facets: [["{answers(first)}"], ["{answers(first + 1)}"]]}}'
+        for first in (2, 3, 4)
+    ]
+    registry.write_text(registry.read_text() + "\n".join(lines) + "\n")
+    return ["mine", "run", str(registry), "--corpus", corpus, *FEW, "--judge", "answers", *into(folder)]
+
+
+def test_a_judge_without_errors_is_trusted_though_targets_are_not_enough(tmp_path, capsys):
+    run = cellar(tmp_path, code)
+    assert main(run) == 0
+    told = capsys.readouterr()
+    assert "do not trust" not in told.err
+    page = " ".join(told.out.split())
+    assert "Left out of the positive controls" in page and "both:2, both:3, both:4." in page
+    assert "dartboard eval --dataset" in page
+    assert main(["mine", "validate", str(tmp_path / "m")]) == 0
+    assert "is sound." in capsys.readouterr().out
+    assert main([*run[:-1], str(tmp_path / "other"), "--no-kernels"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "wrong on 3 of 4 positive controls" in told
+    assert "Or targets are not enough for an answer, which only a run with kernels finds out" in told
+
+
+def test_no_positive_control_that_counts_is_told(tmp_path, capsys):
+    run = cellar(tmp_path, code)
+    registry = tmp_path / "registry.yaml"
+    listed = yaml.safe_load(registry.read_text())["cases"][1:]
+    registry.write_text(json.dumps({"cases": listed}))
+    assert main(run) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "no positive control counts, since the targets of 3 cases are not enough for an answer" in told
+
+
+@pytest.mark.parametrize("shown", [[], ["--json"]])
+def test_a_run_without_positives_warns_and_does_not_suggest_eval(tmp_path, capsys, shown):
+    registry, corpus = write_house(tmp_path)
+    for door in range(1, 5):
+        registry.write_text(registry.read_text().replace(f'"{code(door)}"', '"nowhere to be found"'))
+    run = ["mine", "run", str(registry), "--corpus", corpus, *FEW, "--judge", "answers", *into(tmp_path)]
+    assert main([*run, *shown]) == 0
+    told = capsys.readouterr()
+    assert "no context is positive: nothing can be measured with this data set" in " ".join(told.err.split())
+    assert "dartboard eval" not in told.out and "dartboard calibrate" not in told.out
+    assert "retrieval_dataset.yaml" in told.out
 
 
 def test_help_warns_of_a_prompt_without_fences(capsys):

@@ -1,4 +1,6 @@
-"""Where a label of one vote contradicts a kernel, the votes decide, and the data set is consistent."""
+"""Where a label of one vote or a case's targets contradict a kernel, the votes decide."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -6,7 +8,7 @@ from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.metering import Meter
 from dartboard.mining.mine import mine
 from dartboard.mining.pairs import FoundKernel
-from dartboard.mining.settling import settle
+from dartboard.mining.settling import insufficient_targets, settle
 from dartboard.mining.steps import Bench, make_pair
 from dartboard.mining.verdicts import Verdict
 from tests.mining.doors import cases, house, raw
@@ -67,3 +69,56 @@ def test_a_whole_run_has_no_kernel_that_contradicts_its_alternatives(tmp_path):
     pair = next(one for one in mined.pairs if one.id == "both")
     assert pair.kernel.contexts == BOTH
     assert ("door-5.md",) not in pair.kernel.alternatives
+
+
+def believed(*targets):
+    """The case of two doors, with other targets."""
+    return replace(cases()[-1], targets=targets)
+
+
+@pytest.mark.parametrize("targets", [("door-5.md",), ("door-5.md", "door-1.md"), ("door-2.md",)])
+def test_targets_that_are_not_enough_are_no_positive_control(tmp_path, targets):
+    """A judge without errors is told of none: one target of two, with a wrong one, or only a wrong one."""
+    mined = mine(raw(tmp_path, [*cases()[:-1], believed(*targets)]), AnswerJudge(), corpus=house())
+    pair = mined.pairs[-1]
+    assert set(pair.kernel.contexts) == set(BOTH)
+    controls = mined.controls
+    assert controls["insufficient_targets"] == ["both"]
+    assert controls["errors"] == []
+    for rate in (controls["false_negative"], controls["by_kind"]["positive"]):
+        assert (rate["errors"], rate["decided"], rate["cases"]) == (0, 4, 4)
+    assert controls["false_positive"]["decided"] == 15 and controls["cases"] == 5
+
+
+def test_targets_that_are_more_than_enough_are_a_positive_control(tmp_path):
+    listed = [*cases()[:-1], believed("door-4.md", *BOTH)]
+    controls = mine(raw(tmp_path, listed), AnswerJudge(), corpus=house()).controls
+    assert "insufficient_targets" not in controls
+    assert controls["false_negative"]["decided"] == 5
+
+
+def test_a_judge_that_finds_no_kernel_is_not_excused(tmp_path):
+    """One that always says NO is wrong on every positive control."""
+
+    class Never:
+        name = "never"
+
+        def judge(self, case, contexts, *, attempt=0):
+            return Verdict(label="NO", judge=self.name)
+
+    mined = mine(raw(tmp_path), Never(), corpus=house())
+    assert "insufficient_targets" not in mined.controls
+    assert mined.controls["false_negative"]["errors"] == 5 and mined.positives == 0
+
+
+@pytest.mark.parametrize(
+    ("votes", "insufficient"), [(["NO"], {"both"}), (["NO", "YES"], set()), (SPLIT, set())]
+)
+def test_targets_are_voted_on_where_the_kernel_does_not_decide(tmp_path, votes, insufficient):
+    given = raw(tmp_path, [believed("door-5.md")])
+    bench = Bench(judge=Voting(votes), meter=Meter(), listen=lambda *_: None)
+    kernel = FoundKernel(contexts=BOTH, status="sufficient")
+    found = [{"expansion": kernel}]
+    assert insufficient_targets(bench, given.pools, found, votes=None) == insufficient
+    found = [{"expansion": replace(kernel, alternatives=(("door-5.md",),))}]
+    assert insufficient_targets(bench, given.pools, found, votes=None) == set()

@@ -316,14 +316,17 @@ def test_script_in_a_report_does_not_run(open_page, lively):
 
 def test_a_setting_is_measured(evaluation):
     page = evaluation
-    page.select_option("#dataset", "synthetic_clustered")
+    assert page.input_value("#dataset") == "synthetic_clustered"
     page.get_by_label("chance").check()
     page.get_by_label("precision", exact=True).check()
     page.fill("#k", "3")
     page.click("#start")
     page.wait_for_selector("#outcome table")
     heads = page.locator("#outcome thead th").all_inner_texts()
-    assert heads == ["System", "ndcg@3", "recall@3", "precision@3", "diversity"]
+    assert heads == ["System", "subtopic_recall@3", "ndcg@3", "recall@3", "precision@3", "diversity"]
+    assert "best subtopic_recall@3 first" in page.inner_text("#outcome caption")
+    figures = [float(row.locator("td").first.inner_text()) for row in rows(page, "#outcome")]
+    assert figures == sorted(figures, reverse=True)
     systems = [row.locator("th").inner_text() for row in rows(page, "#outcome")]
     assert set(systems) == {"this setting", "cosine", "mmr-0.7", "dedup-0.90", "random"}
     assert page.locator("#outcome td.best").count() >= 4

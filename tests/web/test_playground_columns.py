@@ -102,22 +102,92 @@ def test_a_long_text_opens(page):
     expect(card.locator(".more-text")).to_have_text("less")
 
 
+@pytest.mark.parametrize("part", [".card-text", ".card-note", ".members"])
+def test_the_whole_card_asks_why(page, answer, part):
+    card = page.locator(".column.top_k .card").nth(2)
+    card.locator(part).click()
+    one = answer["candidates"][answer["methods"]["top_k"]["picks"][2]]
+    expect(page.locator("#why")).to_contain_text(one["id"])
+    page.keyboard.press("Escape")
+    expect(page.locator("#why")).to_be_hidden()
+    expect(card.locator(".card-name")).to_be_focused()
+
+
+def test_buttons_of_a_card_and_selecting_its_text_do_not_ask_why(page):
+    card = page.locator(".card", has=page.locator(".more-text")).first
+    card.locator(".marker").click()
+    card.locator(".more-text").click()
+    card.locator(".help-mark").click()
+    card.locator(".help-text").click()
+    page.keyboard.press("Escape")
+    text = card.locator(".card-text").bounding_box()
+    page.mouse.move(text["x"] + 4, text["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(text["x"] + 120, text["y"] + 8)
+    page.mouse.up()
+    assert page.evaluate("getSelection().toString()") != ""
+    expect(page.locator("#why")).to_be_hidden()
+    expect(page.locator("#case-count")).to_have_text("1 passage")
+
+
+@pytest.fixture
+def phone(open_page, served):
+    page = open_page(width=390, height=844)
+    page.goto(served.url)
+    page.wait_for_selector(".card:visible")
+    return page
+
+
+def test_on_a_phone_each_method_has_a_tab(phone, answer):
+    tabs = phone.get_by_role("tab")
+    assert [text.split()[0] for text in tabs.all_inner_texts()] == ["KNN", "MMR", "Dartboard"]
+    panels = phone.get_by_role("tabpanel")
+    expect(panels).to_have_count(1)
+    expect(phone.get_by_role("tab", selected=True)).to_contain_text("Dartboard")
+    expect(phone.locator(".column.dartboard .card")).to_have_count(len(answer["steps"]))
+    phone.locator("#tab-top_k").click()
+    expect(phone.locator(".column:visible")).to_have_class("column top_k chosen")
+    expect(panels).to_have_id(phone.locator("#tab-top_k").get_attribute("aria-controls"))
+    phone.locator(".column.top_k .card-text").nth(1).click()
+    expect(phone.locator("#why")).to_be_visible()
+
+
+def test_tabs_follow_the_keyboard_and_stay_for_the_next_question(phone):
+    phone.locator("#tab-dartboard").focus()
+    for key, method in [("ArrowLeft", "mmr"), ("Home", "top_k"), ("End", "dartboard"), ("ArrowLeft", "mmr")]:
+        phone.keyboard.press(key)
+        expect(phone.locator(f"#tab-{method}")).to_be_focused()
+        expect(phone.get_by_role("tab", selected=True)).to_have_id(f"tab-{method}")
+    phone.keyboard.press("Tab")
+    assert phone.evaluate("document.activeElement.closest('.column')?.classList.contains('mmr')")
+    phone.locator("#query").fill("Why do messages arrive late?")
+    phone.keyboard.press("Enter")
+    expect(phone.locator("#results")).to_have_attribute("aria-busy", "false")
+    expect(phone.locator(".column:visible")).to_have_class("column mmr chosen")
+
+
+def test_side_by_side_there_are_no_tabs(page):
+    expect(page.locator(".column-tabs")).to_be_hidden()
+    expect(page.locator(".column:visible")).to_have_count(3)
+    expect(page.locator("[role=tabpanel]")).to_have_count(0)
+    page.set_viewport_size({"width": 600, "height": 900})
+    expect(page.locator("[role=tabpanel]:visible")).to_have_count(1)
+
+
 @pytest.mark.parametrize("width", [380, 700, 1024, 1280, 1700])
 def test_the_page_never_scrolls_sideways(open_page, served, width):
     page = open_page(width=width)
     page.goto(served.url)
-    page.wait_for_selector(".card")
+    page.wait_for_selector(".card:visible")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     lines = page.locator(".connectors")
     expect(lines).to_be_visible() if width >= 860 else expect(lines).to_be_hidden()
-    boxes = [page.locator(f".column.{name}").bounding_box() for name in ("top_k", "mmr", "dartboard")]
-    stacked = boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
-    assert stacked is (width < 860)
-    expect(page.locator(".card .rank").first).to_be_visible()
+    expect(page.locator(".column:visible")).to_have_count(3 if width >= 860 else 1)
+    expect(page.locator(".column.dartboard .card .rank").first).to_be_visible()
 
 
 def test_columns_say_what_they_go_by(page, served):
     assert served.explore(FIRST)["retriever"] == "hybrid"
     expect(page.locator("#head-top_k")).to_have_text("Nearest neighbours by hybrid score")
-    expect(page.locator("#head-mmr")).to_contain_text(", by cosine")
+    expect(page.locator("#head-mmr")).to_have_text("MMR relevance 0.7, by hybrid score")
     expect(page.locator("#head-dartboard")).to_have_text("Dartboard")

@@ -35,7 +35,9 @@ def attacked(request, open_page, hostile):
     page = open_page(width=request.param)
     query = "Why do consumers <img src=x onerror=alert(9)> fall behind?"
     page.goto(f"{hostile.url}/")
-    page.wait_for_selector(".card")
+    page.wait_for_selector(".card:visible")
+    if request.param < 860:
+        page.locator("#tab-top_k").click()
     page.evaluate(f"location.hash = new URLSearchParams({{q: {query!r}, c: 'hostile', k: 12, pool: 60}})")
     expect(page.locator("#collection")).to_have_value("hostile")
     expect(page.locator(".card")).to_have_count(

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
@@ -67,7 +68,7 @@ def test_no_two_candidates_have_the_same_name(named):
     assert "Tides" in names  # alone with its title: nothing is added
     assert {"Guide Install", "Guide old/guide.md"} <= set(names)
     assert len([name for name in names if name.startswith("Guide Racks #")]) > 2
-    assert {"notes #1", "notes #2"} <= set(names)
+    assert {"notes.txt #1", "notes.txt #2"} <= set(names)  # a title made of the file's name is its name
 
 
 def test_the_name_is_the_same_everywhere(named):
@@ -90,11 +91,31 @@ def test_the_name_is_the_same_everywhere(named):
     assert texts_of(named.locator("#strip tbody th"))[:6] == names
 
 
+def test_uploaded_files_show_their_names(open_page, indexed):
+    base = f"{indexed.url}/api/dartboard/collections/uploaded"
+    httpx.put(base, json={}, timeout=60).raise_for_status()
+    files = {
+        "guide/install.md": "# Setting it up\n\nInstall the probe on Linux from the archive.",
+        "notes.txt": "Restart the probe after you install it.",
+        "rows.csv": "id,text\n7,install the probe in the harbour\n8,install the gauge at the pier",
+    }
+    parts = [("files", (name, text.encode())) for name, text in files.items()]
+    accepted = httpx.post(f"{base}/files", files=parts, timeout=60).raise_for_status().json()
+    assert indexed.app.state.service.jobs.get(accepted["job_id"]).wait(60)
+    page = open_page()
+    page.goto(f"{indexed.url}/#c=uploaded&q=How+is+the+probe+installed%3F&k=4")
+    page.wait_for_selector(".card")
+    wanted = {"Setting it up guide/install.md", "notes.txt", "rows.csv 7", "rows.csv 8"}
+    for place in (".column.dartboard .card-name", ".gain-name"):
+        assert set(texts_of(page.locator(place))) == wanted
+    assert {name.lstrip("1234") for name in texts_of(page.locator(".strip-name"))} == wanted
+
+
 @pytest.mark.parametrize("width", [1440, 380])
 def test_what_sets_a_passage_apart_is_in_sight(named, width):
     named.set_viewport_size({"width": width, "height": 900})
     for place in (".card-name", ".gain-name", ".strip-name"):
-        boxes = named.locator(f"{place} .name-more").evaluate_all(
+        boxes = named.locator(f"{place}:visible .name-more").evaluate_all(
             """all => all.map((one) => {
               const [own, outer] = [one, one.closest("button")].map((each) => each.getBoundingClientRect());
               return [own.width, own.right - outer.right, own.bottom - outer.bottom];

@@ -193,3 +193,15 @@ def test_an_own_collection_is_not_asked_about_the_demo(open_page, tmp_path):
         page.locator("#go").click()
         expect(page.locator(".column.dartboard .card")).to_have_count(2)
         page.evaluate("1")
+
+
+def test_a_question_about_something_else(page):
+    expect(page.locator("#irrelevant")).to_be_hidden()
+    page.locator("#query").fill("How do I bake sourdough bread?")
+    page.locator("#query").press("Enter")
+    expect(page.locator("#irrelevant")).to_contain_text("Nothing relevant found")
+    expect(page.locator(".column.dartboard .card")).to_have_count(5)
+    expect(page.locator("#live")).to_contain_text("Nothing relevant found")
+    page.locator("#query").fill(FIRST)
+    page.locator("#query").press("Enter")
+    expect(page.locator("#irrelevant")).to_be_hidden()

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "dartboard"
 TITLES = {
     "selection": "Selection",
     "core": "Retriever",
+    "relevance": "Relevance",
     "engine": "Engine",
     "types": "Data",
     "embeddings": "Embeddings",

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from dartboard.api.schemas.common import Answer, Metadata, Words
-from dartboard.api.schemas.retrieve import Searching
+from dartboard.api.schemas.retrieve import FoundRelevance, Searching
 
 _TEXT = "Handlers that wait for something slow hold everything up [1]. Adding consumers moves partitions [2]."
 
@@ -92,6 +92,9 @@ class AskResponse(Answer):
     finish_reason: str = Field(
         description="Why the answer ended: `stop`, `length`, another word of the model's, or `no_passages`.",
         examples=["stop"],
+    )
+    relevance: FoundRelevance = Field(
+        description="Whether anything relevant was found; the model is told where not.", examples=[]
     )
     tokens: UsedTokens = Field(description="What the model read and wrote.", examples=[])
     seconds: dict[str, float] = Field(

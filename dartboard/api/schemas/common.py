@@ -8,6 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchema
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
+
 LONGEST_ID = 1000
 NO_NUL = r"^[^\u0000]*$"
 
@@ -78,7 +80,7 @@ Id = Annotated[
 
 CollectionName = Annotated[str, AfterValidator(_printable), Field(min_length=1, max_length=200)]
 
-Sigma = Annotated[float, Field(ge=1e-5, le=10)] | Literal["auto"]
+Sigma = Annotated[float, Field(ge=SMALLEST_SIGMA, le=LARGEST_SIGMA)] | Literal["auto"]
 Metadata = dict[str, Any]
 
 

@@ -9,7 +9,8 @@ from dartboard.api.schemas.retrieve import Count, RerankerName
 
 _METRIC = r"^[a-z_0-9]+(@[1-9][0-9]{0,2})?$"
 _SYSTEM = (
-    r"^(quick|cosine|random|oracle|pyversity-(dpp|cover)|(mmr|dedup)-[0-9]*\.?[0-9]+"
+    r"^(quick|cosine|random|oracle|dense|bm25|colbert|hybrid|rrf"
+    r"|pyversity-(dpp|cover)|(mmr|dedup)-[0-9]*\.?[0-9]+"
     r"|dartboard(-hybrid|-crossencoder|-[0-9]*\.?[0-9]+)?)$"
 )
 MetricName = Annotated[
@@ -22,7 +23,8 @@ SystemName = Annotated[
     Field(max_length=40),
     of_form(
         _SYSTEM,
-        "should be a system such as cosine, random, oracle, mmr-0.7, dedup-0.90, dartboard or dartboard-0.09",
+        "should be a system such as cosine, mmr-0.7, dedup-0.90, dartboard, dartboard-0.09, dense, bm25, "
+        "colbert, hybrid, rrf, random or oracle",
     ),
 ]
 
@@ -50,18 +52,22 @@ class EvaluateRequest(Model):
         examples=[{"sigma": "auto", "top_k": 5}],
     )
     metrics: list[MetricName] = Field(
-        ["ndcg", "precision", "recall", "diversity"],
+        ["headline", "ndcg", "precision", "recall", "diversity"],
         min_length=1,
         max_length=30,
         description="Measures by name, at `top_k` unless they say otherwise (`ndcg@10`): precision, recall, "
         "hit_rate, mrr, map, ndcg, set_recall, success, jaccard, subtopic_recall, alpha_ndcg, diversity, "
-        "intra_list_distance, cluster_coverage, distinct_share, f1_diversity.",
+        "intra_list_distance, cluster_coverage, distinct_share, f1_diversity; `headline` is the one that "
+        "suits the judgements of the data set. Where passages are copies of one another, precision, recall, "
+        "map and ndcg count each copy, and the answer also has `distinct_precision` …, which count "
+        "copies once.",
         examples=[["ndcg", "precision", "diversity"]],
     )
     systems: list[SystemName] = Field(
         [],
         max_length=20,
-        description="Others to compare with: cosine, mmr-0.7, dedup-0.90, random, oracle, dartboard-0.09 …",
+        description="Others to compare with: cosine, mmr-0.7, dedup-0.90, random, oracle, dartboard-0.09 …; "
+        "over the whole corpus dense, bm25, colbert, hybrid, rrf.",
         examples=[["cosine", "mmr-0.7"]],
     )
     background: bool = Field(False, description="Whether to answer at once with a job.", examples=[False])
@@ -74,6 +80,11 @@ class EvaluateResponse(Answer):
     metrics: dict[str, float] = Field(
         description="The mean of each measure over the queries.",
         examples=[{"ndcg@5": 0.763, "precision@5": 0.842, "diversity": 0.671}],
+    )
+    headline: str = Field(
+        description="The measure that suits the judgements of the data set; reports of `dartboard eval` lead "
+        "with it, too.",
+        examples=["ndcg@5"],
     )
     num_queries: int = Field(description="Queries that are judged.", examples=[100])
     execution_time_ms: float = Field(description="Milliseconds of work.", examples=[1230.0])

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from dartboard.api.schemas.common import Answer, CollectionName, Metadata, Model, Sigma, Words
-from dartboard.api.schemas.retrieve import Count, RerankerName, Share
+from dartboard.api.schemas.retrieve import Count, FoundRelevance, RerankerName, Share
 
 MOST_CANDIDATES = 300
 
@@ -39,7 +39,7 @@ class ExploreRequest(Model):
         None, description="How many candidates to pick from; 100, or `k` where that is more.", examples=[100]
     )
     mmr_relevance: float = Field(
-        0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is plain similarity.", examples=[0.7]
+        0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is the retriever's order.", examples=[0.7]
     )
     filter: Words | dict[str, Any] | None = Field(
         None,
@@ -217,6 +217,7 @@ class ExploreResponse(Answer):
     token_budget: int | None = Field(description="The budget asked for.", examples=[None])
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[31.0])
     seconds: dict[str, float] = Field(description="Where the time went.", examples=[{"search": 0.004}])
+    relevance: FoundRelevance = Field(description="Whether anything relevant was found.", examples=[])
     candidates: list[ExploredCandidate] = Field(description="In the retriever's order.", examples=[[]])
     layout: MapLayout | None = Field(description="The map; null unless asked for.", examples=[None])
     methods: dict[Literal["top_k", "mmr", "dartboard"], ExploredSet] = Field(

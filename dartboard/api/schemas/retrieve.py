@@ -193,11 +193,42 @@ class UsedConfig(Answer):
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
 
 
+class FoundRelevance(Answer):
+    """Whether anything relevant was found: the best candidate against what the model gives.
+
+    Passages are returned all the same.
+    """
+
+    verdict: Literal["relevant", "nothing_relevant", "unknown"] = Field(
+        description="`nothing_relevant` where the best candidate is below `threshold`, or there is none; "
+        "`unknown` where nobody measured the model.",
+        examples=["relevant"],
+    )
+    message: str = Field(
+        description="That nothing relevant was found, in a sentence; empty otherwise.", examples=[""]
+    )
+    best_similarity: float | None = Field(
+        description="The highest cosine of a candidate to the question; null without candidates.",
+        examples=[0.72],
+    )
+    threshold: float | None = Field(
+        description="Half-way between the two levels; null where they are not known.", examples=[0.315]
+    )
+    unrelated: float | None = Field(
+        description="Mean cosine that the model gives a question and a passage about something else.",
+        examples=[0.02],
+    )
+    related: float | None = Field(
+        description="Mean cosine that it gives a question and a passage that answers it.", examples=[0.61]
+    )
+
+
 class RetrieveResponse(Answer):
     """Passages that together say most about a question, in the order in which they were picked."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
     results: list[Result] = Field(description="The passages.", examples=[[]])
+    relevance: FoundRelevance = Field(description="Whether anything relevant was found.", examples=[])
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[12.3])
     config: UsedConfig = Field(description="What was used.", examples=[])
     bound: float | None = Field(

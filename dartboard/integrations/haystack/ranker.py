@@ -15,7 +15,7 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.errors import ConfigError
 from dartboard.integrations.choosing import choose
 from dartboard.integrations.haystack.embedders import DocumentVectors, query_model
-from dartboard.integrations.items import Item
+from dartboard.integrations.items import Item, check_documents
 from dartboard.integrations.knobs import ChoosingKnobs
 from dartboard.integrations.models import as_model
 from dartboard.integrations.notes import KEY, with_note
@@ -23,10 +23,15 @@ from dartboard.integrations.vectors import VectorSource
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 
+_NO_EMBEDDINGS = (
+    "If the document store has their vectors, use these: return_embedding=True in the retriever and "
+    "DartboardRanker(use_document_embeddings=True, …)."
+)
+
 
 @component
 class DartboardRanker:
-    """Picks the documents that together say most about a question; the score of each is its gain.
+    """Picks the documents that together say most about a question; the score of each is its relevance.
 
     Their vectors come from ``model``, a dartboard ``EmbeddingModel`` or the name of one (the default model
     where it is left out); or from ``document_embedder``, a component of Haystack; or from ``vectors``, a
@@ -141,6 +146,7 @@ class DartboardRanker:
 
         ``query_embedding`` is the query as the model of the documents' vectors knows it.
         """
+        documents = check_documents(documents, Document, "Document(content=…)")
         source, knobs = self._source(), self._knobs(top_k)
         if query_embedding is not None and source.embeds:
             raise ConfigError(
@@ -155,7 +161,7 @@ class DartboardRanker:
             "documents": [
                 replace(
                     pick.item.document,
-                    score=pick.note["gain"],
+                    score=pick.note["score"],
                     meta=with_note(pick.item.metadata, self.meta_key, pick.note),
                 )
                 for pick in picks
@@ -194,6 +200,7 @@ class DartboardRanker:
             carried="Document.embedding" if self.use_document_embeddings else None,
             carried_name="embedding",
             model_knob="model, text_embedder or query_embedding",
+            advice=_NO_EMBEDDINGS,
         )
         if self.text_embedder is not None and source.embeds:
             raise ConfigError(

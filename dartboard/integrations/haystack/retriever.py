@@ -25,7 +25,7 @@ from dartboard.stores.opening import without_password
 
 @component
 class DartboardRetriever:
-    """Documents of an index that together say most about a question; the score of each is its gain.
+    """Documents of an index that together say most about a question; the score of each is its relevance.
 
     ``store`` is the index: a file path or a URL, a ``Secret`` where it holds a password. It is opened, only
     to be read, at the first question or by ``warm_up``; ``model`` and ``retriever`` are names, and where
@@ -178,6 +178,6 @@ class DartboardRetriever:
             id=chunk.id,
             content=chunk.text,
             meta=answer.metadata(self.meta_key),
-            score=answer.note["gain"],
+            score=answer.note["score"],
             embedding=chunk.embedding.tolist() if self.return_embedding else None,
         )

@@ -1,6 +1,7 @@
 """A LangChain document compressor: of any retriever's documents, those that together say most."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 from langchain_core.callbacks import Callbacks
@@ -8,19 +9,28 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, model_validator
 
 from dartboard.integrations.choosing import choose
-from dartboard.integrations.items import Item
-from dartboard.integrations.knobs import ChoosingKnobs
+from dartboard.integrations.items import Item, check_documents
+from dartboard.integrations.knobs import ChoosingKnobs, check_names
+from dartboard.integrations.langchain.stores import model_of, read_vectors, store_of
 from dartboard.integrations.notes import KEY, with_note
-from dartboard.integrations.vectors import VectorSource
+from dartboard.integrations.vectors import VectorSource, VectorStore
+
+_NO_STORE = (
+    "If they are from a vector store, use its vectors: DartboardCompressor(vectorstore=store, …), or "
+    "vectors=FUNCTION where it is of a kind that returns none."
+)
+_NO_VECTORS = "The {} returned no vectors for their ids: if it has them, read them with vectors=FUNCTION."
 
 
 class DartboardCompressor(BaseDocumentCompressor):
     """Of any retriever's documents, those that together say most about the question.
 
-    Their vectors come from ``embeddings`` (a LangChain ``Embeddings``, a dartboard ``EmbeddingModel`` or the
-    name of one; the default model where it is left out), or from ``vectors``, a function of the documents,
-    or from the metadata field ``vector_field``. With either of these, ``embeddings`` must be the model that
-    made the vectors, for it embeds the query. Each document's note says which it was.
+    Their vectors come from ``vectorstore``, the store that the documents are from, where it can return them;
+    what it does not have is embedded by its own model. Without a store they come from ``embeddings`` (a
+    LangChain ``Embeddings``, a dartboard ``EmbeddingModel`` or the name of one; the default model where it is
+    left out), which embeds each document once, or from ``vectors``, a function of the documents, or from the
+    metadata field ``vector_field``. With either of these, ``embeddings`` must be the model that made the
+    vectors, for it embeds the query. Each document's note says which it was.
 
     ``score_field`` names a metadata field with another ranker's scores, whose order then counts on the
     query's side. ``source_field`` is what ``max_per_source`` counts.
@@ -28,8 +38,11 @@ class DartboardCompressor(BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    vectorstore: Any = None
+    """The vector store that the documents are from, or its retriever."""
     embeddings: Any = None
-    """What makes vectors: a LangChain ``Embeddings``, an ``EmbeddingModel`` or its name; by default ours."""
+    """What makes vectors: a LangChain ``Embeddings``, an ``EmbeddingModel`` or its name; by default the
+    store's, else ours."""
     vectors: Callable[[list[Document]], Any] | None = None
     """A function of the documents that gives their vectors."""
     vector_field: str | None = None
@@ -55,6 +68,12 @@ class DartboardCompressor(BaseDocumentCompressor):
     metadata_key: str = KEY
     """Where in the metadata the note on each pick is put."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, settings: Any) -> Any:
+        check_names(settings, cls.__name__)
+        return settings
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         ChoosingKnobs.of(self)
@@ -65,7 +84,8 @@ class DartboardCompressor(BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The picks in order, as copies whose metadata has a note under ``metadata_key``."""
-        items = [self._item(place, document) for place, document in enumerate(documents)]
+        given = check_documents(documents, Document, "Document(page_content=…)")
+        items = [self._item(place, document) for place, document in enumerate(given)]
         picks = choose(
             query, items, self._source(), ChoosingKnobs.of(self), scored=self.score_field is not None
         )
@@ -78,11 +98,14 @@ class DartboardCompressor(BaseDocumentCompressor):
 
     def _source(self) -> VectorSource:
         field = self.vector_field
+        store = None if self.vectorstore is None else store_of(self.vectorstore)
         return VectorSource(
-            model=self.embeddings,
+            model=self.embeddings if store is None or self.embeddings is not None else model_of(store),
             function=self.vectors,
             carried=None if field is None else f"metadata field {field!r}",
             carried_name=field or "",
+            store=None if store is None else VectorStore(type(store).__name__, partial(read_vectors, store)),
+            advice=_NO_STORE if store is None else _NO_VECTORS.format(type(store).__name__),
         )
 
     def _item(self, place: int, document: Document) -> Item:

@@ -1,6 +1,7 @@
 """A LlamaIndex postprocessor: of any retriever's nodes, those that together say most."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,41 +15,51 @@ from pydantic import FieldSerializationInfo
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.choosing import Pick, choose
-from dartboard.integrations.items import Item
-from dartboard.integrations.knobs import ChoosingKnobs
+from dartboard.integrations.items import Item, check_documents
+from dartboard.integrations.knobs import ChoosingKnobs, check_names
+from dartboard.integrations.llama_index.stores import model_of, read_vectors, store_of
 from dartboard.integrations.models import as_model
 from dartboard.integrations.notes import KEY, with_note
-from dartboard.integrations.vectors import VectorSource
+from dartboard.integrations.vectors import VectorSource, VectorStore
 
 _dispatcher = get_dispatcher(__name__)
 _NOT_PLAIN = {
     "embed_model": "give the model's name",
+    "index": "leave it out and name its model (embed_model)",
     "vectors": "let nodes carry their vectors (use_node_embeddings=True) or name a model (embed_model)",
     "method": "give the method's name",
 }
 """The settings that need not be plain data, and what to do instead."""
+_NO_INDEX = "If they are from an index, use its vectors: DartboardPostprocessor(index=index, …)."
+_NO_VECTORS = "The {} returned no vectors for their ids: if it has them, read them with vectors=FUNCTION."
 
 
 class DartboardPostprocessor(BaseNodePostprocessor):
-    """Of any retriever's nodes, those that together say most about the question; the score is the gain.
+    """Of any retriever's nodes, those that together say most about the question; the score is the relevance.
 
-    Their vectors come from ``embed_model`` (a LlamaIndex embedding, a dartboard ``EmbeddingModel`` or the
-    name of one; the default model where it is left out), which reads nodes as LlamaIndex embeds them, with
-    their metadata; or from ``vectors``, a function of the nodes; or, with ``use_node_embeddings``, from the
-    nodes. In the last two cases the query's vector is made by ``embed_model`` where it is given, else it is
-    the one that the query already has. Each node's note says which it was.
+    Their vectors come from ``index``, the ``VectorStoreIndex`` that the nodes are from, where its vector
+    store can return them; what it does not have is embedded by the index's own model. Without an index they
+    are the nodes' own embeddings, if all have one and the query has one too. Otherwise ``embed_model`` (a
+    LlamaIndex embedding, a dartboard ``EmbeddingModel`` or the name of one; the default model where it is
+    left out) embeds each node once, as LlamaIndex does, with its metadata; or ``vectors``, a function of the
+    nodes, gives them. With ``vectors`` and ``use_node_embeddings`` the query's vector is made by
+    ``embed_model`` where it is given, else it is the one that the query already has. Each node's note says
+    which it was.
 
     ``use_scores`` takes the order of the nodes' scores, such as another reranker's, on the query's side.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    index: Any = None
+    """The ``VectorStoreIndex`` that the nodes are from."""
     embed_model: Any = None
-    """What makes vectors: a LlamaIndex embedding, an ``EmbeddingModel`` or its name; by default ours."""
+    """What makes vectors: a LlamaIndex embedding, an ``EmbeddingModel`` or its name; by default the index's,
+    else ours."""
     vectors: Callable[[list[BaseNode]], Any] | None = None
     """A function of the nodes that gives their vectors."""
-    use_node_embeddings: bool = False
-    """Take the vectors that the nodes carry."""
+    use_node_embeddings: bool | None = None
+    """Take the vectors that the nodes carry; by default where that is possible and no model is given."""
     use_scores: bool = False
     """Take the order of the nodes' scores on the query's side."""
     k: int | None = None
@@ -70,10 +81,16 @@ class DartboardPostprocessor(BaseNodePostprocessor):
     metadata_key: str = KEY
     """Where in the metadata the note on each pick is put."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, settings: Any) -> Any:
+        check_names(settings, cls.__name__)
+        return settings
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         ChoosingKnobs.of(self)
-        self._source()
+        self._source(bool(self.use_node_embeddings))
         return self
 
     @classmethod
@@ -108,6 +125,7 @@ class DartboardPostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        nodes = check_documents(nodes, NodeWithScore, "NodeWithScore(node=TextNode(text=…))")
         if not nodes:
             return []
         if query_bundle is None:
@@ -128,7 +146,7 @@ class DartboardPostprocessor(BaseNodePostprocessor):
         return picked
 
     def _choose(self, nodes: Sequence[NodeWithScore], query: QueryBundle, knobs: ChoosingKnobs) -> list[Pick]:
-        source = self._source()
+        source = self._source(self._takes_node_embeddings(nodes, query))
         items = [_item(place, scored) for place, scored in enumerate(nodes)]
         return choose(
             query.query_str,
@@ -139,21 +157,34 @@ class DartboardPostprocessor(BaseNodePostprocessor):
             scored=self.use_scores,
         )
 
+    def _takes_node_embeddings(self, nodes: Sequence[NodeWithScore], query: QueryBundle) -> bool:
+        """As it was said; else where all nodes have embeddings that fit the query's."""
+        if self.use_node_embeddings is not None:
+            return self.use_node_embeddings
+        others = (self.index, self.embed_model, self.vectors)
+        if query.embedding is None or any(given is not None for given in others):
+            return False
+        return all(len(scored.node.embedding or ()) == len(query.embedding) for scored in nodes)
+
     def _query_vector(self, source: VectorSource, query: QueryBundle) -> Any:
         """What stands in for embedding the question itself: its rewritings, else the vector that it has."""
-        if not source.embeds and self.embed_model is None:
+        ready = not source.embeds or (source.store is not None and query.embedding is not None)
+        if ready and self.embed_model is None:
             return query.embedding
         if query.custom_embedding_strs:
-            return np.mean(as_model(self.embed_model).encode_queries(query.custom_embedding_strs), axis=0)
+            return np.mean(as_model(source.model).encode_queries(query.custom_embedding_strs), axis=0)
         return None
 
-    def _source(self) -> VectorSource:
+    def _source(self, takes_node_embeddings: bool) -> VectorSource:
+        store = None if self.index is None else store_of(self.index)
         return VectorSource(
-            model=self.embed_model,
+            model=self.embed_model if store is None or self.embed_model is not None else model_of(self.index),
             function=self.vectors,
-            carried="the nodes' own embeddings" if self.use_node_embeddings else None,
+            carried="the nodes' own embeddings" if takes_node_embeddings else None,
             carried_name="embedding",
+            store=None if store is None else VectorStore(type(store).__name__, partial(read_vectors, store)),
             model_knob="embed_model",
+            advice=_NO_INDEX if store is None else _NO_VECTORS.format(type(store).__name__),
         )
 
     def _noted(self, pick: Pick) -> NodeWithScore:
@@ -166,7 +197,7 @@ class DartboardPostprocessor(BaseNodePostprocessor):
                 "excluded_embed_metadata_keys": _with(node.excluded_embed_metadata_keys, key),
             }
         )
-        return NodeWithScore(node=copy, score=pick.note["gain"])
+        return NodeWithScore(node=copy, score=pick.note["score"])
 
 
 def _by_name(setting: str, value: Any) -> Any:

@@ -26,7 +26,7 @@ BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "
 
 
 class DartboardRetriever(BaseRetriever):
-    """Nodes of an index that together say most about a question; the score of each is its gain.
+    """Nodes of an index that together say most about a question; the score of each is its relevance.
 
     The knobs are those of :meth:`dartboard.engine.Engine.search`; ``filters`` are LlamaIndex's own, in
     place of ``where``. The engine stays the caller's to close.
@@ -89,7 +89,7 @@ class DartboardRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = search(self.engine, query_bundle.query_str, self.knobs)
-        return [NodeWithScore(node=self._node(answer), score=answer.note["gain"]) for answer in found]
+        return [NodeWithScore(node=self._node(answer), score=answer.note["score"]) for answer in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

@@ -31,6 +31,20 @@ class Passage(BaseModel):
     found_by: dict[str, int] = Field(description="Which retrievers found it, and at which rank.")
 
 
+class FoundRelevance(BaseModel):
+    """Whether anything relevant was found."""
+
+    verdict: Literal["relevant", "nothing_relevant", "unknown"] = Field(
+        description="nothing_relevant: the best candidate is below the threshold, or there is none. The "
+        "index probably does not answer the question; search on, or say so."
+    )
+    message: str = Field(description="The same in a sentence; empty unless nothing relevant was found.")
+    best_similarity: float | None = Field(description="The highest cosine of a candidate to the question.")
+    threshold: float | None = Field(description="Half-way between the two levels of the model.")
+    unrelated: float | None = Field(description="The model's mean cosine of unrelated texts.")
+    related: float | None = Field(description="The model's mean cosine of a question and its answer.")
+
+
 class SearchAnswer(BaseModel):
     """The passages that together say most about the question."""
 
@@ -40,7 +54,10 @@ class SearchAnswer(BaseModel):
     retriever: str
     method: str
     candidates: int = Field(description="How many passages there were to pick from.")
-    coverage: float = Field(description="What all passages cover of what the candidates say, 0 to 1.")
+    relevance: FoundRelevance
+    coverage: float = Field(
+        description="What all passages cover of what the candidates say, 0 to 1, relevant or not."
+    )
     passages: list[Passage]
 
 

@@ -30,11 +30,13 @@ class OpenIndex:
         collection: str = DEFAULT_COLLECTION,
         model: str | None = None,
         retriever: str | None = None,
+        pair_scorer: str | None = None,
     ) -> None:
         self.url = url
         self.collection = collection
         self._model = model
         self._retriever = retriever
+        self._pair_scorer = pair_scorer
         self._models: dict[str, EmbeddingModel] = {}
         self._store: Store | None = None
         self._stores: list[Store] = []
@@ -49,7 +51,11 @@ class OpenIndex:
             if self._engine is None or self._engine[1] != manifest:
                 name = self._model or str(manifest.settings.get("model", "default"))
                 engine = Engine(
-                    store, collection=self.collection, model=self._loaded(name), retriever=self._retriever
+                    store,
+                    collection=self.collection,
+                    model=self._loaded(name),
+                    retriever=self._retriever,
+                    pair_scorer=self._pair_scorer,
                 )
                 engine.retriever  # noqa: B018 - loaded by whoever asks first, not by all at once
                 self._engine = (engine, manifest)

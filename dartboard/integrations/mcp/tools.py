@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dartboard.config import RerankerType
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
@@ -13,6 +14,7 @@ from dartboard.inspection import explore
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import (
     ExplainAnswer,
+    FoundRelevance,
     Passage,
     Pick,
     SearchAnswer,
@@ -47,6 +49,7 @@ class Defaults:
     method: str = "dartboard"
     sigma: float | Auto = "auto"
     triage_k: int = 100
+    reranker: RerankerType = "cosine"
 
     def count(self, k: int | None, token_budget: int | None) -> int | None:
         """How many, unless a budget alone decides."""
@@ -73,6 +76,7 @@ def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> Sear
         where=asked.filter or None,
         triage_k=max(defaults.triage_k, k or 1),
         sigma=defaults.sigma,
+        reranker=defaults.reranker,
         exclude=asked.exclude,
         max_per_source=asked.max_per_source,
     )
@@ -83,6 +87,7 @@ def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> Sear
         retriever=str(facts["retriever"]),
         method=str(facts.get("method", defaults.who(asked.method))),
         candidates=int(facts["candidates"]),
+        relevance=FoundRelevance(**facts["relevance"]),
         coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
         passages=[_passage(result, place) for place in range(len(result.chunks))],
     )
@@ -143,6 +148,7 @@ def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> Ex
         sigma=defaults.sigma,
         triage_k=max(defaults.triage_k, k or 1),
         where=asked.filter or None,
+        reranker=defaults.reranker,
         layout=False,
         sweep=False,
     )

@@ -24,10 +24,17 @@ def search_text(answer: SearchAnswer) -> str:
         return "Nothing found: nothing in the index matches. Ask in other words, or without a filter."
     word = secrets.token_hex(4)
     count = len(answer.passages)
-    head = (
-        f"{count} passage{'s' * (count != 1)} of {answer.candidates} candidates, chosen by {answer.method}; "
-        f"together they cover {answer.coverage:.0%} of what the candidates say."
-    )
+    if answer.relevance.message:
+        head = (
+            f"{answer.relevance.message} The {count} nearest of {answer.candidates} candidates "
+            "follow all the same. Do not take them for an answer: ask in other words, look elsewhere, or say "
+            "that the index does not tell."
+        )
+    else:
+        head = (
+            f"{count} passage{'s' * (count != 1)} of {answer.candidates} candidates, chosen by "
+            f"{answer.method}; together they cover {answer.coverage:.0%} of what the candidates say."
+        )
     return "\n\n".join([head, NOTICE, *(_passage(passage, word) for passage in answer.passages)])
 
 

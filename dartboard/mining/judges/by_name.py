@@ -3,7 +3,7 @@
 answers                    known answer strings, offline
 check                      the case's executable check, offline
 check:SCREEN               the same, but what the judge SCREEN says NO to is not run
-gemini[:MODEL]             Google's endpoint; GEMINI_API_KEY
+gemini[:MODEL[@BASE_URL]]  Google's endpoint; GEMINI_API_KEY
 openai:MODEL[@BASE_URL]    an OpenAI-compatible endpoint; OPENAI_API_KEY where it wants one
 ensemble:A,B,C             a majority of the judges named
 NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
@@ -12,6 +12,7 @@ NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
 from functools import partial
 from typing import Any
 
+from dartboard.embeddings.endpoint_names import EndpointName, endpoint_name
 from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Prices
@@ -21,12 +22,12 @@ from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE
 from dartboard.mining.judges.checks import CheckJudge, KnownParts
 from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.judges.gemini import DEFAULT_MODEL, GeminiJudge
-from dartboard.mining.judges.openai import DEFAULT_URL, OpenAIJudge
+from dartboard.mining.judges.openai import OpenAIJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
 from dartboard.plugins import find, names
 
-FORMS = "answers, check[:SCREEN], gemini[:MODEL], openai:MODEL[@BASE_URL], ensemble:A,B,…"
+FORMS = "answers, check[:SCREEN], gemini[:MODEL[@BASE_URL]], openai:MODEL[@BASE_URL], ensemble:A,B,…"
 NAMES = frozenset({"answers", "check", "gemini", "openai", "ensemble"})
 """What our own judges are called, before any colon."""
 
@@ -61,8 +62,9 @@ def judge_by_name(
         return AnswerJudge()
     if kind == "check" and bool(colon) == bool(rest):
         return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
-    if (kind == "gemini" and bool(colon) == bool(rest)) or (kind == "openai" and rest.partition("@")[0]):
-        return _chat_judge(kind, rest, **chat)
+    named = endpoint_name(f"gemini:{DEFAULT_MODEL}" if spec.strip() == "gemini" else spec)
+    if named is not None:
+        return _chat_judge(named, **chat)
     members = [member.strip() for member in rest.split(",")]
     if any(member.startswith("ensemble") for member in members):
         raise ConfigError("an ensemble cannot be a member of another one: name its members")
@@ -71,9 +73,8 @@ def judge_by_name(
     raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
 
 
-def _chat_judge(kind: str, rest: str, *, need_key: bool, **knobs: Any) -> Judge:
+def _chat_judge(named: EndpointName, *, need_key: bool, **knobs: Any) -> Judge:
     """The knobs are those that both kinds have."""
-    if kind == "gemini":
-        return GeminiJudge(rest or DEFAULT_MODEL, need_key=need_key, **knobs)
-    model, _, url = rest.partition("@")
-    return OpenAIJudge(model, url or DEFAULT_URL, **knobs)
+    if named.kind == "gemini":
+        return GeminiJudge(named.model, base_url=named.base_url, need_key=need_key, **knobs)
+    return OpenAIJudge(named.model, named.base_url, **knobs)

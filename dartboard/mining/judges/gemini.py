@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dartboard.embeddings.endpoint_names import GEMINI_URL
 from dartboard.embeddings.remote import Patience, checked_key
 from dartboard.errors import ConfigError
 from dartboard.mining.budget import Prices
@@ -14,7 +15,6 @@ from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 
 DEFAULT_MODEL = "gemini-3-pro-preview"
-DEFAULT_URL = "https://generativelanguage.googleapis.com/v1beta"
 _CUT = "MAX_TOKENS"
 
 
@@ -30,7 +30,7 @@ class GeminiChat(Chat):
         model: str = DEFAULT_MODEL,
         api_key: str | None = None,
         *,
-        base_url: str = DEFAULT_URL,
+        base_url: str = GEMINI_URL,
         prices: Prices | None = None,
         max_output_tokens: int = MOST_OUTPUT,
         patience: Patience = PATIENCE,
@@ -116,14 +116,14 @@ def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class GeminiJudge(ChatJudge):
-    """A judge at Google's endpoint."""
+    """A judge at Google's endpoint, or at one that speaks like it; ``base_url`` ends before ``/models``."""
 
     def __init__(
         self,
         model: str = DEFAULT_MODEL,
         api_key: str | None = None,
         *,
-        base_url: str = DEFAULT_URL,
+        base_url: str = GEMINI_URL,
         prompt_version: str = DEFAULT_PROMPT,
         prices: Prices | None = None,
         max_output_tokens: int = MOST_OUTPUT,
@@ -139,4 +139,5 @@ class GeminiJudge(ChatJudge):
             patience=patience,
             need_key=need_key,
         )
-        super().__init__(chat, name=f"gemini:{model}", prompt_version=prompt_version)
+        where = "" if base_url == GEMINI_URL else f"@{chat.endpoint.base_url}"
+        super().__init__(chat, name=f"gemini:{model}{where}", prompt_version=prompt_version)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dartboard.embeddings.endpoint_names import OPENAI_URL
 from dartboard.embeddings.remote import Patience, checked_key
 from dartboard.mining.budget import Prices
 from dartboard.mining.judges.asking import Reply
@@ -12,7 +13,6 @@ from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE, Chat, Written, c
 from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
 
-DEFAULT_URL = "https://api.openai.com/v1"
 _SMALL_OUTPUT = 1024
 _OUTPUT = "output"
 
@@ -28,7 +28,7 @@ class OpenAIChat(Chat):
     def __init__(
         self,
         model: str,
-        base_url: str = DEFAULT_URL,
+        base_url: str = OPENAI_URL,
         api_key: str | None = None,
         *,
         prices: Prices | None = None,
@@ -105,7 +105,7 @@ class OpenAIJudge(ChatJudge):
     def __init__(
         self,
         model: str,
-        base_url: str = DEFAULT_URL,
+        base_url: str = OPENAI_URL,
         api_key: str | None = None,
         *,
         prompt_version: str = DEFAULT_PROMPT,
@@ -116,5 +116,5 @@ class OpenAIJudge(ChatJudge):
         chat = OpenAIChat(
             model, base_url, api_key, prices=prices, max_output_tokens=max_output_tokens, patience=patience
         )
-        where = "" if base_url == DEFAULT_URL else f"@{chat.endpoint.base_url}"
+        where = "" if base_url == OPENAI_URL else f"@{chat.endpoint.base_url}"
         super().__init__(chat, name=f"openai:{model}{where}", prompt_version=prompt_version)

@@ -12,11 +12,12 @@ const PAGES = [
   ["playground", "./", "Playground"],
   ["documents", "documents", "Documents"],
   ["evaluation", "evaluation", "Evaluation"],
+  ["docs", "docs", "API"],
 ];
 
 let live = null;
 
-/** @param {"playground"|"documents"|"evaluation"} current */
+/** @param {"playground"|"documents"|"evaluation"|"docs"} current */
 export function mountChrome(current) {
   const links = PAGES.map(([name, href, label]) =>
     h("a", { href, "aria-current": name === current ? "page" : null }, label),

@@ -11,6 +11,7 @@ from dartboard.types import FloatArray
 
 def r_precision(run: Assessed, k: int | None) -> FloatArray:
     """One number a query; with ``k``, of the first k picks alone."""
+    run = run.plain  # by chunk ids; without this line copies of one passage count once
     wanted = run.judgements.relevant_counts
     hits = run.relevant_within(k)
     early = hits[run.rank[hits] < wanted[run.query[hits]]]

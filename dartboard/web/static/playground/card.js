@@ -3,6 +3,7 @@
  */
 
 import { button, h, quoted } from "../dom.js";
+import { help } from "./help.js";
 import { named } from "./names.js";
 import { fixed, percent } from "./numbers.js";
 import { tint } from "./reading.js";
@@ -21,12 +22,27 @@ export function card(state, method, index, rank, store) {
   const one = reading.candidates[index];
   const owner = reading.owner[index];
   const [body, more] = passage(one.text);
+  const name = button(
+    {
+      class: "card-name",
+      title: "Why, or why not?",
+      onclick: () => store.update({ why: one.id }),
+      onfocus: () => store.update({ hover: index }),
+      onblur: () => store.update({ hover: null }),
+    },
+    named(one, 100),
+  );
   return h(
     "li",
     {
       class: `card ${tint(owner)}`,
       "data-index": index,
       "data-method": method,
+      onclick: ({ target }) => {
+        if (target.closest("button, [popover]") || !getSelection().isCollapsed) return;
+        name.focus({ preventScroll: true }); // where the focus returns to
+        name.click();
+      },
       onpointerenter: () => store.update({ hover: index }),
       onpointerleave: () => store.update({ hover: null }),
     },
@@ -34,16 +50,7 @@ export function card(state, method, index, rank, store) {
       "div",
       { class: "card-top" },
       h("span", { class: "rank num", "aria-label": `Rank ${rank + 1}` }, rank + 1),
-      button(
-        {
-          class: "card-name",
-          title: "Why, or why not?",
-          onclick: () => store.update({ why: one.id }),
-          onfocus: () => store.update({ hover: index }),
-          onblur: () => store.update({ hover: null }),
-        },
-        named(one, 100),
-      ),
+      name,
       markButton(store, one),
       badge(owner),
     ),
@@ -106,7 +113,7 @@ function facts(reading, method, index, more) {
   const one = reading.candidates[index];
   const list = [
     ["cosine", fixed(one.similarity)],
-    ["P(t|q)", percent(one.probability)],
+    ["P(t|q)", percent(one.probability), help("P(t|q)", { tabindex: -1 })], // Tab finds it beside the map
     ["tokens", String(one.tokens)],
   ];
   if (method === "dartboard") {
@@ -119,7 +126,7 @@ function facts(reading, method, index, more) {
   return h(
     "dl",
     { class: "facts num" },
-    ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+    ...list.map(([name, value, why]) => h("div", {}, h("dt", {}, name, why), h("dd", {}, value))),
     more && h("div", {}, h("dd", {}, more)),
   );
 }

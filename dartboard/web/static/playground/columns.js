@@ -7,10 +7,12 @@ import { card, refreshMarkers } from "./card.js";
 import { connect } from "./connectors.js";
 import { count, fixed, percent } from "./numbers.js";
 import { METHODS, different, stepOf } from "./reading.js";
+import { mountTabs } from "./tabs.js";
 
 /** @param {HTMLElement} root @param {any} store */
 export function mountColumns(root, store) {
   const svg = s("svg", { class: "connectors", "aria-hidden": "true" });
+  const tabs = mountTabs(root, store);
   let frame = 0;
   const again = () => {
     cancelAnimationFrame(frame);
@@ -25,6 +27,7 @@ export function mountColumns(root, store) {
     if (!state.reading) return;
     const held = heldCard(root);
     set(root, svg, ...METHODS.map(([method, name]) => column(state, method, name, store)));
+    tabs();
     again();
     later(root, state);
     if (held) root.querySelector(held)?.focus({ preventScroll: true });
@@ -46,18 +49,17 @@ function column(state, method, name, store) {
   const { picks } = state.reading.data.methods[method];
   return h(
     "section",
-    { class: `column ${method}`, "aria-labelledby": `head-${method}` },
+    { class: `column ${method}`, id: `column-${method}`, "aria-labelledby": `head-${method}` },
     head(state, method, name),
     h("ol", { class: "cards" }, ...picks.map((index, rank) => card(state, method, index, rank, store))),
   );
 }
 
-/** What a column goes by, where its name alone does not say it: MMR knows cosines only, whoever found the candidates. */
+/** What a column goes by, where its name alone does not say it. */
 function howRanked(data, method) {
   const weight = data.methods[method].parameters?.relevance_weight;
-  const fused = data.retriever !== "dense";
-  if (weight !== undefined) return fused ? `relevance ${weight}, by cosine` : `relevance ${weight}`;
-  return method === "top_k" && fused ? `by ${data.retriever} score` : "";
+  const by = data.retriever === "dense" || method === "dartboard" ? "" : `by ${data.retriever} score`;
+  return [weight === undefined ? "" : `relevance ${weight}`, by].filter(Boolean).join(", ");
 }
 
 function head(state, method, name) {

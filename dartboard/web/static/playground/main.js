@@ -81,12 +81,15 @@ function showVerdict({ reading }) {
   byId("loading").hidden = true;
   byId("empty").hidden = !nothing;
   byId("empty").textContent = "Nothing found. The collection is empty, or the filter leaves nothing over.";
-  set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   const { data } = reading;
+  const irrelevant = nothing ? "" : data.relevance.message;
+  byId("irrelevant").hidden = !irrelevant;
+  byId("irrelevant").textContent = irrelevant;
+  set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   byId("foot").textContent =
     `${data.model} · ${data.retriever} · ${count(reading.candidates.length, "candidate")} · ` +
     `σ ${sigmaText(data.sigma.value)} · answered in ${fixed(data.execution_time_ms, 0)} ms`;
-  announce(nothing ? "Nothing found" : byId("verdict").textContent);
+  announce(nothing ? "Nothing found" : `${irrelevant} ${byId("verdict").textContent}`.trim());
 }
 
 function verdictParts(reading) {
@@ -130,9 +133,9 @@ function keepAddress(state, before) {
 
 /** The reader changed the address, or went back. */
 function restore() {
-  const { reading, collection } = store.get();
+  const { reading, collection, tab } = store.get();
   restoring = true;
-  store.update({ ...initialState(), collection, ...fromHash(location.hash), reading });
+  store.update({ ...initialState(), collection, tab, ...fromHash(location.hash), reading });
   restoring = false;
   explorer.everything();
 }

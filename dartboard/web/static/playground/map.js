@@ -7,8 +7,9 @@
 
 import { button, h, quoted, s, set, shown } from "../dom.js";
 import { panel, table } from "../table.js";
+import { help } from "./help.js";
 import { nameOf, named } from "./names.js";
-import { fixed, percent } from "./numbers.js";
+import { count, fixed, percent } from "./numbers.js";
 import { stepOf, tint } from "./reading.js";
 import { rings, scaleOf } from "./rings.js";
 import { createTooltip } from "./tooltip.js";
@@ -22,7 +23,17 @@ export function mountMap(root, tools, store) {
     role: "group",
     "aria-label": "Map of the candidates around the query. Arrow keys move, Enter explains.",
   });
-  const note = h("p", { class: "hint map-note" });
+  const stress = h("span", {});
+  const note = h(
+    "p",
+    { class: "hint map-note" },
+    "Ring: distance to the query, (1 − cosine) / 2. Area: P(t|q)",
+    help("P(t|q)"),
+    ". A line leads to the pick that stands for a passage. Dashed: runner-up. ",
+    stress,
+    help("stress"),
+    ".",
+  );
   const frame = h("div", { class: "map-frame" }, svg);
   const chart = h("div", {}, frame, note);
   const refreshTable = panel(root, tools, chart, () => mapTable(store), "Map");
@@ -113,11 +124,7 @@ export function mountMap(root, tools, store) {
     });
     raise(reading, step);
     const { layout, candidates } = reading.data;
-    set(
-      note,
-      "Ring: distance to the query, (1 − cosine) / 2. Area: P(t|q). A line leads to the pick that stands " +
-        `for a passage. Dashed: runner-up. Stress ${fixed(layout.stress, 3)} over ${candidates.length} candidates.`,
-    );
+    stress.textContent = `Stress ${fixed(layout.stress, 3)} over ${count(candidates.length, "candidate")}`;
   }
 
   /** A pick's number: in its dot where there is room, else in a badge beside it, away from the middle. */

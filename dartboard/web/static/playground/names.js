@@ -1,16 +1,21 @@
 /**
  * Names that tell passages apart: the document's title and, where several candidates bear it, what sets each
- * apart: its section, else its page, its document, its place there ("#3"), at last its id.
+ * apart: its section, else its page, its document, its row or place there ("#3"), at last its id. A file that was
+ * uploaded shows its name as well: the reader knows it by that.
  */
 
 import { h, quoted, shown } from "../dom.js";
 
-const LEVELS = [sectionOf, pageOf, fileOf, placeOf, (one) => one.id];
+const LEVELS = [sectionOf, pageOf, fileOf, rowOf, placeOf, (one) => one.id];
 
 /** The candidates, each with a `name`: its title, then what sets it apart. @param {any[]} candidates */
 export function withNames(candidates) {
   const named = candidates.map((one) => ({ ...one, name: [titleOf(one)] }));
   for (const group of Map.groupBy(named, titleOf).values()) setApart(group, LEVELS);
+  for (const one of named) {
+    const known = one.name.some((part) => `/${one.source}`.endsWith(`/${part}`));
+    if (one.metadata?.uploaded === true && one.source && !known) one.name.splice(1, 0, fileOf(one));
+  }
   return named;
 }
 
@@ -37,8 +42,17 @@ export function named(candidate, longest) {
   return h("span", { class: "named", title: shown(nameOf(candidate), 400) }, title, apart);
 }
 
+/** A title that is made of the file's name, or of a row's key alone, says less than the file's name. */
 function titleOf(one) {
-  return String(one.title || one.metadata?.title || one.source || one.id);
+  const title = String(one.title || one.metadata?.title || "");
+  const source = String(one.source ?? "");
+  const file = source.split("/").pop();
+  const bare = title && [file.replace(/(.)\.[^.]*$/, "$1"), rowOf(one)].includes(title);
+  return (bare && file) || title || source || one.id;
+}
+
+function rowOf(one) {
+  return ["string", "number"].includes(typeof one.metadata?.row) ? String(one.metadata.row) : "";
 }
 
 /** The headings below the title: "Install > Linux". */

@@ -3,6 +3,7 @@
  */
 
 import { button, h, set } from "../dom.js";
+import { help } from "./help.js";
 import { sigmaText } from "./numbers.js";
 
 const FINE = 1000;
@@ -30,7 +31,7 @@ export function mountSigma(root, store, again) {
   const auto = button({ class: "small", id: "sigma-auto" }, "Auto");
   set(
     root,
-    h("div", { class: "sigma-now" }, value, source),
+    h("div", { class: "sigma-now" }, value, help("σ"), source),
     h("span", { class: "hint sigma-end" }, "nearest"),
     h("div", { class: "sigma-track" }, tick, range),
     h("span", { class: "hint sigma-end" }, "spread out"),

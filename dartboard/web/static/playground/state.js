@@ -16,6 +16,7 @@
  * @property {number|null} step picks shown so far; null: all
  * @property {string|null} why id of the candidate that is being explained
  * @property {Set<string>} marks ids that the reader calls relevant
+ * @property {"top_k"|"mmr"|"dartboard"} tab the column that is shown where only one fits
  * @property {number|null} hover candidate under the pointer or focus
  * @property {import("./reading.js").Reading|null} reading
  * @property {boolean} busy
@@ -37,6 +38,7 @@ export function initialState() {
     step: null,
     why: null,
     marks: new Set(),
+    tab: "dartboard",
     hover: null,
     reading: null,
     busy: false,

@@ -4,6 +4,7 @@
 
 import { button, h, s, set } from "../dom.js";
 import { panel, table } from "../table.js";
+import { help } from "./help.js";
 import { named } from "./names.js";
 import { count, sigmaText } from "./numbers.js";
 import { tint } from "./reading.js";
@@ -17,10 +18,10 @@ export function mountStrip(root, tools, store, again) {
   const note = h(
     "p",
     { class: "hint" },
-    "σ is how far from the query its answer may lie. A filled cell: the passage is picked at that σ. " +
-      "Solid line: σ now. Dotted: automatic.",
+    "A filled cell: the passage is picked at that σ. Solid line: σ now. Dotted: automatic.",
   );
   const chart = h("div", {}, strip, note);
+  tools.append(help("who survives"));
   const refreshTable = panel(root, tools, chart, () => stripTable(store.get()), "Survival across sigma");
 
   /** @type {import("./reading.js").Reading|null} */

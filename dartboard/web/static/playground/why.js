@@ -6,6 +6,7 @@ import { button, byId, h, quoted, s, set, shown } from "../dom.js";
 import { table, twin } from "../table.js";
 import { badge, markButton, refreshMarkers } from "./card.js";
 import { diffWords } from "./diff.js";
+import { help } from "./help.js";
 import { named } from "./names.js";
 import { count, fixed, percent } from "./numbers.js";
 import { METHODS, largestDrop, tint } from "./reading.js";
@@ -18,7 +19,10 @@ export function mountWhy(root, store) {
     (opener?.isConnected ? opener : byId("results")).focus();
     opener = null;
   };
-  document.addEventListener("keydown", (event) => event.key === "Escape" && !root.hidden && close());
+  document.addEventListener("keydown", (event) => {
+    const helping = document.querySelector(":popover-open"); // which Escape closes first
+    if (event.key === "Escape" && !root.hidden && !helping) close();
+  });
 
   store.on(["why", "reading"], (state, before) => {
     const index = state.reading?.candidates.findIndex((one) => one.id === state.why) ?? -1;
@@ -231,7 +235,7 @@ function numbers(reading, index) {
         said && said.rank !== null ? `rank ${said.rank}, score ${fixed(said.score, 3)}` : "did not find it",
       ]),
     ["Cosine to the query", fixed(one.similarity, 3)],
-    ["P(t|q)", percent(one.probability)],
+    [h("span", {}, "P(t|q)", help("P(t|q)")), percent(one.probability)],
     ["Tokens", String(one.tokens)],
     ["Chosen by", chose.map(([, , short]) => short).join(", ") || "none"],
     ["Id", quoted(one.id, 200)],

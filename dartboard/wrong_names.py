@@ -1,0 +1,44 @@
+"""The right name of an option, for a name that is not one: ``k`` where somebody writes ``top_k``."""
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_SAME = (
+    ("k", "top_k", "top_n", "n", "limit", "n_results", "num_results"),
+    ("where", "filter", "filters"),
+    ("reranker", "reranker_type"),
+    ("token_budget", "tokens", "max_tokens"),
+    ("triage_k", "triage", "fetch_k", "num_candidates"),
+    ("query", "question", "q"),
+)
+"""Names for the same option, here and in other libraries."""
+
+
+def right_name(wrong: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that was probably meant, or None."""
+    known = list(names)
+    for same in _SAME:
+        if wrong in same and (found := next((name for name in same if name in known), None)):
+            return found
+    return next(iter(get_close_matches(wrong, known, 1)), None)
+
+
+def naming_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The function, which answers an option that it does not have with the name of the right one."""
+    names = [name for name in signature(function).parameters if name != "self"]
+
+    @wraps(function)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        for wrong in kwargs.keys() - set(names):
+            meant = right_name(wrong, names)
+            advice = f"did you mean {meant!r}?" if meant else f"there are {', '.join(names)}"
+            raise TypeError(f"{function.__name__}() takes no {wrong!r}: {advice}")
+        return function(*args, **kwargs)
+
+    return checked
