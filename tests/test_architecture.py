@@ -14,7 +14,7 @@ ROOT = Path(dartboard.__file__).parent
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
     {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display"},
-    {"selection", "embeddings", "ingest", "lexical"},
+    {"selection", "near_duplicates", "embeddings", "ingest", "lexical"},
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
@@ -26,6 +26,7 @@ LEVELS = [
 ]
 FORBIDDEN = {
     ("selection", "embeddings"),
+    ("selection", "near_duplicates"),
     ("embeddings", "selection"),
     ("stores", "embeddings"),
     ("stores", "selection"),
