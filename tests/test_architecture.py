@@ -26,7 +26,6 @@ LEVELS = [
 ]
 FORBIDDEN = {
     ("selection", "embeddings"),
-    ("selection", "near_duplicates"),
     ("embeddings", "selection"),
     ("stores", "embeddings"),
     ("stores", "selection"),
