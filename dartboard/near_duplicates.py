@@ -1,0 +1,322 @@
+"""Find near-duplicates among texts: copies that were edited, cut at another place, or put inside other text.
+
+A text is a sequence of words, without case, punctuation, HTML tags and targets of Markdown links. Two texts
+are *alike* if 70 % of the smaller one's shingles (three words in a row; Broder 1997) occur in the other, and
+40 % of all their shingles are shared: containment, and enough resemblance that a sentence is no duplicate of
+its chapter. If the smaller one has fewer than 20 shingles, all of them must occur, and 70 % be shared.
+
+One guard: alike texts *conflict*, and are no duplicates, if each has a number, date, version, identifier or
+capitalised name that the other lacks in the same place: from the first to the last shared shingle, in the
+eight words before, or in the eight words after. What was cut off or added is lacking on one side only.
+A capitalised word that begins a sentence is a name unless the texts have it in lower case more often than as
+a name; before and after what is shared it counts only beside it, as what is put around a text (Print this
+page) differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed.
+
+Scripts without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are compared by characters. In
+scripts without capitals the guard sees numbers only. Texts of more than 2,000 words have to be equal.
+
+Groups come from leader clustering in the given order, not from transitive closure: the first text without
+a group leads one, and its near-duplicates join, except those that conflict with another one that would join.
+Why no library: datasketch, rensa and text-dedup estimate resemblance by MinHash, semhash compares embeddings;
+none finds a contained copy or keeps apart texts that differ in one number.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import blake2b
+from itertools import combinations
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import InvalidInputError
+from dartboard.types import IntArray
+
+SHINGLE = 3  # words
+CONTAINMENT, RESEMBLANCE = 0.7, 0.4
+SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.7
+MARGIN = 8  # words before and after what is shared in which the guard looks for names
+LONGEST = 2000  # words
+CLOSE = 0.7  # cosine of candidates that are compared at all
+_EMPTY = (1).to_bytes(4, "little")  # the format's version begins every fingerprint; four bytes a word follow
+_NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital that begins a sentence
+# \w has no vowel signs and accents. Inside a word may stand a dot (jest.fn), between digits some other signs.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f"
+_INNER = r"(?=[.,:/-]\w)(?:\.|(?<=\d)[,:/-](?=\d))"
+_ASCII = re.compile(rf"\W*+\w++(?:{_INNER}\w++)*+", re.ASCII)
+_UNICODE = re.compile(rf"[^\w{_MARKS}]*+[\w{_MARKS}]++(?:{_INNER}[\w{_MARKS}]++)*+")
+_LETTER = re.compile(rf"[\w{_MARKS}]")
+_UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff])")
+_TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+_LINK = re.compile(r"\]\([^()\s]*\)")
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-\n\s*(?=[^\W\d_])")
+# Without these, one of those stands between two words of one sentence; anything else begins a new one.
+_DECORATION = str.maketrans("", "", "()[]{}\"'`*_~\u201c\u201d\u2018\u2019\u00ab\u00bb \t\u00a0")
+_INSIDE = frozenset(("", ",", "-", "/", "&", "+", "\n", ",\n"))
+_MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+_NEIGHBOURS = 128  # texts with the same rare shingle that one is compared with, besides the first of them
+_BLOCK = 10_000  # pairs that are compared at once, to save memory
+_CACHED = 1 << 17  # words
+_Bools = npt.NDArray[np.bool_]
+_Hashes = npt.NDArray[np.uint64]
+
+
+def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> IntArray:
+    """Group texts that say the same in nearly the same words.
+
+    Give the most important text first: the first of a group represents it. Of ``pairs`` of positions,
+    ``(p, 2)``, only these are compared and only their texts are read. Returns ``(n,)`` group numbers: for
+    each text the position of the first one of its group.
+
+    Example:
+        >>> near_duplicates(["The bridge opened in 1927.", "<b>The bridge</b> opened in 1927", "It is old."])
+        array([0, 0, 2])
+    """
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise InvalidInputError("texts must be a list of strings")
+    used = range(len(texts)) if pairs is None else _positions(pairs, len(texts)).ravel().tolist()
+    known = {text: fingerprint(text) for text in {texts[at] for at in used}}
+    return group_fingerprints([known.get(text, _EMPTY) for text in texts], pairs=pairs)
+
+
+def fingerprint(text: str) -> bytes:
+    """Return what :func:`group_fingerprints` needs of a text: its words as numbers, four bytes each."""
+    plain = _without_markup(text)
+    found = (_ASCII if plain.isascii() else _UNICODE).findall("." + plain)
+    words = [code for code in map(_CODES.__getitem__, found) if code]
+    words += [0] * (SHINGLE - len(words) if words else 0)
+    codes = np.array(words, dtype="<u4")
+    if len(words) > LONGEST:
+        return _EMPTY + blake2b((codes >> 2).tobytes(), digest_size=4 * SHINGLE).digest()
+    return _EMPTY + codes.tobytes()
+
+
+def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None = None) -> IntArray:
+    """Group texts by their fingerprints, as :func:`near_duplicates` does by the texts themselves."""
+    known: dict[bytes, int] = {}
+    number = np.array([known.setdefault(one, len(known)) for one in fingerprints], dtype=np.int64)
+    pool = _Pool(list(known))
+    if pairs is not None:
+        pairs = _unique(number[_positions(pairs, len(fingerprints))], len(known))
+    leaders = pool.leaders(pool.candidates() if pairs is None else pairs)
+    first = np.unique(number, return_index=True)[1]
+    return np.where(pool.sizes[number] > 0, first[leaders[number]], np.arange(len(number)))
+
+
+class _Pool:
+    """Different texts: words from ``starts`` to ``ends`` in one array; ``sizes`` shingles from ``starts``."""
+
+    def __init__(self, fingerprints: Sequence[bytes]) -> None:
+        for one in fingerprints:
+            if len(one) % 4 or one[:4] != _EMPTY:
+                raise InvalidInputError(f"{one[:8]!r} begins no fingerprint: make one with fingerprint()")
+        codes = np.frombuffer(b"".join(fingerprints), dtype="<u4")
+        lengths = np.array([len(one) // 4 for one in fingerprints], dtype=np.int64)
+        self.ends = np.cumsum(lengths)
+        self.starts = self.ends - lengths + 1
+        self.sizes = np.maximum(lengths - SHINGLE, 0)
+        self.words: npt.NDArray[np.uint32] = codes >> np.uint32(2)
+        self.flags: npt.NDArray[np.uint32] = codes & np.uint32(3)
+        words = self.words.astype(np.uint64)
+        one, two, three = _MULTIPLIERS
+        self.shingles = words[:-2] * one + words[1:-1] * two + words[2:] * three
+        at, text = _ranges(self.starts, self.sizes)
+        self._bits = np.uint64((32 * len(at)).bit_length() + 1)
+        self._filter = np.zeros(1 << int(self._bits), dtype=bool)
+        for slots in self._slots(text, at):
+            self._filter[slots] = True
+
+    def _slots(self, text: IntArray, at: IntArray) -> tuple[_Hashes, _Hashes]:
+        """Two slots of a Bloom filter for a text that has the shingle at a place."""
+        mixed = (self.shingles[at] ^ (text.astype(np.uint64) * _MULTIPLIERS[1])) * _MULTIPLIERS[2]
+        return mixed >> (np.uint64(64) - self._bits), (mixed << np.uint64(24)) >> (np.uint64(64) - self._bits)
+
+    def candidates(self) -> IntArray:
+        """Return the pairs that share a shingle of the rarest 30 % of one of them: others are not alike."""
+        at, text = _ranges(self.starts, self.sizes)
+        order = np.lexsort((text, self.shingles[at]))
+        shingle, text = self.shingles[at][order], text[order]
+        first = np.searchsorted(shingle, shingle)
+        frequency = np.searchsorted(shingle, shingle, "right") - first
+        by_rarity = np.lexsort((frequency, text))
+        rank = np.empty(len(text), dtype=np.int64)
+        rank[by_rarity] = np.arange(len(text)) - (np.cumsum(self.sizes) - self.sizes)[text[by_rarity]]
+        rare = rank <= (1 - CONTAINMENT) * self.sizes[text]
+        found = [np.stack([text[first], text], axis=1)[rare | rare[first]]]
+        for step in range(1, min(_NEIGHBOURS, len(shingle))):
+            equal = np.flatnonzero((shingle[step:] == shingle[:-step]) & (rare[step:] | rare[:-step]))
+            if not len(equal):
+                break
+            found.append(np.stack([text[equal], text[equal + step]], axis=1))
+        return _unique(np.concatenate(found), len(self.starts))
+
+    def alike(self, pairs: IntArray) -> _Bools:
+        """Say which pairs reach both thresholds."""
+        in_order = self.sizes[pairs[:, 0]] <= self.sizes[pairs[:, 1]]
+        smaller, larger = np.where(in_order, pairs.T, pairs.T[::-1])
+        few, many = self.sizes[smaller], self.sizes[larger]
+        possible = np.flatnonzero((few > 0) & (few >= RESEMBLANCE * many))
+        shared = np.zeros(len(pairs), dtype=np.int64)
+        for at in np.array_split(possible, 1 + len(possible) // _BLOCK):
+            shared[at] = self._shared(smaller[at], larger[at])[0]
+        contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
+        resembling: _Bools = shared >= np.where(few < SHORT, CONTAINMENT, RESEMBLANCE) * (few + many - shared)
+        return contained & resembling & (shared > 0)
+
+    def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Count the shingles of these texts that the others have; the words from the first to the last."""
+        at, pair = _ranges(self.starts[these], self.sizes[these])
+        one, two = self._slots(others[pair], at)
+        hit = np.flatnonzero(self._filter[one])
+        hit = hit[self._filter[two[hit]]]
+        count = np.bincount(pair[hit], minlength=len(these))
+        begin, end = self.starts[these].copy(), self.starts[these].copy()
+        some = np.flatnonzero(count)
+        last = np.cumsum(count)[some]
+        begin[some], end[some] = at[hit[last - count[some]]], at[hit[last - 1]] + SHINGLE
+        return count, begin, end
+
+    def conflicting(self, pairs: IntArray) -> _Bools:
+        """Say which pairs have different names in the same place."""
+        found: _Bools = np.zeros(len(pairs), dtype=bool)
+        for at in np.array_split(np.arange(len(pairs)), 1 + len(pairs) // _BLOCK):
+            one, other = pairs[at].T
+            found[at] = (self._lacking(one, other) & self._lacking(other, one)).any(axis=1)
+        return found
+
+    def _lacking(self, these: IntArray, others: IntArray) -> _Bools:
+        """``(p, 3)``: names of these texts that the others lack: before, in and after what is shared."""
+        _, begin, end = self._shared(these, others)
+        names, earlier, first = self._names
+        number, pair = _ranges(first[these], np.searchsorted(names, self.ends[these]) - first[these])
+        margin = np.where(self.flags[names[number]] & _UNCLEAR, 1, MARGIN)
+        near = (names[number] >= begin[pair] - margin) & (names[number] < end[pair] + margin)
+        at, pair, earlier, known = names[number[near]], pair[near], earlier[number[near]], self._vocabulary
+        wanted = _keys(others[pair], self.words[at])
+        nth = np.minimum(np.searchsorted(known, wanted) + earlier, len(known) - 1)
+        lacks = known[nth] != wanted  # a name that occurs twice has to occur twice in the other
+        at, pair = at[lacks], pair[lacks]
+        found = np.zeros((len(these), 3), dtype=bool)
+        found[pair, (at >= begin[pair]).astype(np.intp) + (at >= end[pair])] = True
+        return found
+
+    @cached_property
+    def _vocabulary(self) -> _Hashes:
+        """Which text has which words, in rising order."""
+        return np.sort(_keys(np.repeat(np.arange(len(self.ends)), self.ends - self.starts + 1), self.words))
+
+    @cached_property
+    def _names(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Where names stand, how often each stands earlier in its text, and the first of each text."""
+        name = (self.flags & _NAME) > 0
+        unclear = np.flatnonzero(self.flags & _UNCLEAR)
+        words = self.words[unclear]
+        in_lower_case, as_name = (
+            np.searchsorted(some, words, "right") - np.searchsorted(some, words)
+            for some in (np.sort(self.words[self.flags == 0]), np.sort(self.words[name]))
+        )
+        name[unclear] = in_lower_case <= as_name
+        places = np.flatnonzero(name)
+        keys = _keys(np.searchsorted(self.starts, places, "right"), self.words[places])
+        order = np.argsort(keys, kind="stable")
+        earlier = np.empty(len(places), dtype=np.int64)
+        earlier[order] = np.arange(len(places)) - np.searchsorted(keys[order], keys[order])
+        return places, earlier, np.searchsorted(places, self.starts)
+
+    def leaders(self, pairs: IntArray) -> IntArray:
+        """``(m,)`` for each text the one that leads its group, of these pairs."""
+        alike = pairs[self.alike(pairs)]
+        left = list(map(tuple, alike[~self.conflicting(alike)].tolist()))
+        known = set(left)
+        while True:
+            leaders = list(range(len(self.starts)))
+            members: dict[int, list[int]] = {}
+            for one, other in left:
+                if leaders[one] == one and leaders[other] == other:
+                    leaders[other] = one
+                    members.setdefault(one, []).append(other)
+            together = [two for group in members.values() for two in combinations(group, 2)]
+            unknown = np.array([two for two in together if two not in known], dtype=np.int64).reshape(-1, 2)
+            out = set(unknown[self.conflicting(unknown)].ravel().tolist())
+            if not out:
+                return np.array(leaders, dtype=np.int64)
+            left = [(one, other) for one, other in left if other not in out or leaders[other] != one]
+
+
+def _keys(text: IntArray, word: npt.NDArray[np.uint32]) -> _Hashes:
+    return (text.astype(np.uint64) << np.uint64(30)) | word
+
+
+def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """All places of several ranges, one range after the other, and the number of the range of each."""
+    owner = np.repeat(np.arange(len(starts)), lengths)
+    return np.arange(len(owner)) + (starts - np.cumsum(lengths) + lengths)[owner], owner
+
+
+def _unique(pairs: IntArray, count: int) -> IntArray:
+    """Pairs of different texts, each once, the lower number first, in rising order."""
+    low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
+    return np.stack(np.divmod(np.unique((low * count + high)[low < high]), max(count, 1)), axis=1)
+
+
+def _positions(pairs: IntArray, count: int) -> IntArray:
+    array = np.asarray(pairs)
+    if array.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if array.shape[1:] != (2,) or array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= count:
+        raise InvalidInputError(f"pairs must be (p, 2) whole numbers, positions in {count} texts")
+    return array.astype(np.int64, copy=False)
+
+
+def _without_markup(text: str) -> str:
+    text = html.unescape(text) if "&" in text else text
+    text = _TAG.sub(" ", text) if "</" in text or "/>" in text else text  # otherwise <…> may be code
+    text = _LINK.sub("] ", text) if "](" in text else text
+    text = _HYPHEN.sub("", text) if "-\n" in text else text
+    if text.isascii():
+        return text
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", text).replace("\u00ad", ""))
+
+
+class _Codes(dict[str, int]):
+    """A cache: words and the signs before them to 30 bits of hash and two flags; 0 if there is no word."""
+
+    def __missing__(self, found: str) -> int:
+        start = at.start() if (at := _LETTER.search(found)) else len(found)
+        word = found[start:].strip("_.")
+        code = crc32(word.lower().encode("utf-8", "surrogatepass")) & 0xFFFFFFFC if word else 0
+        capital, begins = word[:1].isupper(), found[:start].translate(_DECORATION) not in _INSIDE
+        certain = word[1:] != word[1:].lower() or "_" in word or "." in word or any(map(str.isdigit, word))
+        code |= _NAME if certain or (capital and not begins) else _UNCLEAR if capital else 0
+        if len(self) >= _CACHED:
+            self.clear()
+        return self.setdefault(found, code) if len(found) < 64 else code
+
+
+_CODES = _Codes()
+
+
+def candidate_groups(
+    vectors: npt.ArrayLike, texts: Sequence[str] | None = None, *, fingerprints: Sequence[bytes] | None = None
+) -> IntArray:
+    """Near-duplicate groups among the candidates of one query, ``(n,)``.
+
+    Only pairs with a cosine of at least ``CLOSE`` are compared: near-duplicates have close vectors, and most
+    pairs of candidates have not. Give the candidates' ``texts``, or their stored ``fingerprints``.
+    """
+    rows = np.asarray(vectors, dtype=np.float32)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        pairs = np.argwhere(np.triu(unit @ unit.T >= CLOSE, 1))
+    if fingerprints is not None:
+        return group_fingerprints(fingerprints, pairs=pairs)
+    given = list(texts or ())
+    if isinstance(texts, str) or len(given) != len(rows) or not all(isinstance(text, str) for text in given):
+        raise InvalidInputError(
+            f"texts must be {len(rows)} strings, one a candidate: leave them out where you have none"
+        )
+    return near_duplicates(given, pairs=pairs)
