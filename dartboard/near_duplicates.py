@@ -41,7 +41,7 @@ CONTAINMENT, RESEMBLANCE = 0.7, 0.4
 SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.7
 MARGIN = 8  # words before and after what is shared in which the guard looks for names
 LONGEST = 2000  # words
-CLOSE = 0.7  # cosine of candidates that are compared at all
+CLOSE = 0.8  # cosine of candidates that are compared at all
 _EMPTY = (1).to_bytes(4, "little")  # the format's version begins every fingerprint; four bytes a word follow
 _NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital that begins a sentence
 # \w has no vowel signs and accents. Inside a word may stand a dot (jest.fn), between digits some other signs.

@@ -13,13 +13,9 @@ ROOT = Path(dartboard.__file__).parent
 
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
-<<<<<<< HEAD
     {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display", "wrong_names"},
+    {"near_duplicates"},
     {"selection", "embeddings", "ingest", "lexical"},
-=======
-    {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display"},
-    {"selection", "near_duplicates", "embeddings", "ingest", "lexical"},
->>>>>>> 7dd2553
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},

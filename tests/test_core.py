@@ -9,6 +9,7 @@ from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pairing import rescaled
 from dartboard.selection import in_order_of
+from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import log_kernel
 from tests import tea
 from tests.models import Favourite, SharedWords, WordBag, chunks_of
@@ -323,7 +324,7 @@ def test_a_calibration_says_what_auto_means():
         sigmas[kind] = meta["sigma"]
         assert meta["sigma_source"] == ("candidates" if kind == "default" else "calibration")
     assert sigmas["sigma"] == 0.2
-    assert sigmas["divisor"] == pytest.approx(2 * sigmas["default"])
+    assert sigmas["divisor"] == pytest.approx(DIVISOR / 2 * sigmas["default"])
     given = DartboardRetriever(DartboardConfig(sigma=0.5), model, calibration=calibration("sigma"))
     assert given.search(QUERY, CORPUS).metadata["sigma_source"] == "given"
     tokens = DartboardRetriever(

@@ -57,7 +57,7 @@ def explain_picks(
     pool = pool.without_near_duplicates()
     objective = Objective(pool.log_weights, pool.kernel)
     greedy = LazyGreedy(objective, pool.relevance)
-    kept = []
+    kept: list[int] = []
     for pick in picks:
         row = np.array([pool.row_of[pick]])
         log_gain = float(objective.log_gains(row)[0])

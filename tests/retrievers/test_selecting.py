@@ -39,7 +39,8 @@ def test_dense_candidates_are_selected_as_ever(collection):
     """The retriever's order is that of the distances, so matching them changes nothing."""
     candidates = DenseRetriever(WordBag()).retrieve(collection, QUERY, 12)
     vectors = np.stack([candidate.chunk.embedding for candidate in candidates.found])
-    expected = select(vectors, candidates.query_vector, 5, sigma=0.1)
+    texts = [candidate.chunk.text for candidate in candidates.found]
+    expected = select(vectors, candidates.query_vector, 5, sigma=0.1, texts=texts)
     for relevance in ("rank", "distance"):
         picked = select_from(candidates, Limits(k=5), relevance=relevance, sigma=0.1)
         assert picked.indices.tolist() == expected.indices.tolist()
