@@ -51,7 +51,7 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
         builder = _Flow(_main(soup)).read()
     except Exception as error:  # a broken page can fail anywhere in the parser
         raise IngestError(f"the page cannot be read: {error}") from error
-    first = next((words for _, _, words in builder.headings), "")
+    first = next((words for *_, words in builder.headings), "")
     return builder.text, sections_of(builder.text, builder.headings), title or first
 
 

@@ -123,6 +123,79 @@ def test_markdown_without_headings_or_with_unclosed_fences():
     assert titles(read_one("#\n\n###### six\n####### seven", "a.md")) == ["", "six"]
 
 
+RST = """.. _top:
+
+=============
+ The *Guide*
+=============
+
+Preface with a :ref:`link <x>`.
+
+:mod:`!abc` --- Abstract ``Classes``
+====================================
+
+.. function:: register(cls)
+
+   Inside
+   ------
+   is no title.
+
+Linux::
+
+   Not a title
+   ===========
+
+`Mac <http://x>`_
+-----------------
+Text at once.
+not a title
+-----------
+
+- item
+======
+
+1. Numbered
+===========
+
+=====  =====
+a      b
+=====  =====
+
+Last :func:`~os.path.join`
+--------------------------
+"""
+
+
+@pytest.mark.parametrize("name", ["guide.rst", "guide.txt", "GUIDE"])
+def test_rst(name):
+    document = read_one(RST, name)
+    assert (document.kind, document.title) == ("rst", "The Guide")
+    assert titles(document) == [
+        "",
+        "The Guide",
+        "The Guide > abc --- Abstract Classes",
+        "The Guide > abc --- Abstract Classes > Mac",
+        "The Guide > 1. Numbered",
+        "The Guide > 1. Numbered > Last join",
+    ]
+    assert document.first_line == 1 and document.text == RST
+    assert "".join(RST[s.start : s.end] for s in document.sections) == RST
+
+
+def test_rst_levels_are_numbered_in_the_order_of_their_styles():
+    text = "One\n~~~\nTwo\n^^^\nwords\n\n~~~~~\nThree\n~~~~~\n\nFour\n~~~~\n\nSix is long\n----\n\nno\n-\n"
+    found = titles(read_one(text, "a.rst"))
+    assert found == ["One", "One > Two", "One > Two > Three", "Four", "Four > Six is long"]
+
+
+def test_rst_without_titles_and_text_that_is_no_rst():
+    assert titles(read_one("just words", "a.rst")) == [""]
+    assert read_one("just words", "a.rst").title == "a"
+    for text in ("Name\n----\n\nplain text", ".. note:: but no title", "words ... and .. more\n\n----\n"):
+        assert read_one(text, "a.txt").kind == "text"
+    assert read_one(RST, "a.txt", ReadOptions(kind="text")).kind == "text"
+
+
 HTML = """<!doctype html><html><head><title> My
  page </title><style>p {}</style><meta charset="iso-8859-1"></head><body>
 <nav><a href="/">Home</a></nav><header>Site</header>
@@ -327,6 +400,7 @@ def test_paths_sizes_and_hashes(tmp_path):
 SUFFIXES = [
     "txt",
     "md",
+    "rst",
     "html",
     "pdf",
     "docx",
@@ -347,6 +421,7 @@ SEEDS = [
     encrypted_pdf(),
     docx_of(lambda document: document.add_heading("x", 1)),
     MARKDOWN.encode(),
+    RST.encode(),
     HTML.encode(),
     b"class A:\n    @property\n    def f(self):\n        pass\n",
     b'{"text": "a", "id": 3}\n',
@@ -393,6 +468,9 @@ def test_unreadable_file(tmp_path, monkeypatch):
         ("a.txt", "a" * 300_000),
         ("a.md", "# " + " " * 300_000 + "x"),
         ("a.md", "- - " * 50_000 + "x\n---\n"),
+        ("a.rst", "=" * 300_000 + "\n" + "::" * 150_000 + "x\n" + ".. _" + ": " * 100_000 + "x"),
+        ("a.rst", "*a " * 333 + "\n====\n\n" + "x\n=\n" * 30_000),
+        ("a.txt", ".. _a:\n\n" + ".. " * 100_000),
         ("a.py", "x = 1\n" + " " * 300_000 + "\n" + "y" * 9000),
         ("a.js", "function " * 30_000),
         ("a.c", "a " * 100_000 + "("),
