@@ -218,6 +218,57 @@ def test_html():
     assert document.notes == ()
 
 
+SPHINX = """<!DOCTYPE html><html lang="en"><head><title>os &#8212; Python documentation</title></head><body>
+<div class="related" role="navigation" aria-label="related navigation"><h3>Navigation</h3>
+<ul><li class="right"><a href="../genindex.html" title="General Index">index</a></li>
+<li><a href="../py-modindex.html">modules</a> |</li></ul></div>
+<div class="document"><div class="documentwrapper"><div class="bodywrapper"><div class="body" role="main">
+<section id="os"><h1><code class="docutils literal"><span class="pre">os</span></code> — Interfaces<a
+class="headerlink" href="#os" title="Link to this heading">¶</a></h1>
+<nav class="contents local"><ul><li><a href="#files">Files</a></li></ul></nav>
+<div class="contents topic"><p class="topic-title">Contents</p>
+<ul><li><a href="#files">Files</a></li></ul></div>
+<p>Read it.<a class="reference internal" href="#files">Files</a> See § 3.</p>
+<section id="files"><h2>Files<a class="headerlink" href="#files" title="Link">¶</a></h2>
+<dl class="py function"><dt class="sig sig-object py" id="os.open"><span class="sig-prename"><span
+class="pre">os.</span></span><span class="sig-name"><span class="pre">open</span></span>(<em>path</em>)<a
+class="reference internal" href="../_modules/os.html#open"><span class="viewcode-link">[source]</span></a><a
+class="headerlink" href="#os.open" title="Link to this definition">¶</a></dt>
+<dd><p>Open the file.</p></dd></dl>
+<div class="highlight"><pre><span class="linenos">1</span><span class="n">x</span> = 1
+</pre></div></section>
+<div class="toctree-wrapper compound"><ul><li class="toctree-l1"><a href="io.html">io</a></li></ul></div>
+</section></div></div></div>
+<div class="sphinxsidebar" role="navigation"><h3>Table of Contents</h3><ul><li>Files</li></ul>
+<h4>Previous topic</h4><p>The sidebar</p></div></div>
+<div class="footer">&copy; Copyright. Created using Sphinx.</div></body></html>"""
+
+
+@pytest.mark.parametrize("role", [' role="main"', ""])
+def test_sphinx_pages_without_marks_and_navigation(role):
+    document = read_one(SPHINX.replace(' role="main"', role).replace(' role="navigation"', ""), "os.html")
+    text = document.text.removesuffix("\n\n© Copyright. Created using Sphinx.") if not role else document.text
+    assert text == (
+        "os — Interfaces\n\nRead it.Files See § 3.\n\nFiles\n\nos.open(path)\n\nOpen the file.\n\nx = 1"
+    )
+    assert titles(document) == ["os — Interfaces", "os — Interfaces > Files"]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        '<h2 id="a">Keys<a class="hash-link" aria-label="Direct link" href="#a">\u200b#</a></h2>',
+        '<h2 id="a"><a class="doc-anchor" href="#a">§</a>Keys</h2>',
+        '<h2 id="a"><a class="header" href="#a">Keys</a></h2>',
+        '<h2><a href="#a"></a>Keys</h2>',
+    ],
+)
+def test_permalinks_of_other_tools(heading):
+    document = read_one(f"<body>{heading}<p>¶ and # are <a href='#a'>signs</a>.</p>", "a.html")
+    assert document.text == "Keys\n\n¶ and # are signs."
+    assert titles(document) == ["Keys"]
+
+
 def test_html_without_a_frame_and_nested_beyond_reason():
     assert read_one("<p>only <i>this</i>", "a.htm").text == "only this"
     assert read_one("<h3>Head</h3>words", "a.htm").title == "Head"
@@ -474,6 +525,7 @@ def test_unreadable_file(tmp_path, monkeypatch):
         ("a.py", "x = 1\n" + " " * 300_000 + "\n" + "y" * 9000),
         ("a.js", "function " * 30_000),
         ("a.c", "a " * 100_000 + "("),
+        ("a.html", "<a href='#a'>" * 30_000 + "x"),
         ("a.html", "<p>" * 30_000 + "<" * 30_000 + "x"),
         ("a.txt", "\n \n" * 100_000 + "x"),
     ],
