@@ -346,10 +346,15 @@ class _Run:
         self._finished = []
 
     def _tokens(self, text: str) -> int:
+        """How many tokens a text costs; where that is more than a chunk may have, the least it can be.
+
+        A whole file is never tokenized at once: that takes a hundred bytes a token.
+        """
         count: Any = getattr(self._engine.model, "count_tokens", None)
         if count is None or not text.strip():
             return estimate_tokens(text)
-        return max(int(count([text])[0]), len(text) // _LETTERS_A_TOKEN)
+        least = len(text) // _LETTERS_A_TOKEN
+        return least if least > self._chunking.size else max(int(count([text])[0]), least)
 
     def _tell(self) -> None:
         self._listen(

@@ -3,8 +3,8 @@
 - ``tokens``: words, as many as fit, each piece beginning with the last ``overlap`` tokens of the one before;
 - ``sentences``: the same with whole sentences, split only where one alone is too long;
 - ``markdown``: by section; a section that fits, with all below it, is one piece, a larger one is split at
-  its subsections, a larger one without any at sentences (code fences stay whole); one of fewer than
-  ``smallest`` tokens joins its neighbour;
+  its subsections, a larger one without any at sentences (blocks of code stay whole); one of fewer than
+  ``smallest`` tokens joins its neighbour, a heading without text what follows it;
 - ``code``: the same with definitions: a class that fits stays whole, a larger one is split at its methods,
   and each piece of it begins with the class's line; parts of a long function repeat its head;
 - ``auto``: ``code`` for source code, ``markdown`` for what has headings, else ``sentences``.
@@ -13,7 +13,7 @@ A piece of several sections names them all (``Keys; Limits``, ``Install > Linux;
 Every character that is no space is in a piece, in order. Sizes are what ``count_tokens`` says of a piece.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import dropwhile
 from typing import Any, Literal, get_args
@@ -22,13 +22,26 @@ from dartboard.errors import ConfigError
 from dartboard.ingest.documents import Document, Piece, Section
 from dartboard.ingest.pieces import Cut, PieceMaker
 from dartboard.ingest.sectioning import Stretch, stretches, title_of
-from dartboard.ingest.units import CODE, MARKDOWN, PROSE, WORDS, CountTokens, estimate_tokens, pack, units
+from dartboard.ingest.units import (
+    CODE,
+    MARKDOWN,
+    PROSE,
+    RST,
+    WORDS,
+    CountTokens,
+    Splitter,
+    Unit,
+    estimate_tokens,
+    pack,
+    units,
+)
 
 Method = Literal["auto", "tokens", "sentences", "markdown", "code"]
 
 _LARGEST_CONTEXT = 3
 """A context may take up to one part in this many of a piece; a longer one is left out."""
 
+_SPLITTERS = {"markdown": MARKDOWN, "rst": RST}
 _BEFORE_DEFINITIONS = ("#", "@", "//", "/*", "*", "--", "[")
 _LONGEST_HEAD = 8
 
@@ -115,12 +128,26 @@ class _Cutter:
         if method == "code" and stretch.path:
             again = self._bounded(context + _signature(text[stretch.start : stretch.end])) or context
         room = size - max(self.count(context), self.count(again))
-        splitters = CODE if method == "code" else MARKDOWN if self.document.kind == "markdown" else PROSE
+        splitters = CODE if method == "code" else _SPLITTERS.get(self.document.kind, PROSE)
         parts = list(units(text, (stretch.start, stretch.end), splitters, room, self.count))
+        self._open_below_heading(parts, stretch, splitters, room)
         for at, (start, end) in enumerate(
             pack(text, parts, room, min(self.config.overlap, room - 1), self.count)
         ):
             yield Cut(start, end, stretch.title, again if at else context)
+
+    def _open_below_heading(
+        self, parts: list[Unit], stretch: Stretch, splitters: Sequence[Splitter], room: int
+    ) -> None:
+        """Split the first unit below the heading where both do not fit together: no heading stands alone."""
+        text = self.document.text
+        first = next((at for at, part in enumerate(parts) if part.start >= stretch.body), 0)
+        if not first or self.count(text[stretch.start : parts[first].end]) <= room:
+            return
+        left = room - self.count(text[stretch.start : stretch.body])
+        if left > 0:
+            start, end, _ = parts[first]
+            parts[first : first + 1] = units(text, (start, end), splitters[1:], left, self.count)
 
     def _bounded(self, context: str) -> str:
         return context if self.count(context) * _LARGEST_CONTEXT <= self.config.size else ""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["text", "markdown", "html", "pdf", "docx", "code", "rows"]
+Kind = Literal["text", "markdown", "rst", "html", "pdf", "docx", "code", "rows"]
 
 ProblemCode = Literal[
     "binary",
@@ -37,7 +37,8 @@ class Section:
     """A stretch of a document's text, under its headings or definitions from the outside in.
 
     ``context`` is what a part of the section needs to be understood alone (the line of the class that a
-    method belongs to). ``page`` counts from 1, in documents that have pages.
+    method belongs to). ``page`` counts from 1, in documents that have pages. ``body`` is where the text below
+    the section's heading begins, None where it has no heading.
     """
 
     start: int
@@ -45,6 +46,7 @@ class Section:
     path: tuple[str, ...] = ()
     context: str = ""
     page: int | None = None
+    body: int | None = None
 
     @property
     def title(self) -> str:

@@ -6,6 +6,7 @@ from dartboard.ingest.documents import Kind
 
 _SUFFIXES: dict[Kind, str] = {
     "markdown": ".md .markdown .mdown .mdx .qmd .rmd .ipynb",
+    "rst": ".rst .rest",
     "html": ".html .htm .xhtml",
     "pdf": ".pdf",
     "docx": ".docx",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dartboard.ingest.documents import Section
-from dartboard.ingest.headings import Heading, sections_of
+from dartboard.ingest.headings import Heading, lines_with_starts, sections_of, top_title
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w .-]*):(?:[ \t]+(.*)|[ \t]*)$")
@@ -25,9 +25,7 @@ _LONGEST_HEADING = 1000
 def outline(text: str) -> tuple[tuple[Section, ...], str]:
     """The sections of a Markdown text, and its first title of the highest level ("" if it has none)."""
     headings = list(_headings(text))
-    top = min((level for _, level, _ in headings), default=0)
-    title = next((title for _, level, title in headings if level == top), "")
-    return sections_of(text, headings), title
+    return sections_of(text, headings), top_title(headings)
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
@@ -41,7 +39,7 @@ def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
 def fences(text: str) -> Iterator[tuple[int, int]]:
     """Where the code fences of a text begin and end; one that is never closed lasts to the end."""
     opened: tuple[int, str] | None = None
-    for start, line in _lines(text):
+    for start, line in lines_with_starts(text):
         found = _FENCE.match(line)
         if opened is None:
             if found and not (found[1][0] == "`" and "`" in found[2]):
@@ -56,26 +54,20 @@ def fences(text: str) -> Iterator[tuple[int, int]]:
 def _headings(text: str) -> Iterator[Heading]:
     code = [at for span in fences(text) for at in span]
     at, before = 0, (0, "")
-    for start, line in _lines(text):
+    for start, line in lines_with_starts(text):
         while at < len(code) and start >= code[at]:
             at += 1
         if at % 2 or len(line) > _LONGEST_HEADING:  # within a fence, or no heading
             before = (start, "")
             continue
         if found := _ATX.match(line):
-            yield start, len(found[1]), _plain(found[2] or "")
+            yield Heading(start, start + len(line), len(found[1]), _plain(found[2] or ""))
             line = ""
         elif (under := _UNDERLINE.match(line)) and not _NO_PARAGRAPH.match(before[1]):
-            yield before[0], 1 if under[1][0] == "=" else 2, _plain(before[1])
+            level = 1 if under[1][0] == "=" else 2
+            yield Heading(before[0], start + len(line), level, _plain(before[1]))
             line = ""
         before = (start, line)
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    for line in text.split("\n"):
-        yield start, line
-        start += len(line) + 1
 
 
 def _plain(title: str) -> str:

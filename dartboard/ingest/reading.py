@@ -20,6 +20,8 @@ from dartboard.ingest.pdf import EncryptedError, read_pdf
 from dartboard.ingest.plain_json import plain
 from dartboard.ingest.python_code import python_sections
 from dartboard.ingest.rows import BadRow, RowFields, read_rows
+from dartboard.ingest.rst import looks_like_rst
+from dartboard.ingest.rst import outline as rst_outline
 from dartboard.ingest.walking import Found, walk
 from dartboard.ingest.web import declared_charset, read_html
 from dartboard.ingest.word import read_docx
@@ -78,7 +80,10 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
         if options.kind is None and Path(source).suffix.lower() in PICTURES:
             raise _Unusable("is a picture", "binary")
         kind = options.kind or kind_of(source)
-        results = _read_rows(data, source, options) if kind == "rows" else [_read(data, source, kind)]
+        if kind == "rows":
+            results = _read_rows(data, source, options)
+        else:
+            results = [_read(data, source, kind, by_name=options.kind is None)]
     except _Unusable as error:
         results = [Problem(source, str(error), error.code)]
     except EncryptedError as error:
@@ -96,7 +101,7 @@ class _Unusable(IngestError):
         self.code: ProblemCode = code
 
 
-def _read(data: bytes, source: str, kind: Kind) -> Document | Problem:
+def _read(data: bytes, source: str, kind: Kind, *, by_name: bool) -> Document | Problem:
     blank = Document(source=source, text="", kind=kind, title="", document_hash=digest(data))
     match kind:
         case "pdf":
@@ -110,8 +115,10 @@ def _read(data: bytes, source: str, kind: Kind) -> Document | Problem:
             text, notes = _decode(data)
             if source.lower().endswith(".ipynb"):
                 text = notebook_text(text)
+            if by_name and kind == "text" and looks_like_rst(text):  # Django's files end in .txt
+                kind = "rst"
             document = _LINES[kind](
-                replace(blank, text=tidy(text.replace("\f", "")), first_line=1, notes=notes)
+                replace(blank, text=tidy(text.replace("\f", "")), kind=kind, first_line=1, notes=notes)
             )
     if not document.text.strip():
         hint = ": scanned pages? Run text recognition (OCR) first" if kind == "pdf" else ""
@@ -149,6 +156,11 @@ def _markdown(document: Document) -> Document:
     )
 
 
+def _rst(document: Document) -> Document:
+    sections, title = rst_outline(document.text)
+    return replace(document, sections=sections, title=title)
+
+
 def _code(document: Document) -> Document:
     language = language_of(document.source) or "other"
     parse = language == "python" and len(document.text) <= _LONGEST_PARSED
@@ -159,7 +171,7 @@ def _code(document: Document) -> Document:
     return replace(document, sections=sections, title=name, metadata={"language": language})
 
 
-_LINES = {"text": _text, "markdown": _markdown, "code": _code}
+_LINES = {"text": _text, "markdown": _markdown, "rst": _rst, "code": _code}
 
 
 def _read_rows(data: bytes, source: str, options: ReadOptions) -> list[Document | Problem]:

@@ -6,13 +6,14 @@ from functools import reduce
 from itertools import groupby, takewhile
 
 from dartboard.ingest.documents import Section
+from dartboard.ingest.headings import join_bare_headings
 from dartboard.ingest.units import CountTokens
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Neighbouring sections taken together. ``path`` is what they have in common, or that of the largest;
-    ``named`` are the paths of all that were joined.
+    ``named`` are the paths of all that were joined. ``body`` is where the text below the heading begins.
     """
 
     start: int
@@ -21,6 +22,7 @@ class Stretch:
     context: str
     tokens: int
     named: tuple[tuple[str, ...], ...]
+    body: int
 
     @property
     def title(self) -> str:
@@ -31,8 +33,10 @@ class Stretch:
 def stretches(
     text: str, sections: Sequence[Section], size: int, smallest: int, count: CountTokens
 ) -> list[Stretch]:
-    """Stretches in order, together the whole text. One that exceeds ``size`` is a single section."""
-    return _Planner(text, size, smallest, count).plan(sections, 0)
+    """Stretches in order, together the whole text. One that exceeds ``size`` is a single section, with the
+    headings before it that have no text of their own.
+    """
+    return _Planner(text, size, smallest, count).plan(join_bare_headings(text, sections), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class _Planner:
         path = reduce(_shared, (section.path for section in family))
         start, end = family[0].start, family[-1].end
         tokens = self.count(self.text[start:end])
-        return Stretch(start, end, path, family[0].context, tokens, (path,))
+        body = start if family[0].body is None else family[0].body
+        return Stretch(start, end, path, family[0].context, tokens, (path,), body)
 
     def _joined(self, parts: list[Stretch]) -> list[Stretch]:
         """Those of fewer than ``smallest`` tokens with the neighbour that is closer kin and not too long."""
@@ -83,7 +88,7 @@ class _Planner:
         if larger.tokens < self.smallest:  # neither speaks for both
             path = _shared(left.path, right.path) or path
         named = left.named + right.named
-        parts[at : at + 2] = [Stretch(left.start, right.end, path, left.context, tokens, named)]
+        parts[at : at + 2] = [Stretch(left.start, right.end, path, left.context, tokens, named, left.body)]
         return True
 
 

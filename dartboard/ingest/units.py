@@ -1,10 +1,11 @@
 """Texts as units that fit: the coarsest that do, of sentences, lines, words and, at last, characters."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dartboard.ingest.markdown import fences
+from dartboard.ingest.rst import literal_blocks
 from dartboard.ingest.sentences import Span, sentence_spans
 
 CountTokens = Callable[[str], int]
@@ -64,8 +65,17 @@ def sentences(text: str) -> Iterator[Span]:
 
 def markdown_units(text: str) -> Iterator[Span]:
     """Code fences whole, and the sentences between them."""
+    return _code_and_sentences(text, fences(text))
+
+
+def rst_units(text: str) -> Iterator[Span]:
+    """Literal blocks whole, and the sentences between them."""
+    return _code_and_sentences(text, literal_blocks(text))
+
+
+def _code_and_sentences(text: str, code: Iterable[Span]) -> Iterator[Span]:
     at = 0
-    for start, end in [*fences(text), (len(text), len(text))]:
+    for start, end in [*code, (len(text), len(text))]:
         for first, last in sentence_spans(text[at:start]):
             yield at + first, at + last
         if end > start:
@@ -75,6 +85,7 @@ def markdown_units(text: str) -> Iterator[Span]:
 
 PROSE: tuple[Splitter, ...] = (sentences, words)
 MARKDOWN: tuple[Splitter, ...] = (markdown_units, lines, words)
+RST: tuple[Splitter, ...] = (rst_units, lines, words)
 CODE: tuple[Splitter, ...] = (blocks, lines, words)
 WORDS: tuple[Splitter, ...] = (words,)
 

@@ -1,6 +1,11 @@
-"""HTML: title, headings and main text; scripts, navigation and what is hidden are left out."""
+"""HTML: title, headings and main text; scripts, navigation and what is hidden are left out.
+
+So are the marks that documentation tools add to every heading and signature (Sphinx and MkDocs ``¶``, rustdoc
+``§``, Docusaurus ``#``), their lists of pages, links to sources, and numbers of lines.
+"""
 
 import re
+from itertools import islice
 from typing import Any
 
 from dartboard.errors import IngestError, MissingExtraError
@@ -31,6 +36,20 @@ _BLOCKS = {
 _CELLS = {"td", "th"}
 _TIGHT = {"li", "dt", "dd", "tr"}
 _HEADING = re.compile(r"h([1-6])$")
+_NAVIGATION = {
+    *("related", "sphinxsidebar", "toctree-wrapper", "rst-footer-buttons", "wy-breadcrumbs", "breadcrumbs"),
+    *("indextable", "genindextable", "genindex-jumpbox", "modindex-jumpbox"),
+    *("headerlink", "viewcode-link", "linenos", "lineno"),
+}
+"""Classes that Sphinx and its themes give to what is not text."""
+
+_PERMALINKS = {"", "¶", "§", "#", "🔗"}
+"""What a link to its own place in the page says."""
+
+_LARGEST_PERMALINK = 8
+"""Nodes within a link: those of one that holds half the page are not read again for each of its parts."""
+
+_ROLES = {"navigation", "search", "banner", "contentinfo", "directory", "doc-toc"}
 
 
 def declared_charset(data: bytes) -> str | None:
@@ -48,17 +67,17 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
     try:
         soup = BeautifulSoup(markup, "html.parser")
         title = one_line(soup.title.get_text()) if soup.title else ""
+        _remove_navigation(soup)
         builder = _Flow(_main(soup)).read()
     except Exception as error:  # a broken page can fail anywhere in the parser
         raise IngestError(f"the page cannot be read: {error}") from error
-    first = next((words for _, _, words in builder.headings), "")
+    first = next((words for *_, words in builder.headings), "")
     return builder.text, sections_of(builder.text, builder.headings), title or first
 
 
 def _main(soup: Any) -> Any:
     """The page's main part where it names one, else its body."""
-    for name in ("main", "article"):
-        parts = soup.find_all(name)
+    for parts in (soup.find_all("main"), soup.find_all(role="main"), soup.find_all("article")):
         if len(parts) == 1 and parts[0].get_text(strip=True):
             return parts[0]
     return soup.body or soup
@@ -131,10 +150,25 @@ class _Flow:
         self._rows = []
 
 
+def _remove_navigation(soup: Any) -> None:
+    """Take out what headings and blocks of code would otherwise show as text."""
+    for tag in soup.find_all(_is_navigation):
+        if not tag.decomposed:
+            tag.decompose()
+
+
+def _is_navigation(tag: Any) -> bool:
+    classes = set(tag.get_attribute_list("class"))
+    if classes & _NAVIGATION or {"contents", "topic"} <= classes:
+        return True
+    if tag.name != "a" or not str(tag.get("href", "")).startswith("#"):
+        return False
+    few = len(list(islice(tag.descendants, _LARGEST_PERMALINK))) < _LARGEST_PERMALINK
+    return few and one_line(tag.get_text()) in _PERMALINKS
+
+
 def _is_hidden(tag: Any) -> bool:
     attributes = tag.attrs or {}
     return (
-        "hidden" in attributes
-        or attributes.get("aria-hidden") == "true"
-        or attributes.get("role") in ("navigation", "search", "banner", "contentinfo")
+        "hidden" in attributes or attributes.get("aria-hidden") == "true" or attributes.get("role") in _ROLES
     )

@@ -32,7 +32,7 @@ def read_docx(data: bytes) -> tuple[str, tuple[Section, ...], str]:
         raise
     except Exception as error:  # a broken file can fail anywhere in the parser
         raise IngestError(f"is no readable DOCX: {type(error).__name__}: {error}") from error
-    first = next((words for _, _, words in builder.headings), "")
+    first = next((words for *_, words in builder.headings), "")
     return builder.text, sections_of(builder.text, builder.headings), title or first
 
 

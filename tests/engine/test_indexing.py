@@ -192,6 +192,26 @@ def test_words_without_end_are_split_and_counted(folder):
         assert engine.search("ACGT", token_budget=50).chunks == []
 
 
+def test_a_file_is_never_tokenized_whole(folder, monkeypatch):
+    """Tokens of a file of megabytes take gigabytes."""
+    longest = []
+
+    class Tokens(Counting):
+        def count_tokens(self, texts):
+            longest.append(max(map(len, texts)))
+            return [len(text.split()) for text in texts]
+
+    words = " ".join(f"word{n}" for n in range(40))
+    parts = "".join(f"## Part {n}\n\n{words}. {words}.\n\n" for n in range(300))
+    (folder / "long.md").write_text(f"# All\n\n{parts}")
+    engine = Engine(MemoryStore(), model=Tokens())
+    report = index_paths(engine, [folder / "long.md"], chunking=ChunkingConfig(size=64, overlap=0))
+    assert report.chunks >= 300
+    assert max(longest) <= 16 * 65
+    texts = [record.text for batch in engine.collection.iterate() for record in batch]
+    assert max(len(text.split()) for text in texts) <= 64
+
+
 def test_rows_read_in_another_way_are_read_again(engine, folder):
     (folder / "r.jsonl").write_text('{"title": "tea", "body": "leaves", "pieces": "seven", "id": "x"}\n' * 2)
     index_paths(engine, folder, reading=ReadOptions(fields=RowFields(text=("title",), id="id")))

@@ -45,7 +45,7 @@ def covered(document, pieces):
 @settings(max_examples=300, deadline=None)
 @given(
     PROSE,
-    st.sampled_from(["a.txt", "a.md", "a.py", "a.js", "a.html"]),
+    st.sampled_from(["a.txt", "a.md", "a.rst", "a.py", "a.js", "a.html"]),
     st.sampled_from(METHODS),
     st.integers(1, 40),
     st.integers(0, 39),
@@ -201,6 +201,55 @@ def test_fences_stay_whole_in_long_sections():
     assert sum("```\na\n\nb. c\n```" in piece.text for piece in pieces) == 1
 
 
+WORDS = " ".join(f"word{n}" for n in range(12))
+
+
+@pytest.mark.parametrize(
+    "name, text, head",
+    [
+        ("a.md", "# Guide\n\n## Install\n\n{}", "# Guide\n\n## Install\n\nword0"),
+        ("a.md", "Guide\n=====\n\n## Install\n\n{}", "Guide\n=====\n\n## Install\n\nword0"),
+        ("a.rst", "Guide\n=====\n\nInstall\n-------\n\n{}", "Guide\n=====\n\nInstall\n-------\n\nword0"),
+        ("a.html", "<h1>Guide</h1><h2>Install</h2><p>{}</p>", "Guide\n\nInstall\n\nword0"),
+    ],
+)
+def test_a_heading_without_text_joins_what_follows(name, text, head):
+    """Also where both are more than fits, and where the text before is closer in size."""
+    before = "" if name.endswith("html") else f"{WORDS}.\n\n"
+    document = read_one(before + text.format(f"{WORDS}. " * 8), name)
+    pieces = chunk(document, ChunkingConfig(size=40, overlap=0, smallest=16))
+    first = next(piece for piece in pieces if "Install" in piece.text)
+    assert first.text.startswith(head)
+    assert first.metadata["section"] == "Guide > Install"
+    assert sum("Guide" in piece.text for piece in pieces) == 1
+
+
+def test_a_heading_stays_with_a_block_that_barely_fits_alone():
+    code = "\n".join(f"run step{n}" for n in range(12))
+    for smallest in (0, 8):
+        text = f"# Guide\n\n## Install\n\n```\n{code}\n```\n\n{WORDS}."
+        pieces = chunk(read_one(text, "a.md"), ChunkingConfig(size=38, overlap=0, smallest=smallest))
+        assert pieces[0].text.startswith("# Guide\n\n## Install\n\n```\nrun step0")
+        assert max(estimate_tokens(piece.text) for piece in pieces) <= 38
+
+
+def test_a_heading_at_the_end_is_not_lost():
+    pieces = chunk(read_one(f"# A\n\n{WORDS}.\n\n# B\n\n## C\n", "a.md"), ChunkingConfig(size=40, smallest=0))
+    assert [piece.text for piece in pieces] == [f"# A\n\n{WORDS}.", "# B\n\n## C"]
+
+
+def test_literal_blocks_of_rst_stay_whole():
+    text = (
+        "Guide\n=====\n\nFirst we say something. Run this::\n\n   a = 1. \n\n   b. c\n\n"
+        "Then words. More words.\n\n"
+        ".. code-block:: sh\n   :linenos:\n\n   one. two\n\n   three\n"
+    )
+    pieces = chunk(read_one(text, "a.rst"), ChunkingConfig(size=24, overlap=0, smallest=0))
+    assert len(pieces) > 1
+    assert sum("a = 1. \n\n   b. c" in piece.text for piece in pieces) == 1
+    assert sum("one. two\n\n   three" in piece.text for piece in pieces) == 1
+
+
 CLASS = "import os\n\n\nclass Store(Base):\n    '''Keeps things.'''\n\n" + "\n".join(
     f"    def method_{n}(self, value):\n        return self.call(value, {n}) + {n}\n" for n in range(6)
 )
@@ -236,6 +285,7 @@ def test_auto():
     assert method_for(read_one("# x", "a.md")) == "markdown"
     assert method_for(read_one("x", "a.md")) == "sentences"
     assert method_for(read_one("x", "a.txt")) == "sentences"
+    assert method_for(read_one("x\n=", "a.rst")) == "markdown"
     assert method_for(read_one("<h1>x</h1>", "a.html")) == "markdown"
 
 

@@ -123,6 +123,79 @@ def test_markdown_without_headings_or_with_unclosed_fences():
     assert titles(read_one("#\n\n###### six\n####### seven", "a.md")) == ["", "six"]
 
 
+RST = """.. _top:
+
+=============
+ The *Guide*
+=============
+
+Preface with a :ref:`link <x>`.
+
+:mod:`!abc` --- Abstract ``Classes``
+====================================
+
+.. function:: register(cls)
+
+   Inside
+   ------
+   is no title.
+
+Linux::
+
+   Not a title
+   ===========
+
+`Mac <http://x>`_
+-----------------
+Text at once.
+not a title
+-----------
+
+- item
+======
+
+1. Numbered
+===========
+
+=====  =====
+a      b
+=====  =====
+
+Last :func:`~os.path.join`
+--------------------------
+"""
+
+
+@pytest.mark.parametrize("name", ["guide.rst", "guide.txt", "GUIDE"])
+def test_rst(name):
+    document = read_one(RST, name)
+    assert (document.kind, document.title) == ("rst", "The Guide")
+    assert titles(document) == [
+        "",
+        "The Guide",
+        "The Guide > abc --- Abstract Classes",
+        "The Guide > abc --- Abstract Classes > Mac",
+        "The Guide > 1. Numbered",
+        "The Guide > 1. Numbered > Last join",
+    ]
+    assert document.first_line == 1 and document.text == RST
+    assert "".join(RST[s.start : s.end] for s in document.sections) == RST
+
+
+def test_rst_levels_are_numbered_in_the_order_of_their_styles():
+    text = "One\n~~~\nTwo\n^^^\nwords\n\n~~~~~\nThree\n~~~~~\n\nFour\n~~~~\n\nSix is long\n----\n\nno\n-\n"
+    found = titles(read_one(text, "a.rst"))
+    assert found == ["One", "One > Two", "One > Two > Three", "Four", "Four > Six is long"]
+
+
+def test_rst_without_titles_and_text_that_is_no_rst():
+    assert titles(read_one("just words", "a.rst")) == [""]
+    assert read_one("just words", "a.rst").title == "a"
+    for text in ("Name\n----\n\nplain text", ".. note:: but no title", "words ... and .. more\n\n----\n"):
+        assert read_one(text, "a.txt").kind == "text"
+    assert read_one(RST, "a.txt", ReadOptions(kind="text")).kind == "text"
+
+
 HTML = """<!doctype html><html><head><title> My
  page </title><style>p {}</style><meta charset="iso-8859-1"></head><body>
 <nav><a href="/">Home</a></nav><header>Site</header>
@@ -143,6 +216,57 @@ def test_html():
         "def f():\n    return  1\n\ncafé"
     )
     assert document.notes == ()
+
+
+SPHINX = """<!DOCTYPE html><html lang="en"><head><title>os &#8212; Python documentation</title></head><body>
+<div class="related" role="navigation" aria-label="related navigation"><h3>Navigation</h3>
+<ul><li class="right"><a href="../genindex.html" title="General Index">index</a></li>
+<li><a href="../py-modindex.html">modules</a> |</li></ul></div>
+<div class="document"><div class="documentwrapper"><div class="bodywrapper"><div class="body" role="main">
+<section id="os"><h1><code class="docutils literal"><span class="pre">os</span></code> — Interfaces<a
+class="headerlink" href="#os" title="Link to this heading">¶</a></h1>
+<nav class="contents local"><ul><li><a href="#files">Files</a></li></ul></nav>
+<div class="contents topic"><p class="topic-title">Contents</p>
+<ul><li><a href="#files">Files</a></li></ul></div>
+<p>Read it.<a class="reference internal" href="#files">Files</a> See § 3.</p>
+<section id="files"><h2>Files<a class="headerlink" href="#files" title="Link">¶</a></h2>
+<dl class="py function"><dt class="sig sig-object py" id="os.open"><span class="sig-prename"><span
+class="pre">os.</span></span><span class="sig-name"><span class="pre">open</span></span>(<em>path</em>)<a
+class="reference internal" href="../_modules/os.html#open"><span class="viewcode-link">[source]</span></a><a
+class="headerlink" href="#os.open" title="Link to this definition">¶</a></dt>
+<dd><p>Open the file.</p></dd></dl>
+<div class="highlight"><pre><span class="linenos">1</span><span class="n">x</span> = 1
+</pre></div></section>
+<div class="toctree-wrapper compound"><ul><li class="toctree-l1"><a href="io.html">io</a></li></ul></div>
+</section></div></div></div>
+<div class="sphinxsidebar" role="navigation"><h3>Table of Contents</h3><ul><li>Files</li></ul>
+<h4>Previous topic</h4><p>The sidebar</p></div></div>
+<div class="footer">&copy; Copyright. Created using Sphinx.</div></body></html>"""
+
+
+@pytest.mark.parametrize("role", [' role="main"', ""])
+def test_sphinx_pages_without_marks_and_navigation(role):
+    document = read_one(SPHINX.replace(' role="main"', role).replace(' role="navigation"', ""), "os.html")
+    text = document.text.removesuffix("\n\n© Copyright. Created using Sphinx.") if not role else document.text
+    assert text == (
+        "os — Interfaces\n\nRead it.Files See § 3.\n\nFiles\n\nos.open(path)\n\nOpen the file.\n\nx = 1"
+    )
+    assert titles(document) == ["os — Interfaces", "os — Interfaces > Files"]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        '<h2 id="a">Keys<a class="hash-link" aria-label="Direct link" href="#a">\u200b#</a></h2>',
+        '<h2 id="a"><a class="doc-anchor" href="#a">§</a>Keys</h2>',
+        '<h2 id="a"><a class="header" href="#a">Keys</a></h2>',
+        '<h2><a href="#a"></a>Keys</h2>',
+    ],
+)
+def test_permalinks_of_other_tools(heading):
+    document = read_one(f"<body>{heading}<p>¶ and # are <a href='#a'>signs</a>.</p>", "a.html")
+    assert document.text == "Keys\n\n¶ and # are signs."
+    assert titles(document) == ["Keys"]
 
 
 def test_html_without_a_frame_and_nested_beyond_reason():
@@ -327,6 +451,7 @@ def test_paths_sizes_and_hashes(tmp_path):
 SUFFIXES = [
     "txt",
     "md",
+    "rst",
     "html",
     "pdf",
     "docx",
@@ -347,6 +472,7 @@ SEEDS = [
     encrypted_pdf(),
     docx_of(lambda document: document.add_heading("x", 1)),
     MARKDOWN.encode(),
+    RST.encode(),
     HTML.encode(),
     b"class A:\n    @property\n    def f(self):\n        pass\n",
     b'{"text": "a", "id": 3}\n',
@@ -393,9 +519,13 @@ def test_unreadable_file(tmp_path, monkeypatch):
         ("a.txt", "a" * 300_000),
         ("a.md", "# " + " " * 300_000 + "x"),
         ("a.md", "- - " * 50_000 + "x\n---\n"),
+        ("a.rst", "=" * 300_000 + "\n" + "::" * 150_000 + "x\n" + ".. _" + ": " * 100_000 + "x"),
+        ("a.rst", "*a " * 333 + "\n====\n\n" + "x\n=\n" * 30_000),
+        ("a.txt", ".. _a:\n\n" + ".. " * 100_000),
         ("a.py", "x = 1\n" + " " * 300_000 + "\n" + "y" * 9000),
         ("a.js", "function " * 30_000),
         ("a.c", "a " * 100_000 + "("),
+        ("a.html", "<a href='#a'>" * 30_000 + "x"),
         ("a.html", "<p>" * 30_000 + "<" * 30_000 + "x"),
         ("a.txt", "\n \n" * 100_000 + "x"),
     ],

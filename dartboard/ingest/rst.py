@@ -1,0 +1,132 @@
+"""reStructuredText: sections by titles that are underlined, or that stand between two lines.
+
+The text stays reStructuredText, and its lines those of the file. Levels are numbered in the order in which
+their styles (character, with or without a line above) first occur, as docutils does it. Only the outline is
+read here: docutils knows neither the roles nor the directives of Sphinx, which most documentation uses, and
+puts an error message in the place of each.
+"""
+
+import re
+from collections.abc import Iterator
+
+from dartboard.ingest.documents import Section
+from dartboard.ingest.headings import Heading, lines_with_starts, sections_of, top_title
+
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*$")
+_SHORTEST_ADORNMENT = 4
+"""A line under a title may be shorter than it, if it has so many characters."""
+
+_LONGEST_TITLE = 1000
+_NO_TITLE = re.compile(r"\s|[-+*•‣⁃] |\.\.(?:\s|$)|:[^:\s][^:]*:(?:\s|$)|>>> |\|\s")
+"""Lists, explicit markup, fields, doctests and line blocks, which an adornment does not make a title."""
+
+_DIRECTIVE = re.compile(r"\s*\.\. (?:[\w:.+-]+::(?:\s|$)|_[^_`].*:\s*$|_`[^`]+`:)")
+_LITERAL = re.compile(
+    r"\s*\.\. (?:code|code-block|sourcecode|parsed-literal|math|doctest|testcode|productionlist|prompt)::|"
+    r"(?!\s*\.\. [\w:.+-]+::).*::\s*$"
+)
+_MARKUP = re.compile(
+    r":[\w:.+-]+:`(?P<role>[^`]+)`|``(?P<literal>.+?)``|`(?P<link>[^`]+)`_{0,2}"
+    r"|\*{1,2}(?P<strong>[^*\s](?:[^*]*[^*\s])?)\*{1,2}|\|(?P<name>[^|\s]+)\||\\(?P<escaped>.)"
+)
+_TARGET = re.compile(r"(.+?)\s*<[^<>]*>$")
+
+
+def outline(text: str) -> tuple[tuple[Section, ...], str]:
+    """The sections of a reStructuredText, and its first title of the highest level ("" if it has none)."""
+    headings = list(_headings(text))
+    return sections_of(text, headings), top_title(headings)
+
+
+def looks_like_rst(text: str) -> bool:
+    """Whether plain text is reStructuredText by all signs: it has titles, and directives or targets."""
+    marked = any(_DIRECTIVE.match(line) for line in text.split("\n") if ".. " in line)
+    return marked and any(True for _ in _headings(text))
+
+
+def literal_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Where blocks of code begin and end: what is indented below ``::`` or a directive for code."""
+    opened: tuple[int, int] | None = None  # where the block begins, the indentation above it
+    end = 0
+    for start, line in lines_with_starts(text):
+        body = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if opened and body and indent <= opened[1]:
+            if end > opened[0]:
+                yield opened[0], end
+            opened = None
+        if opened is None:
+            if _LITERAL.match(line):
+                opened, end = (start + len(line), indent), 0
+        elif body:
+            opened = opened if end else (start, opened[1])
+            end = start + len(line)
+    if opened and end > opened[0]:
+        yield opened[0], end
+
+
+def _headings(text: str) -> Iterator[Heading]:
+    styles: list[tuple[str, bool]] = []
+    lines = list(lines_with_starts(text))
+    at = 0
+    free = True  # whether a title may begin here: behind an empty line, a title, or what is indented
+    while at < len(lines):
+        over = _over_and_under(lines, at) if free else None
+        under = _under(lines, at) if free and over is None else None
+        found = over or under
+        if found is None:
+            line = lines[at][1]
+            free = not line.strip() or line[0].isspace() or line.startswith("..") or _is_adornment(line)
+            at += 1
+            continue
+        style, title, count = found
+        if style not in styles:
+            styles.append(style)
+        last, words = lines[at + count - 1]
+        yield Heading(lines[at][0], last + len(words), styles.index(style) + 1, _plain(title))
+        at, free = at + count, True
+
+
+_Found = tuple[tuple[str, bool], str, int]
+"""The style, the title, and how many lines they take."""
+
+
+def _over_and_under(lines: list[tuple[int, str]], at: int) -> _Found | None:
+    if at + 2 >= len(lines):
+        return None
+    over, title, under = (line.rstrip() for _, line in lines[at : at + 3])
+    if over != under or not _is_adornment(over) or not title or _is_adornment(title):
+        return None
+    return ((over[0], True), title.strip(), 3) if _fits(title.strip(), over) else None
+
+
+def _under(lines: list[tuple[int, str]], at: int) -> _Found | None:
+    if at + 1 >= len(lines):
+        return None
+    title, under = (line.rstrip() for _, line in lines[at : at + 2])
+    if not title or _is_adornment(title) or _NO_TITLE.match(title) or not _is_adornment(under):
+        return None
+    return ((under[0], False), title, 2) if _fits(title, under) else None
+
+
+def _is_adornment(line: str) -> bool:
+    return bool(_ADORNMENT.match(line.rstrip()))
+
+
+def _fits(title: str, adornment: str) -> bool:
+    enough = min(len(title), _SHORTEST_ADORNMENT)
+    return len(title) <= _LONGEST_TITLE and len(adornment) >= enough
+
+
+def _plain(title: str) -> str:
+    """A title without markup: ``:mod:`!abc` --- Classes`` is ``abc --- Classes``."""
+    return " ".join(_MARKUP.sub(_shown, title).split())
+
+
+def _shown(found: re.Match[str]) -> str:
+    words = found[found.lastgroup or 0]
+    if found.lastgroup not in ("role", "link"):
+        return words
+    if target := _TARGET.match(words):
+        return target[1]
+    return words.removeprefix("!").rsplit(".", 1)[-1] if words.startswith("~") else words.removeprefix("!")
