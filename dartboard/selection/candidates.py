@@ -11,12 +11,12 @@ from dartboard.selection.kernels import (
     Distance,
     check_distance,
     check_sigma,
+    cosines_to,
     distances,
     log_kernel,
     log_sum_exp,
     prepared,
     row_dots,
-    unit_rows,
 )
 from dartboard.selection.objective import MatrixKernel, VectorKernel
 from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
@@ -70,7 +70,7 @@ def from_embeddings(
     float32 = vectors.dtype == np.float32 and kind == "scaled_cosine" and len(rows) >= _FLOAT32_FROM
     apart = None
     if given is None:
-        near = rows[:SAMPLE].astype(np.float32) if float32 else rows[:SAMPLE]
+        near = prepared(rows[:SAMPLE], kind, np.float32 if float32 else np.float64)
         between = distances(near, near, kind)
         apart = between if len(rows) <= SAMPLE and targets is None else None
         if group_of is not None:
@@ -199,26 +199,24 @@ def distinct_rows(vectors: FloatArray, closeness: FloatArray) -> tuple[IntArray,
 def _distinct_rows(
     vectors: FloatArray, query: FloatArray, distance: Distance
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, IntArray]:
-    """Distinct vectors in float64, the closest first; their distances and cosines to the query.
+    """Distinct vectors, the closest first; their distances and cosines to the query, float64.
 
     Then a candidate of each row, and the row of each candidate.
     """
-    unit, asked = unit_rows(vectors, np.float64), unit_rows(query[None], np.float64)[0]
-    cosines = row_dots(unit, asked)
+    cosines = cosines_to(vectors, query)
     if not np.isfinite(cosines).all():
         check_matrix(vectors)  # names the row that is NaN, infinite or zero
-    cosines = np.clip(cosines, -1.0, 1.0)
     if distance == "scaled_cosine":
-        order, row_of = distinct_rows(unit, cosines)
+        order, row_of = distinct_rows(vectors, cosines)
         similarity: FloatArray = cosines[order]
-        return unit[order], 0.5 - 0.5 * similarity, similarity, order, row_of
+        return vectors[order], 0.5 - 0.5 * similarity, similarity, order, row_of
     check_matrix(vectors)
     rows, target = prepared(vectors, distance), prepared(query[None], distance)
     order, row_of = distinct_rows(rows, -np.sqrt(row_dots(rows - target, rows - target)))
-    rows, similarity = rows[order], cosines[order]
+    rows = rows[order]
     centre = rows.mean(axis=0)  # distances stay, and lose less to rounding
     to_query = np.sqrt(row_dots(rows - target, rows - target))
-    return rows - centre, to_query, similarity, order, row_of
+    return rows - centre, to_query, cosines[order], order, row_of
 
 
 def _representatives(groups: IntArray, scores: FloatArray | None) -> IntArray:

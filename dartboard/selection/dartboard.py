@@ -58,7 +58,7 @@ class _GreedyRun:
             self._pick(candidate)
         if not self.picks and limits.token_budget is None:
             self._pick(int(self._leaders[np.argmax(relevance)]))
-        while len(self.picks) < self._most and self._step():
+        while len(self.picks) < self._most and (self._steps() or self._step()):
             pass
         if limits.min_gain_share == 0.0 and (limits.token_budget is None or pool.near_copies):
             self._fill()
@@ -73,6 +73,17 @@ class _GreedyRun:
         self.greedy.add(int(self._pool.row_of[candidate]), log_gain)
         self._tracker.admit(candidate)
         self.picks.append(candidate)
+
+    def _steps(self) -> bool:
+        """Several picks at one go, where no limit depends on the picks before."""
+        if self._tracker.selective or not self.picks:
+            return False
+        block = self.greedy.best_block(self._most - len(self.picks))
+        for row, log_gain in block:
+            if self._limits.stops(log_gain, self.greedy.log_gains):
+                return False
+            self._pick(int(self._leaders[row]), log_gain)
+        return bool(block)
 
     def _step(self) -> bool:
         allowed, costs = None, None

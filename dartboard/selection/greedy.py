@@ -19,6 +19,7 @@ from dartboard.types import FloatArray, IntArray
 
 TIE = 1e-9
 ROUGH = 1e-3
+_MOST_AT_ONCE = 16
 
 
 class LazyGreedy:
@@ -30,7 +31,7 @@ class LazyGreedy:
         self._relevance = relevance
         self._upper = objective.alone + objective.slack
         self._log_upper = np.full(len(relevance), np.inf)
-        self._block = max(16, CACHED // max(1, objective.rows(np.array([0])).shape[1]))
+        self._block = max(16, CACHED // objective.targets)
 
     def add(self, row: int, log_gain: float | None = None) -> None:
         """Pick ``row``; its gain is worked out where it is not given."""
@@ -40,6 +41,29 @@ class LazyGreedy:
         self.objective.add(row)
         self._upper[row] = 0.0
         self._log_upper[row] = -np.inf
+
+    def best_block(self, count: int) -> list[tuple[int, float]]:
+        """The next picks and their log gains, up to ``count``: as many as the screen proves at one go.
+
+        The rows with the largest bounds are picked from by the screen alone, and the proof follows for all
+        of these picks together. It fails at the first pick whose lead is within rounding, or not above
+        the bound of a row that did not take part.
+        """
+        check()
+        rows = _largest(np.arange(len(self._upper)), self._upper, self._block)
+        count = min(count, len(rows), _MOST_AT_ONCE)
+        rest = np.delete(self._upper, rows) if len(rows) < len(self._upper) else np.zeros(1)
+        leaders, gains = self.objective.rehearse(rows, count)
+        slack = self.objective.slack[rows]
+        found = gains[np.arange(count), leaders]
+        least = found - slack[leaders]
+        proved = (np.count_nonzero(gains + slack >= least[:, None], axis=1) == 1) & (least > rest.max())
+        made = count if proved.all() else int(proved.argmin())
+        self._upper[rows] = gains[min(made, count - 1)] + slack
+        return [
+            (int(row), self._log_gain(int(row), float(gain)))
+            for row, gain in zip(rows[leaders[:made]], found[:made], strict=True)
+        ]
 
     def best(
         self, allowed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None

@@ -76,6 +76,22 @@ def row_dots(left: FloatArray, right: FloatArray) -> FloatArray:
     return products
 
 
+def cosines_to(vectors: FloatArray, query: FloatArray) -> FloatArray:
+    """``(n,)`` float64 cosines of rows with a query, NaN for a row that is zero or not finite.
+
+    Equal rows give equal numbers, wherever they stand.
+    """
+    asked = unit_rows(query[None], np.float64)[0]
+    rows: FloatArray = vectors.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares = row_dots(rows, rows)
+        if not (squares.min() > 1e-280 and squares.max() < 1e280):
+            rows = unit_rows(rows)
+            squares = row_dots(rows, rows)
+        cosines: FloatArray = row_dots(rows, asked) / np.sqrt(squares)
+    return np.clip(cosines, -1.0, 1.0, out=cosines)
+
+
 def prepared(vectors: FloatArray, distance: Distance, dtype: type = np.float64) -> FloatArray:
     """The vectors as the distance wants them: unit rows for the cosine, as they are otherwise."""
     if distance == "scaled_cosine":

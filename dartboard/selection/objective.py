@@ -19,7 +19,15 @@ from typing import Protocol
 
 import numpy as np
 
-from dartboard.selection.kernels import Distance, distances, log_kernel, log_sum_exp, row_dots, unit_rows
+from dartboard.selection.kernels import (
+    Distance,
+    distances,
+    log_kernel,
+    log_sum_exp,
+    prepared,
+    row_dots,
+    unit_rows,
+)
 from dartboard.types import FloatArray, IntArray
 
 CACHED = 65_536
@@ -61,10 +69,10 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class VectorKernel:
-    """The Gaussian kernel between vectors, ``(n, d)`` float64, which are the rows and the targets alike.
+    """The Gaussian kernel between vectors, ``(n, d)``, which are the rows and the targets alike.
 
-    Vectors are as the distance wants them: unit rows for the cosine. ``float32`` is the screen's precision;
-    ``apart`` are the distances between the rows where they are known already.
+    ``float32`` is whether the screen works in single precision; ``apart`` are the distances between the rows,
+    in the screen's precision, where they are known already.
     """
 
     vectors: FloatArray
@@ -90,12 +98,12 @@ class VectorKernel:
 
     def log_rows(self, rows: IntArray) -> FloatArray:
         # Not a matrix product: BLAS rounds a row by where it stands, and a row must always be the same.
-        some, found = self.vectors[rows], np.empty((len(rows), len(self.vectors)))
-        for place, row in enumerate(some):
+        exact, found = self._exact, np.empty((len(rows), len(self.vectors)))
+        for place, row in enumerate(exact[rows]):
             if self.distance == "scaled_cosine":
-                found[place] = np.maximum(0.5 - 0.5 * row_dots(self.vectors, row), 0.0)
+                found[place] = np.maximum(0.5 - 0.5 * row_dots(exact, row), 0.0)
             else:
-                apart = self.vectors - row
+                apart = exact - row
                 found[place] = np.sqrt(row_dots(apart, apart))
         found[np.arange(len(rows)), rows] = 0.0
         return log_kernel(found, self.sigma)
@@ -126,7 +134,7 @@ class VectorKernel:
         return sums, kept
 
     def similarities(self, row: int) -> FloatArray:
-        unit = self.vectors if self.distance == "scaled_cosine" else unit_rows(self.vectors)
+        unit = unit_rows(self._exact)
         similarities: FloatArray = unit @ unit[row]
         return similarities
 
@@ -134,9 +142,17 @@ class VectorKernel:
         apart = None if self.apart is None else self.apart[np.ix_(rows, rows)]
         return replace(self, vectors=self.vectors[rows], apart=apart)
 
+    def distances(self) -> FloatArray:
+        """``(n, n)`` distances between the rows, float64."""
+        return distances(self._exact, self._exact, self.distance)
+
+    @cached_property
+    def _exact(self) -> FloatArray:
+        return prepared(self.vectors, self.distance)
+
     @cached_property
     def _fast(self) -> FloatArray:
-        return self.vectors.astype(np.float32) if self.float32 else self.vectors
+        return prepared(self.vectors, self.distance, np.float32) if self.float32 else self._exact
 
     def _gaussian(self, rows: FloatArray, others: FloatArray) -> FloatArray:
         if not self.float32:
@@ -191,7 +207,7 @@ class Objective:
     """Gains of rows given the picks so far, as shares of what all rows together cover."""
 
     def __init__(self, log_weights: FloatArray, kernel: Kernel) -> None:
-        self._kernel, self._log_weights = kernel, log_weights
+        self._kernel, self._log_weights, self.targets = kernel, log_weights, len(log_weights)
         reach = log_weights + kernel.peaks()
         self._log_total = float(log_sum_exp(reach[None])[0])
         with np.errstate(under="ignore"):
@@ -216,7 +232,8 @@ class Objective:
     def add(self, row: int) -> None:
         """Count ``row`` among the picks."""
         self.picks.append(row)
-        np.maximum(self._covered, self.rows(np.array([row]))[0], out=self._covered)
+        values = self._kernel.screen(np.array([row]))[0] if self._kept is None else self._kept[row]
+        np.maximum(self._covered, values, out=self._covered)
 
     def rows(self, rows: IntArray) -> FloatArray:
         """``(len(rows), T)`` how well rows cover each target, as a share of its best; by the screen."""
@@ -232,6 +249,23 @@ class Objective:
             np.maximum(block, 0.0, out=block)
             gains: FloatArray = (block @ self._weights).astype(np.float64)
         return gains
+
+    def rehearse(self, rows: IntArray, count: int) -> tuple[IntArray, FloatArray]:
+        """Greedy picks among ``rows`` by the screen, none of which is added.
+
+        Returns the picks' places in ``rows``, ``(count,)``, and all gains before each, ``(count, rows)``.
+        """
+        block, covered = self.rows(rows), self._covered.copy()
+        room, gains = np.empty_like(block), np.empty((count, len(rows)), block.dtype)
+        picks = np.empty(count, dtype=np.intp)
+        with np.errstate(under="ignore"):
+            for step in range(count):
+                np.subtract(block, covered, out=room)
+                np.maximum(room, 0.0, out=room)
+                np.matmul(room, self._weights, out=gains[step])
+                picks[step] = gains[step].argmax()
+                np.maximum(covered, block[picks[step]], out=covered)
+        return picks, gains.astype(np.float64)
 
     def log_gains(self, rows: IntArray) -> FloatArray:
         """``(len(rows),)`` log of the exact gains."""

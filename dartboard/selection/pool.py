@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection.kernels import distances, log_similarity
+from dartboard.selection.kernels import log_similarity
 from dartboard.selection.objective import Kernel, MatrixKernel, VectorKernel
 from dartboard.selection.result import Origin, Sigma
 from dartboard.types import FloatArray, IntArray
@@ -56,6 +56,10 @@ class Pool:
 
     def by_row(self) -> tuple[IntArray, IntArray]:
         """Candidates row by row, the most relevant of each first; and where each row starts."""
+        if self.rows == len(self):
+            order = np.empty(len(self), dtype=np.intp)
+            order[self.row_of] = np.arange(len(self))
+            return order, np.arange(len(self))
         order = np.lexsort((self.positions, -self.relevance, self.row_of))
         return order, np.searchsorted(self.row_of[order], np.arange(self.rows))
 
@@ -85,7 +89,7 @@ class Pool:
         kernel = self.kernel
         if not isinstance(kernel, VectorKernel) or kernel.distance != "scaled_cosine":
             raise ConfigError("a cosine kernel needs a pool of vectors under the scaled cosine distance")
-        apart = distances(kernel.vectors, kernel.vectors, kernel.distance)
+        apart = kernel.distances()
         return replace(self, kernel=MatrixKernel(log_similarity(apart), 1.0 - 2.0 * apart), sigma=sigma)
 
     def restrict(self, keep: npt.NDArray[np.bool_]) -> "Pool":
