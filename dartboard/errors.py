@@ -20,6 +20,8 @@
     └── MissingExtraError (ImportError)   an optional dependency; the message is the command to type
 """
 
+from pathlib import Path
+
 
 class DartboardError(Exception):
     """Base of all errors below, so that one ``except`` can catch them."""
@@ -85,4 +87,26 @@ class MissingExtraError(DartboardError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'dartboard[{extra}]'")
+        super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
+
+
+def install_command(extra: str = "", *, again: bool = False) -> str:
+    """What to type to install dartboard with an extra: every message that names one asks here.
+
+    In a clone, also one that is installed with ``pip install -e``, pip has to be given the clone: there is no
+    release on an index. Otherwise pip finds the extra in what is installed. The clone is not named by its
+    path, since a service shows the message to its clients. ``again`` replaces what is there already.
+    """
+    option = " --force-reinstall" if again else ""
+    extras = f"[{extra}]" if extra else ""
+    if _is_clone(Path(__file__).parents[1]):
+        return f"pip install{option} -e '.{extras}' in the clone of dartboard"
+    return f"pip install{option} 'dartboard{extras}'"
+
+
+def _is_clone(folder: Path) -> bool:
+    """Whether this is the project's own folder, rather than one of installed packages."""
+    try:
+        return 'name = "dartboard"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -13,6 +13,7 @@ import typer
 
 from dartboard.cli.doctor_plugins import Seen, seen_plugins
 from dartboard.cli.opening import CollectionOption, JsonOption, ModelOption, StoreOption, configured
+from dartboard.errors import install_command
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, Engine
@@ -95,7 +96,7 @@ def examine(settings: "Configured", plugins: Sequence[Seen] = ()) -> Iterator[Fi
     yield _tried(
         "model",
         lambda: _model(settings),
-        "choose another --model, or pip install --force-reinstall dartboard",
+        f"choose another --model, or {install_command(again=True)}",
     )
     yield from _store(settings)
 
@@ -117,7 +118,7 @@ def _installation() -> Iterator[Finding]:
                 f"extra {extra}",
                 "note",
                 f"not installed ({', '.join(missing)})",
-                f"pip install 'dartboard[{extra}]'",
+                install_command(extra),
             )
         else:
             yield Finding(f"extra {extra}", "ok", ", ".join(there))

@@ -13,7 +13,7 @@ import pytest
 
 from dartboard.cli import main
 from dartboard.cli.serve import listening
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, install_command
 from tests.cli.running import PATIENCE, run, start
 
 
@@ -174,4 +174,4 @@ def test_a_signal_ends_it_and_signals_are_as_before(tmp_path, monkeypatch, logge
 def test_the_extra_is_named_where_it_is_missing(monkeypatch, capsys):
     monkeypatch.setattr("dartboard.cli.serve.find_spec", lambda name: None)
     assert main(["serve"]) == 1
-    assert "pip install 'dartboard[serve]'" in capsys.readouterr().err
+    assert install_command("serve") in capsys.readouterr().err

@@ -178,7 +178,7 @@ def test_what_is_no_checkpoint(tmp_path, tiny_bert, monkeypatch):
     with pytest.raises(ModelError, match="no ColBERT checkpoint"):
         ColbertModel(sized)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"dartboard\[torch\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[torch\]'"):
         ColbertModel(sized)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
@@ -13,7 +14,7 @@ from dartboard.embeddings import OnnxModel, TaskType, default_model, known_descr
 from dartboard.embeddings.descriptions import MINILM
 from dartboard.embeddings.onnx import WEIGHTS
 from dartboard.embeddings.wheels import WheelFile, verified_path
-from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+from dartboard.embeddings.wordpieces import WORD_PIECES, bert_uncased_tokenizer
 from dartboard.errors import ConfigError, DeadlineError, ModelError
 
 
@@ -126,6 +127,13 @@ def test_threads_must_be_positive():
 def test_a_wrong_file_is_refused(change, message):
     with pytest.raises(ModelError, match=message):
         verified_path(replace(WEIGHTS, **change))
+
+
+def test_the_page_on_models_names_the_files_and_their_hashes():
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "models.md").read_text(encoding="utf-8")
+    for file in (WEIGHTS, WORD_PIECES):
+        assert f"| `{file.package}` {file.version} | `{file.sha256}` |" in page
+        assert f"| `{file.path}`, {file.size / 1e6:.1f} MB" in page
 
 
 def test_verification_is_remembered(model):

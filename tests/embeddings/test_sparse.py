@@ -72,7 +72,7 @@ def test_what_cannot_be(splade, folder, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match="not finite"):
         splade.encode_query("q")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r"dartboard\[torch\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[torch\]'"):
         SpladeModel(folder)
 
 

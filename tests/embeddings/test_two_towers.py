@@ -101,5 +101,5 @@ def test_pairs_that_do_not_fit(pair, towers, tiny_bert, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match="could not be loaded"):
         DprEncoder(tmp_path)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"dartboard\[torch\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[torch\]'"):
         DprEncoder(pair[0])

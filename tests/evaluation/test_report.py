@@ -213,7 +213,7 @@ def test_several_data_sets_share_a_page():
 
 def test_without_matplotlib_the_message_is_the_command(written, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"dartboard\[eval\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[eval\]'"):
         plots.trade_off(written[1].record)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, install_command
 from dartboard.ingest import (
     Document,
     Found,
@@ -361,7 +361,7 @@ def test_missing_extras(monkeypatch, module, source, extra):
     problem = read_one(b"words", source)
     assert problem.code == "extra"
     assert extra in problem.reason
-    assert "dartboard[docs]" in problem.reason
+    assert install_command("docs") in problem.reason
 
 
 def test_jsonl_guesses_aloud():

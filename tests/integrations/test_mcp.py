@@ -24,7 +24,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from dartboard.cli import main
-from dartboard.errors import StoreFormatError
+from dartboard.errors import StoreFormatError, install_command
 from dartboard.integrations.mcp import limits, phrases, server, tools
 from dartboard.integrations.mcp.answers import NOTICE
 from dartboard.integrations.mcp.arguments import SearchArguments, SelectArguments, schema_of
@@ -631,7 +631,7 @@ def test_what_is_wrong_with_the_command(home, capsys, more, complaint):
 def test_without_the_extra(monkeypatch, capsys):
     monkeypatch.setattr("dartboard.cli.mcp.find_spec", lambda name: None)
     assert main(["mcp"]) == 1
-    assert "pip install 'dartboard[mcp]'" in capsys.readouterr().err
+    assert install_command("mcp") in capsys.readouterr().err
 
 
 # The page

@@ -1,12 +1,13 @@
 """``select`` takes what people have: frames, columns of vectors, tensors, anything with ``__array__``."""
 
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from dartboard.errors import InvalidInputError, MissingExtraError
+from dartboard.errors import InvalidInputError, MissingExtraError, install_command
 from dartboard.selection import select
 from tests.selection.pools import topical
 
@@ -100,7 +101,7 @@ def test_a_frame_of_the_result():
 
 def test_without_pandas_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dartboard\[pandas\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("pandas"))):
         select(VECTORS, QUERY, k=2).to_frame()
 
 

@@ -119,7 +119,7 @@ def test_fewer_vectors_than_points_of_the_codes():
 def test_without_faiss(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert not ann.faiss_is_there()
-    with pytest.raises(MissingExtraError, match=r"dartboard\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[search\]'"):
         ApproximateIndex.build(MemoryRows(clustered(10, 4)))
 
 

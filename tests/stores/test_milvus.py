@@ -2,6 +2,7 @@
 
 import logging
 import multiprocessing
+import re
 import socket
 from collections.abc import Iterator
 from concurrent import futures
@@ -23,6 +24,7 @@ from dartboard.errors import (
     StoreFormatError,
     StoreLockedError,
     StoreUnavailableError,
+    install_command,
 )
 from dartboard.lexical.analysis import Analyzer
 from dartboard.stores import Manifest, Record, SparseVector, VectorField, open_store, parse_filter
@@ -551,10 +553,10 @@ def test_errors_are_translated() -> None:
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "milvus_lite.server_manager", None)
-    with pytest.raises(MissingExtraError, match=r"dartboard\[milvus\]"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("milvus"))):
         MilvusStore(f"milvus://{tmp_path}/a.db")
     monkeypatch.setitem(__import__("sys").modules, "pymilvus", None)
-    with pytest.raises(MissingExtraError, match=r"pymilvus: pip install 'dartboard\[milvus\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(f"pymilvus: {install_command('milvus')}")):
         MilvusStore("milvus://127.0.0.1")
 
 

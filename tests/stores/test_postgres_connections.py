@@ -1,5 +1,6 @@
 """Reaching the server: addresses, what is said when it does not answer, coming back after it went away."""
 
+import re
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from dartboard.errors import (
     MissingExtraError,
     StoreError,
     StoreUnavailableError,
+    install_command,
 )
 from dartboard.stores import open_store
 from dartboard.stores.postgres import PostgresStore, connections
@@ -66,7 +68,7 @@ def test_bad_addresses(url, complaint):
 
 def test_psycopg_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dartboard\[postgres\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("postgres"))):
         PostgresStore("postgresql://host/d")
 
 

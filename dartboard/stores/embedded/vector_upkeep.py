@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dartboard.errors import install_command
 from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
 from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
 from dartboard.stores.embedded.reading import stream_ids, stream_vectors
@@ -255,7 +256,7 @@ class VectorUpkeep:
         if not self._warned:
             self._warned = True
             logger.warning(
-                "%d vectors are compared one by one: pip install 'dartboard[search]' makes this faster", count
+                "%d vectors are compared one by one; faster with FAISS: %s", count, install_command("search")
             )
         return False
 
