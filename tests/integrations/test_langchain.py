@@ -326,7 +326,9 @@ async def slow(given_documents):
         ({"vectors": "embedding"}, "callable"),
         ({"embeddings": 3}, "embeddings must be a dartboard EmbeddingModel"),
         ({"k": 0}, "k must be"),
-        ({"top_n": 3}, "top_n"),
+        ({"top_n": 3}, r"top_n is called k here: DartboardCompressor\(k=3\)"),
+        ({"top_k": 3}, r"top_k is called k here: DartboardCompressor\(k=3\)"),
+        ({"kk": 3}, "kk"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused_at_once(wrong, message):
@@ -368,6 +370,31 @@ def test_few_none_blank_and_equal_documents():
         compressor.compress_documents([Document(page_content="tea \ud800")], QUERY)
     with pytest.raises(InvalidInputError, match="query is empty"):
         compressor.compress_documents(documents(), " ")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["a"], r"document 0 must be a Document, got str: make one with Document\(page_content=…\)"),
+        ([Document(page_content="a"), None], "document 1 must be a Document, got NoneType"),
+        ("a", r"must be a list such as \[Document\(page_content=…\)\], got str"),
+        (Document(page_content="a"), "must be a list .* got Document"),
+        (None, "must be a list .* got NoneType"),
+    ],
+)
+def test_what_is_no_document_is_named(wrong, message):
+    with pytest.raises(InvalidInputError, match=message):
+        DartboardCompressor(embeddings=WordBag()).compress_documents(wrong, QUERY)
+
+
+def test_a_cut_off_by_score_keeps_what_is_relevant():
+    found = DartboardCompressor(embeddings=WordBag(), k=10).compress_documents(documents(), QUERY)
+    model = WordBag()
+    for document in found:
+        left, right = model.encode([QUERY, document.page_content]).astype(float)
+        cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+        assert document.metadata["dartboard"]["score"] == pytest.approx(cosine, abs=1e-5)
+    assert sum(note["score"] > 0.3 for note in notes(found)) > 1
 
 
 def test_limits():

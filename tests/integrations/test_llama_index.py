@@ -15,6 +15,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
@@ -287,7 +288,8 @@ def test_few_blank_equal_and_unquestioned_nodes():
         nodes() + nodes(), query_str=QUERY
     )
     assert len(everything) == 20 and [note["gain"] for note in notes(everything)[10:]] == [0.0] * 10
-    assert all(scored.score > 0 for scored in everything[10:])
+    scores = [scored.score for scored in everything]
+    assert max(scores[10:]) > 0.3, "a copy adds nothing and is as relevant as its original"
     words = [NodeWithScore(node=TextNode(text=text)) for text in ("茶は丘で育つ", "чай растёт", "🍵 thé")]
     assert len(picker.postprocess_nodes(words, query_str="茶？")) == 3
 
@@ -324,6 +326,23 @@ def test_scores_and_limits():
 def test_wrong_settings_are_refused_at_once(wrong):
     with pytest.raises(ValidationError):
         DartboardPostprocessor(**wrong)
+
+
+def test_names_of_other_rerankers_are_put_right():
+    with pytest.raises(ValidationError, match=r"top_n is called k here: DartboardPostprocessor\(k=3\)"):
+        DartboardPostprocessor(top_n=3)
+
+
+def test_what_is_no_node_is_named():
+    with pytest.raises(InvalidInputError, match="document 0 must be a NodeWithScore, got str"):
+        DartboardPostprocessor(embed_model=WordBag())._postprocess_nodes(["a"], QueryBundle(QUERY))
+
+
+def test_a_cut_off_keeps_every_pick_that_is_relevant():
+    found = DartboardPostprocessor(embed_model=WordBag(), k=10).postprocess_nodes(nodes(), query_str=QUERY)
+    cut = SimilarityPostprocessor(similarity_cutoff=0.3).postprocess_nodes(found, query_str=QUERY)
+    relevant = [scored for scored in found if scored.metadata["dartboard"]["similarity"] >= 0.3]
+    assert ids(cut) == ids(relevant) and 1 < len(cut) < 10
 
 
 def test_settings_survive_json():

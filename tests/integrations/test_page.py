@@ -9,6 +9,7 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 from dartboard.integrations import notes
 from dartboard.selection.auto_sigma import SMALLEST_POOL
+from tests.tea import QUERY, TEXTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "integrations.md").read_text()
@@ -33,10 +34,46 @@ def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
     assert "\nnotes/countries.txt" in printed
 
 
-def test_the_page_says_what_the_compressor_needs_besides_the_extra():
-    assert PAGE.index("`pip install langchain-classic`") < PAGE.index("### Where the vectors come from")
+def test_the_extra_brings_what_the_compressor_line_imports():
+    readme = (ROOT / "README.md").read_text()
+    assert "ContextualCompressionRetriever(" in readme and "from langchain_classic" in PAGE
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert not any("langchain-classic" in package for package in extras["langchain"])
+    assert any(package.startswith("langchain-classic") for package in extras["langchain"])
+
+
+def test_the_lines_of_the_readme_embed_no_document(monkeypatch):
+    """As the README shows them, with the stores that LangChain and LlamaIndex have by default."""
+    from langchain_core.documents import Document
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.schema import TextNode
+
+    from dartboard.integrations import cache
+    from dartboard.integrations.langchain import DartboardEmbeddings
+    from dartboard.integrations.llama_index import DartboardEmbedding
+
+    readme = (ROOT / "README.md").read_text()
+    (compression,) = re.findall(r"`(ContextualCompressionRetriever\(.*?\))`", readme)
+    (postprocessors,) = re.findall(r"`node_postprocessors=(\[DartboardPostprocessor.*?\])`", readme)
+    namespace: dict[str, object] = {}
+    exec("from langchain_classic.retrievers import ContextualCompressionRetriever", namespace)
+    exec("from dartboard.integrations.langchain import DartboardCompressor", namespace)
+    exec("from dartboard.integrations.llama_index import DartboardPostprocessor", namespace)
+    store = InMemoryVectorStore(DartboardEmbeddings())
+    store.add_documents([Document(page_content=text) for text in TEXTS.values()])
+    nodes = [TextNode(text=text) for text in TEXTS.values()]
+    index = VectorStoreIndex(nodes, embed_model=DartboardEmbedding())
+    namespace |= {"store": store, "yours": store.as_retriever(search_kwargs={"k": 10}), "index": index}
+
+    monkeypatch.setattr(cache, "encode_documents", None)  # whoever embeds a document calls it
+    found = eval(compression, namespace).invoke(QUERY)
+    assert [one.metadata["dartboard"]["vector_source"] for one in found] == ["store:InMemoryVectorStore"] * 5
+    engine = index.as_query_engine(
+        llm=MockLLM(), similarity_top_k=10, node_postprocessors=eval(postprocessors, namespace)
+    )
+    nodes = engine.query(QUERY).source_nodes
+    assert [one.metadata["dartboard"]["vector_source"] for one in nodes] == ["store:SimpleVectorStore"] * 5
 
 
 def test_the_example_is_large_enough_for_sigma_to_come_from_it():
