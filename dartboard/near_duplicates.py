@@ -41,7 +41,7 @@ CONTAINMENT, RESEMBLANCE = 0.7, 0.4
 SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.7
 MARGIN = 8  # words before and after what is shared in which the guard looks for names
 LONGEST = 2000  # words
-_EMPTY = (1).to_bytes(4, "little")  # the format's version begins every fingerprint; four bytes a word follow
+VERSION = (1).to_bytes(4, "little")  # begins every fingerprint; four bytes a word follow
 _NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital that begins a sentence
 # \w has no vowel signs and accents. Inside a word may stand a dot (jest.fn), between digits some other signs.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f"
@@ -79,7 +79,7 @@ def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> I
         raise InvalidInputError("texts must be a list of strings")
     used = range(len(texts)) if pairs is None else _positions(pairs, len(texts)).ravel().tolist()
     known = {text: fingerprint(text) for text in {texts[at] for at in used}}
-    return group_fingerprints([known.get(text, _EMPTY) for text in texts], pairs=pairs)
+    return group_fingerprints([known.get(text, VERSION) for text in texts], pairs=pairs)
 
 
 def fingerprint(text: str) -> bytes:
@@ -90,8 +90,8 @@ def fingerprint(text: str) -> bytes:
     words += [0] * (SHINGLE - len(words) if words else 0)
     codes = np.array(words, dtype="<u4")
     if len(words) > LONGEST:
-        return _EMPTY + blake2b((codes >> 2).tobytes(), digest_size=4 * SHINGLE).digest()
-    return _EMPTY + codes.tobytes()
+        return VERSION + blake2b((codes >> 2).tobytes(), digest_size=4 * SHINGLE).digest()
+    return VERSION + codes.tobytes()
 
 
 def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None = None) -> IntArray:
@@ -111,7 +111,7 @@ class _Pool:
 
     def __init__(self, fingerprints: Sequence[bytes]) -> None:
         for one in fingerprints:
-            if len(one) % 4 or one[:4] != _EMPTY:
+            if len(one) % 4 or one[:4] != VERSION:
                 raise InvalidInputError(f"{one[:8]!r} begins no fingerprint: make one with fingerprint()")
         codes = np.frombuffer(b"".join(fingerprints), dtype="<u4")
         lengths = np.array([len(one) // 4 for one in fingerprints], dtype=np.int64)

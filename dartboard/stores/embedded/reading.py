@@ -36,6 +36,12 @@ def read_records(
     }
 
 
+def read_blobs(connection: sqlite3.Connection, rows: Sequence[int], name: str) -> dict[int, bytes]:
+    """The bytes of this name, by row."""
+    found = _further(connection, "blobs", rows, [name])
+    return {row: data for row, ((_, data),) in found.items()}
+
+
 def read_batches(
     connection: sqlite3.Connection, collection: int, where: Filter | None, size: int
 ) -> Iterator[list[Record]]:
