@@ -86,12 +86,11 @@ def fingerprint(text: str) -> bytes:
     """Return what :func:`group_fingerprints` needs of a text: its words as numbers, four bytes each."""
     plain = _without_markup(text)
     found = (_ASCII if plain.isascii() else _UNICODE).findall("." + plain)
-    words = [code for code in map(_CODES.__getitem__, found) if code]
-    words += [0] * (SHINGLE - len(words) if words else 0)
-    codes = np.array(words, dtype="<u4")
-    if len(words) > LONGEST:
+    codes = np.fromiter(map(_CODES.__getitem__, found), dtype="<u4", count=len(found))
+    codes = codes[codes > 0]
+    if len(codes) > LONGEST:
         return VERSION + blake2b((codes >> 2).tobytes(), digest_size=4 * SHINGLE).digest()
-    return VERSION + codes.tobytes()
+    return VERSION + codes.tobytes().ljust(4 * SHINGLE if len(codes) else 0, b"\0")
 
 
 def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None = None) -> IntArray:
@@ -184,7 +183,8 @@ class _Pool:
         found: _Bools = np.zeros(len(pairs), dtype=bool)
         for at in np.array_split(np.arange(len(pairs)), 1 + len(pairs) // _BLOCK):
             one, other = pairs[at].T
-            found[at] = (self._lacking(one, other) & self._lacking(other, one)).any(axis=1)
+            lacking = self._lacking(np.append(one, other), np.append(other, one))
+            found[at] = (lacking[: len(at)] & lacking[len(at) :]).any(axis=1)
         return found
 
     def _lacking(self, these: IntArray, others: IntArray) -> _Bools:
