@@ -3,14 +3,14 @@
 A text is a sequence of words, without case, punctuation, HTML tags and targets of Markdown links. Two texts
 are *alike* if 70 % of the smaller one's shingles (three words in a row; Broder 1997) occur in the other, and
 40 % of all their shingles are shared: containment, and enough resemblance that a sentence is no duplicate of
-its chapter. If the smaller one has fewer than 20 shingles, all of them must occur, and 70 % be shared.
+its chapter. If the smaller one has fewer than 20 shingles, all of them must occur, and half be shared.
 
 One guard: alike texts *conflict*, and are no duplicates, if each has a number, date, version, identifier or
 capitalised name that the other lacks in the same place: from the first to the last shared shingle, in the
 eight words before, or in the eight words after. What was cut off or added is lacking on one side only.
 A capitalised word that begins a sentence is a name unless the texts have it in lower case more often than as
-a name; before and after what is shared it counts only beside it, as what is put around a text (Print this
-page) differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed.
+a name; outside of what is shared it counts only right before, as what is put around a text ("Print this
+page") differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed.
 
 Scripts without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are compared by characters. In
 scripts without capitals the guard sees numbers only. Texts of more than 2,000 words have to be equal.
@@ -38,7 +38,7 @@ from dartboard.types import IntArray
 
 SHINGLE = 3  # words
 CONTAINMENT, RESEMBLANCE = 0.7, 0.4
-SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.7
+SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.5
 MARGIN = 8  # words before and after what is shared in which the guard looks for names
 LONGEST = 2000  # words
 VERSION = (1).to_bytes(4, "little")  # begins every fingerprint; four bytes a word follow
@@ -162,7 +162,7 @@ class _Pool:
         for at in np.array_split(possible, 1 + len(possible) // _BLOCK):
             shared[at] = self._shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
-        resembling: _Bools = shared >= np.where(few < SHORT, CONTAINMENT, RESEMBLANCE) * (few + many - shared)
+        resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
         return contained & resembling & (shared > 0)
 
     def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -192,8 +192,8 @@ class _Pool:
         _, begin, end = self._shared(these, others)
         names, earlier, first = self._names
         number, pair = _ranges(first[these], np.searchsorted(names, self.ends[these]) - first[these])
-        margin = np.where(self.flags[names[number]] & _UNCLEAR, 1, MARGIN)
-        near = (names[number] >= begin[pair] - margin) & (names[number] < end[pair] + margin)
+        before, after = np.where(self.flags[names[number]] & _UNCLEAR, [[1], [0]], MARGIN)
+        near = (names[number] >= begin[pair] - before) & (names[number] < end[pair] + after)
         at, pair, earlier, known = names[number[near]], pair[near], earlier[number[near]], self._vocabulary
         wanted = _keys(others[pair], self.words[at])
         nth = np.minimum(np.searchsorted(known, wanted) + earlier, len(known) - 1)
