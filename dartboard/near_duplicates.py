@@ -3,14 +3,14 @@
 A text is a sequence of words, without case, punctuation, HTML tags and targets of Markdown links. Two texts
 are *alike* if 70 % of the smaller one's shingles (three words in a row; Broder 1997) occur in the other, and
 40 % of all their shingles are shared: containment, and enough resemblance that a sentence is no duplicate of
-its chapter. If the smaller one has fewer than 20 shingles, all of them must occur, and 70 % be shared.
+its chapter. If the smaller one has fewer than 20 shingles, all of them must occur, and half be shared.
 
 One guard: alike texts *conflict*, and are no duplicates, if each has a number, date, version, identifier or
 capitalised name that the other lacks in the same place: from the first to the last shared shingle, in the
 eight words before, or in the eight words after. What was cut off or added is lacking on one side only.
 A capitalised word that begins a sentence is a name unless the texts have it in lower case more often than as
-a name; before and after what is shared it counts only beside it, as what is put around a text (Print this
-page) differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed.
+a name; outside of what is shared it counts only right before, as what is put around a text ("Print this
+page") differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed.
 
 Scripts without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are compared by characters. In
 scripts without capitals the guard sees numbers only. Texts of more than 2,000 words have to be equal.
@@ -38,11 +38,11 @@ from dartboard.types import IntArray
 
 SHINGLE = 3  # words
 CONTAINMENT, RESEMBLANCE = 0.7, 0.4
-SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.7
+SHORT = 20  # shingles; below, containment must be 1 and resemblance 0.5
 MARGIN = 8  # words before and after what is shared in which the guard looks for names
 LONGEST = 2000  # words
 CLOSE = 0.8  # cosine of candidates that are compared at all
-_EMPTY = (1).to_bytes(4, "little")  # the format's version begins every fingerprint; four bytes a word follow
+VERSION = (1).to_bytes(4, "little")  # begins every fingerprint; four bytes a word follow
 _NAME, _UNCLEAR = 1, 2  # the two low bits of a word: a name or number; a capital that begins a sentence
 # \w has no vowel signs and accents. Inside a word may stand a dot (jest.fn), between digits some other signs.
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f"
@@ -80,19 +80,18 @@ def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> I
         raise InvalidInputError("texts must be a list of strings")
     used = range(len(texts)) if pairs is None else _positions(pairs, len(texts)).ravel().tolist()
     known = {text: fingerprint(text) for text in {texts[at] for at in used}}
-    return group_fingerprints([known.get(text, _EMPTY) for text in texts], pairs=pairs)
+    return group_fingerprints([known.get(text, VERSION) for text in texts], pairs=pairs)
 
 
 def fingerprint(text: str) -> bytes:
     """Return what :func:`group_fingerprints` needs of a text: its words as numbers, four bytes each."""
     plain = _without_markup(text)
     found = (_ASCII if plain.isascii() else _UNICODE).findall("." + plain)
-    words = [code for code in map(_CODES.__getitem__, found) if code]
-    words += [0] * (SHINGLE - len(words) if words else 0)
-    codes = np.array(words, dtype="<u4")
-    if len(words) > LONGEST:
-        return _EMPTY + blake2b((codes >> 2).tobytes(), digest_size=4 * SHINGLE).digest()
-    return _EMPTY + codes.tobytes()
+    codes = np.fromiter(map(_CODES.__getitem__, found), dtype="<u4", count=len(found))
+    codes = codes[codes > 0]
+    if len(codes) > LONGEST:
+        return VERSION + blake2b((codes >> 2).tobytes(), digest_size=4 * SHINGLE).digest()
+    return VERSION + codes.tobytes().ljust(4 * SHINGLE if len(codes) else 0, b"\0")
 
 
 def group_fingerprints(fingerprints: Sequence[bytes], *, pairs: IntArray | None = None) -> IntArray:
@@ -112,7 +111,7 @@ class _Pool:
 
     def __init__(self, fingerprints: Sequence[bytes]) -> None:
         for one in fingerprints:
-            if len(one) % 4 or one[:4] != _EMPTY:
+            if len(one) % 4 or one[:4] != VERSION:
                 raise InvalidInputError(f"{one[:8]!r} begins no fingerprint: make one with fingerprint()")
         codes = np.frombuffer(b"".join(fingerprints), dtype="<u4")
         lengths = np.array([len(one) // 4 for one in fingerprints], dtype=np.int64)
@@ -164,7 +163,7 @@ class _Pool:
         for at in np.array_split(possible, 1 + len(possible) // _BLOCK):
             shared[at] = self._shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
-        resembling: _Bools = shared >= np.where(few < SHORT, CONTAINMENT, RESEMBLANCE) * (few + many - shared)
+        resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
         return contained & resembling & (shared > 0)
 
     def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -185,7 +184,8 @@ class _Pool:
         found: _Bools = np.zeros(len(pairs), dtype=bool)
         for at in np.array_split(np.arange(len(pairs)), 1 + len(pairs) // _BLOCK):
             one, other = pairs[at].T
-            found[at] = (self._lacking(one, other) & self._lacking(other, one)).any(axis=1)
+            lacking = self._lacking(np.append(one, other), np.append(other, one))
+            found[at] = (lacking[: len(at)] & lacking[len(at) :]).any(axis=1)
         return found
 
     def _lacking(self, these: IntArray, others: IntArray) -> _Bools:
@@ -193,8 +193,8 @@ class _Pool:
         _, begin, end = self._shared(these, others)
         names, earlier, first = self._names
         number, pair = _ranges(first[these], np.searchsorted(names, self.ends[these]) - first[these])
-        margin = np.where(self.flags[names[number]] & _UNCLEAR, 1, MARGIN)
-        near = (names[number] >= begin[pair] - margin) & (names[number] < end[pair] + margin)
+        before, after = np.where(self.flags[names[number]] & _UNCLEAR, [[1], [0]], MARGIN)
+        near = (names[number] >= begin[pair] - before) & (names[number] < end[pair] + after)
         at, pair, earlier, known = names[number[near]], pair[near], earlier[number[near]], self._vocabulary
         wanted = _keys(others[pair], self.words[at])
         nth = np.minimum(np.searchsorted(known, wanted) + earlier, len(known) - 1)

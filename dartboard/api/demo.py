@@ -9,6 +9,7 @@ from dartboard.embeddings.vectors import Vectors
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.stores import Record
+from dartboard.stores.fingerprints import with_fingerprints
 from dartboard.stores.memory import MemoryStore
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ def demo_engine(
         Record(chunk.id, chunk.text, chunk.embedding, chunk.metadata)
         for chunk in demo.chunks(_encoded(model, demo.texts()))
     ]
-    collection.upsert(engine.retriever.index(records))
+    collection.upsert(with_fingerprints(engine.retriever.index(records)))
     collection.prepare()
     return engine
 

@@ -28,6 +28,7 @@ from dartboard.ingest import Document, Piece, chunk, clean
 from dartboard.ingest.documents import digest
 from dartboard.stores import Record
 from dartboard.stores.filters import And, In, Not
+from dartboard.stores.fingerprints import with_fingerprints
 from dartboard.stores.records import check_metadata
 from dartboard.types import FloatArray
 
@@ -177,7 +178,7 @@ class Upsert:
         engine = self._engine
         vectors = self._vectors(batch)
         records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in batch]
-        indexed = engine.retriever.index(records)
+        indexed = with_fingerprints(engine.retriever.index(records))
         when_free(lambda: engine.collection.upsert(indexed))
 
     def _vectors(self, batch: Sequence[Piece]) -> dict[str, FloatArray]:

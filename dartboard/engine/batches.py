@@ -15,6 +15,7 @@ from dartboard.engine.engine import Engine
 from dartboard.errors import DartboardError
 from dartboard.ingest import Piece
 from dartboard.stores import Collection, Record
+from dartboard.stores.fingerprints import with_fingerprints
 from dartboard.types import FloatArray
 
 Batch = list[tuple[Piece, float]]
@@ -100,5 +101,5 @@ class Batches:
                 step()
 
     def _keep(self, begun: Begun) -> None:
-        self._collection.upsert(self._engine.retriever.index(begun.records()))
+        self._collection.upsert(with_fingerprints(self._engine.retriever.index(begun.records())))
         self._kept(begun)

@@ -26,6 +26,7 @@ from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record
 from dartboard.retrievers.token_codes import Bits, Floats, TokenCodec
 from dartboard.stores import Collection, Filter, Record, VectorField
+from dartboard.stores.fingerprints import FINGERPRINT
 from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:
@@ -110,10 +111,10 @@ class ColbertRetriever(RankingRetriever):
     ) -> Ranking:
         """Triage, then MaxSim on what it found."""
         near = self.near(collection, question, max(self.triage_k, k), where=where)
-        records = collection.get([hit.id for hit in near], blobs=(self.name,))
+        records = collection.get([hit.id for hit in near], blobs=(self.name, FINGERPRINT))
         scores = self._max_sims(self._asked(question), records)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, scores, strict=True)]
-        return Ranking(hits=best(hits, k), passages=Passages.of([record.chunk for record in records]))
+        return Ranking(hits=best(hits, k), passages=Passages.of_records(records))
 
     def near(
         self, collection: Collection, question: Question, k: int, *, where: Filter | None = None

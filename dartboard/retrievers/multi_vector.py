@@ -22,6 +22,7 @@ from dartboard.retrievers.normalising import check_normalisation, weighed
 from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
+from dartboard.stores.fingerprints import FINGERPRINT
 from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class MultiVectorRetriever(RankingRetriever):
             for label in self.parts
         }
         ids = sorted({hit.id for hits in lists.values() for hit in hits})
-        records = collection.get(ids, blobs=(self.name,))
+        records = collection.get(ids, blobs=(self.name, FINGERPRINT))
         total = weighed(self._cosines(question, records), self.weights, self.normalise)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, total, strict=True)]
         shares: dict[str, dict[str, Share]] = {}
@@ -123,7 +124,7 @@ class MultiVectorRetriever(RankingRetriever):
                 shares.setdefault(hit.id, {})[label] = Share(rank=rank, score=hit.score)
         return Ranking(
             hits=best(hits, k),
-            passages=Passages.of([record.chunk for record in records]),
+            passages=Passages.of_records(records),
             floor=min((hit.score for hit in hits), default=0.0),
             shares=shares,
         )

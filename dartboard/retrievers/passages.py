@@ -11,7 +11,9 @@ from types import MappingProxyType
 import numpy as np
 
 from dartboard.errors import StoreError
-from dartboard.stores import Collection
+from dartboard.near_duplicates import VERSION, fingerprint
+from dartboard.stores import Collection, Record
+from dartboard.stores.fingerprints import FINGERPRINT
 from dartboard.types import Chunk, FloatArray
 
 _NONE: Mapping[str, Chunk] = MappingProxyType({})
@@ -26,17 +28,26 @@ class Passages:
         vectors: FloatArray,
         chunks: Sequence[Chunk | None],
         collection: Collection | None = None,
+        fingerprints: Sequence[bytes | None] | None = None,
     ) -> None:
         self.ids = ids
         self.vectors = vectors
         self._chunks = list(chunks)
         self._collection = collection
+        self._fingerprints: list[bytes | None] = list(fingerprints or [None] * len(ids))
 
     @classmethod
-    def of(cls, chunks: Sequence[Chunk]) -> "Passages":
+    def of(cls, chunks: Sequence[Chunk], fingerprints: Sequence[bytes | None] | None = None) -> "Passages":
         """Chunks that are here already."""
         vectors = np.stack([chunk.embedding for chunk in chunks]) if chunks else np.zeros((0, 0), np.float32)
-        return cls([chunk.id for chunk in chunks], vectors, chunks)
+        return cls([chunk.id for chunk in chunks], vectors, chunks, fingerprints=fingerprints)
+
+    @classmethod
+    def of_records(cls, records: Sequence[Record]) -> "Passages":
+        """Records that were read, with the bytes of the fingerprint or without."""
+        return cls.of(
+            [record.chunk for record in records], [record.blobs.get(FINGERPRINT) for record in records]
+        )
 
     @classmethod
     def find(
@@ -48,9 +59,11 @@ class Passages:
             there, vectors = directions(ids)
             return cls(there, vectors, [None] * len(there), collection)
         missing = [id for id in ids if id not in known]
-        fetched = {record.id: record.chunk for record in collection.get(missing)} if missing else {}
-        chunks = {**known, **fetched}
-        return cls.of([chunks[id] for id in ids if id in chunks])
+        fetched = collection.get(missing, blobs=(FINGERPRINT,)) if missing else []
+        chunks = {**known, **{record.id: record.chunk for record in fetched}}
+        stored = {record.id: record.blobs.get(FINGERPRINT) for record in fetched}
+        there = [id for id in ids if id in chunks]
+        return cls.of([chunks[id] for id in there], [stored.get(id) for id in there])
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -77,6 +90,23 @@ class Passages:
         self._read(positions)
         return ["" if (chunk := self._chunks[at]) is None else chunk.text for at in positions]
 
+    def fingerprints(self) -> list[bytes]:
+        """The fingerprints of all texts, for :func:`dartboard.near_duplicates.group_fingerprints`.
+
+        They are read from the store without the passages, where it can do that. What is not stored, or in
+        the format of another version, is made from the text.
+        """
+        read = getattr(self._collection, "read_blobs", None)
+        if read is not None and None in self._fingerprints:
+            stored = read(self.ids, FINGERPRINT)
+            self._fingerprints = [stored.get(id) for id in self.ids]
+        unknown = [
+            at for at, one in enumerate(self._fingerprints) if one is None or not one.startswith(VERSION)
+        ]
+        for at, text in zip(unknown, self.texts(unknown), strict=True):
+            self._fingerprints[at] = fingerprint(text)
+        return [one for one in self._fingerprints if one is not None]
+
     def _read(self, positions: Sequence[int]) -> None:
         """Read what was not read yet."""
         missing = [at for at in positions if self._chunks[at] is None]
@@ -90,7 +120,9 @@ class Passages:
     def at(self, positions: Sequence[int]) -> "Passages":
         """Some of them, in this order."""
         ids, chunks = [self.ids[at] for at in positions], [self._chunks[at] for at in positions]
-        return Passages(ids, self.vectors[np.asarray(positions, dtype=np.intp)], chunks, self._collection)
+        vectors = self.vectors[np.asarray(positions, dtype=np.intp)]
+        fingerprints = [self._fingerprints[at] for at in positions]
+        return Passages(ids, vectors, chunks, self._collection, fingerprints)
 
     def followed_by(self, other: "Passages") -> "Passages":
         """These and then the others, of the same collection."""
@@ -101,4 +133,5 @@ class Passages:
             np.concatenate([self.vectors, other.vectors]),
             [*self._chunks, *other._chunks],
             self._collection or other._collection,
+            [*self._fingerprints, *other._fingerprints],
         )

@@ -2,7 +2,8 @@
 
 A search asks a collection several things: vectors, words, passages. Whoever writes meanwhile must not mix
 two states into one answer. A store that can hold a state still says so by a method ``on_one_state``, and one
-that has the unit vectors of its embeddings at hand, without the passages, by a method ``directions``.
+that has the unit vectors of its embeddings at hand, without the passages, by a method ``directions``. Such
+a store also reads single blobs without the passages, by a method ``read_blobs``.
 """
 
 from collections.abc import Callable

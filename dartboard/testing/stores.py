@@ -6,6 +6,7 @@ are compared with :class:`~dartboard.stores.memory.MemoryStore`, which compares 
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import numpy as np
 import pytest
 
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreError, StoreFormatError
+from dartboard.near_duplicates import fingerprint
+from dartboard.retrievers.passages import Passages
 from dartboard.stores import Collection, Filter, Manifest, Record, SparseVector, Store, parse_filter
 from dartboard.stores.filters import Among, And, Not, Or
+from dartboard.stores.fingerprints import FINGERPRINT, with_fingerprints
 from dartboard.stores.memory import MemoryStore
 from dartboard.testing.samples import (
     DIMENSION,
@@ -179,6 +183,19 @@ class StoreContract:
         assert [found.id for found in whole] == sorted(each.id for each in records)
         by_id = {each.id: each for each in records}
         assert all(same_record(found, by_id[found.id]) for found in whole)
+
+    def test_fingerprints_are_kept_and_made_where_there_are_none(self, collection: Collection) -> None:
+        plain, other, *stored = sample_records(6)
+        collection.upsert([plain, replace(other, blobs={**other.blobs, FINGERPRINT: b"other format"})])
+        collection.upsert(with_fingerprints(stored))
+        collection.upsert([replace(stored[0], blobs={FINGERPRINT: fingerprint("shows where it is read")})])
+        asked = [stored[1].id, plain.id, "nobody", stored[0].id, other.id]
+        passages = Passages.find(collection, asked)
+        assert passages.ids == [id for id in asked if id != "nobody"]
+        texts = [stored[1].text, plain.text, "shows where it is read", other.text]
+        assert passages.fingerprints() == [fingerprint(text) for text in texts]
+        some = passages.at([2, 0]).followed_by(Passages.find(collection, [stored[2].id]))
+        assert some.fingerprints() == [fingerprint(text) for text in (texts[2], texts[0], stored[2].text)]
 
     def test_odd_texts_and_ids_survive(self, collection: Collection) -> None:
         odd = [

@@ -7,7 +7,9 @@ from dartboard.engine import Engine, index_paths
 from dartboard.engine.showing import place_of
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
+from dartboard.near_duplicates import fingerprint
 from dartboard.relevance import PROBES
+from dartboard.stores.fingerprints import FINGERPRINT
 from dartboard.stores.memory import MemoryStore
 from tests.models import WordBag
 
@@ -59,6 +61,12 @@ def test_a_folder(engine, folder):
     assert told[-1].files == told[-1].files_total == 3 and told[-1].bytes == told[-1].bytes_total
     found = engine.search("where does tea grow", k=1).chunks[0]
     assert found.metadata["source"] == "docs/tea.md" and found.metadata["title"] == "Tea"
+
+
+def test_chunks_are_kept_with_the_fingerprints_of_their_texts(engine, folder):
+    index_paths(engine, [folder])
+    for record in (record for batch in engine.collection.iterate() for record in batch):
+        assert record.blobs[FINGERPRINT] == fingerprint(record.text)
 
 
 def test_only_what_changed_is_encoded(engine, folder):

@@ -118,6 +118,26 @@ def test_files_without_checksums_are_read_and_written(tmp_path):
         assert store.check() == (60, 55)
 
 
+def test_single_blobs_are_checked_where_the_file_can(tmp_path):
+    chosen = [record for record in RECORDS if record.blobs][:3]
+    path, ids = tmp_path / "s.dartboard", [record.id for record in chosen]
+    filled(path)
+    stored = {record.id: record.blobs["other"] for record in chosen}
+    with EmbeddedStore(path, read_only=True) as store:
+        assert store.open().read_blobs([*ids, "nobody"], "other") == stored
+        assert store.open().read_blobs(ids, "none") == {}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE blobs SET data = zeroblob(3) WHERE name = 'other'")
+    with (
+        EmbeddedStore(path, read_only=True) as store,
+        pytest.raises(StoreFormatError, match=r"field 'other' .* is damaged"),
+    ):
+        store.open().read_blobs(ids, "other")
+    as_format_1(path)
+    with EmbeddedStore(path, read_only=True) as store:
+        assert store.open().read_blobs(ids, "other") == dict.fromkeys(ids, bytes(3))
+
+
 def test_sums_depend_on_the_row_and_on_every_part():
     sums = {
         sum_of_words(1, "a", "{}", "text"),

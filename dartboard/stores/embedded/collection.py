@@ -116,6 +116,10 @@ class EmbeddedCollection:
         """The ids that exist, in the order asked, and their embeddings scaled to length 1, ``(n, d)``."""
         return self.on_one_state(lambda now: now.directions(ids))
 
+    def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
+        """The bytes of this name that the records have, by id; nothing else is read."""
+        return self.on_one_state(lambda now: now.read_blobs(ids, name))
+
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
         return self.on_one_state(lambda now: now.count(where))

@@ -13,7 +13,7 @@ from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
 from dartboard.stores.embedded.derived import Damaged
 from dartboard.stores.embedded.indexes import Indexes
-from dartboard.stores.embedded.reading import read_batches, read_records
+from dartboard.stores.embedded.reading import read_batches, read_blobs, read_records
 from dartboard.stores.embedded.remembered import Remembered
 from dartboard.stores.embedded.revisions import Revision, fresh_manifest
 from dartboard.stores.embedded.rows import Rows, ids_of_rows, rows_of_ids
@@ -69,10 +69,8 @@ class Moment:
 
         These are the vectors that a search compares: no passage is read for them.
         """
-        known = self._rows
-        if unknown := [id for id in ids if id not in known]:
-            known |= rows_of_ids(self.connection, self._key, unknown)
-        there = [id for id in ids if id in known] if unknown else list(ids)
+        known = self._rows_of(ids)
+        there = [id for id in ids if id in known]
         rows = np.fromiter((known[id] for id in there), np.int64, len(there))
         upkeep = self._indexes.vectors(self.revision.manifest, None)
         try:
@@ -80,6 +78,12 @@ class Moment:
         except Damaged as damage:
             upkeep.distrust(damage)
             raise
+
+    def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
+        """The bytes of this name that the records have, by id; nothing else is read."""
+        known = self._rows_of(ids)
+        found = read_blobs(self.connection, list(known.values()), name)
+        return {id: found[row] for id, row in known.items() if row in found}
 
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
@@ -172,6 +176,12 @@ class Moment:
             f"collection {self.name!r} is being held still for a search: change it, and ask for its "
             "statistics, outside"
         )
+
+    def _rows_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """The rows of the ids that exist; those that a search found need not be looked up."""
+        if unknown := [id for id in ids if id not in self._rows]:
+            self._rows |= rows_of_ids(self.connection, self._key, unknown)
+        return {id: self._rows[id] for id in ids if id in self._rows}
 
     def _matching(self, where: Filter) -> Rows:
         return self._remembered.matching(self.connection, self._key, self.revision.number, where)

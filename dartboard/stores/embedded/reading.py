@@ -36,6 +36,17 @@ def read_records(
     }
 
 
+def read_blobs(connection: sqlite3.Connection, rows: Sequence[int], name: str) -> dict[int, bytes]:
+    """The bytes of this name, by row."""
+    stored = "sum" if has_sums(connection) else "NULL"
+    query = f"SELECT row, data, {stored} FROM blobs WHERE row IN {LISTED} AND name = :name"  # noqa: S608
+    found = connection.execute(query, {"listed": json.dumps(rows), "name": name}).fetchall()
+    what, encoded = f"field {name!r}", name.encode()
+    for row, data, kept in found:
+        check_bytes(what, row, (encoded, data), kept)
+    return {row: data for row, data, _ in found}
+
+
 def read_batches(
     connection: sqlite3.Connection, collection: int, where: Filter | None, size: int
 ) -> Iterator[list[Record]]:
