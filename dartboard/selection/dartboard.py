@@ -79,7 +79,8 @@ class _GreedyRun:
         if self._tracker.selective or not self.picks:
             return False
         block = self.greedy.best_block(self._most - len(self.picks))
-        for row, log_gain in block:
+        for row, gain in block:
+            log_gain = self.greedy.log_gain(row, gain)
             if self._limits.stops(log_gain, self.greedy.log_gains):
                 return False
             self._pick(int(self._leaders[row]), log_gain)

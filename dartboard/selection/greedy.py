@@ -36,14 +36,14 @@ class LazyGreedy:
     def add(self, row: int, log_gain: float | None = None) -> None:
         """Pick ``row``; its gain is worked out where it is not given."""
         if log_gain is None:
-            log_gain = self._log_gain(row, float(self.objective.gains(np.array([row]))[0]))
+            log_gain = self.log_gain(row, float(self.objective.gains(np.array([row]))[0]))
         self.log_gains.append(log_gain)
         self.objective.add(row)
         self._upper[row] = 0.0
         self._log_upper[row] = -np.inf
 
     def best_block(self, count: int) -> list[tuple[int, float]]:
-        """The next picks and their log gains, up to ``count``: as many as the screen proves at one go.
+        """The next picks and their gains by the screen, up to ``count``: as many as it proves at one go.
 
         The rows with the largest bounds are picked from by the screen alone, and the proof follows for all
         of these picks together. It fails at the first pick whose lead is within rounding, or not above
@@ -60,10 +60,7 @@ class LazyGreedy:
         proved = (np.count_nonzero(gains + slack >= least[:, None], axis=1) == 1) & (least > rest.max())
         made = count if proved.all() else int(proved.argmin())
         self._upper[rows] = gains[min(made, count - 1)] + slack
-        return [
-            (int(row), self._log_gain(int(row), float(gain)))
-            for row, gain in zip(rows[leaders[:made]], found[:made], strict=True)
-        ]
+        return list(zip(rows[leaders[:made]].tolist(), found[:made].tolist(), strict=True))
 
     def best(
         self, allowed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
@@ -92,7 +89,7 @@ class LazyGreedy:
                 leader, lead, gain = int(rows[first]), float(lowest[first]), float(gains[first])
         rivals = np.flatnonzero(open_rows & (self._upper >= lead * price))
         if leader >= 0 and len(rivals) == 1:
-            return leader, self._log_gain(leader, gain)
+            return leader, self.log_gain(leader, gain)
         return self._exact_best(rivals, np.log(price))
 
     def refresh(self, count: int) -> FloatArray:
@@ -107,8 +104,8 @@ class LazyGreedy:
         self._upper[rows] = np.minimum(self._upper[rows], gains + self.objective.slack[rows])
         return gains
 
-    def _log_gain(self, row: int, gain: float) -> float:
-        """The log of a gain that the screen found, exact where rounding may have moved it by ``ROUGH``."""
+    def log_gain(self, row: int, gain: float) -> float:
+        """The log of a gain by the screen, worked out exactly where rounding may matter (``ROUGH``)."""
         if self.objective.slack[row] < ROUGH * gain:
             return math.log(gain)
         return float(self.objective.log_gains(np.array([row]))[0])

@@ -52,7 +52,7 @@ def test_an_empty_query_is_refused():
 REVISED = {
     f"{name}{version}": f"{text} tea cup {said}"
     for name, text in {
-        f"p{i}": " ".join(f"word{i}x{j}" for j in range(14)) + (" steep water" if i < 8 else "")
+        f"p{i}": " ".join(f"word{i}x{j}" for j in range(30)) + (" steep water" if i < 8 else "")
         for i in range(16)
     }.items()
     for version, said in enumerate(("again", "anew", "afresh", "indeed", "truly"))
