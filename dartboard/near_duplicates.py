@@ -164,16 +164,7 @@ class _Pool:
             shared[at] = self._shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
         resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
-        alike = contained & resembling & (shared > 0)
-        for at in np.flatnonzero(
-            alike & (few < SHORT)
-        ):  # few shingles: a false hit of the filter would count
-            alike[at] = self._shingles_of(smaller[at]) <= self._shingles_of(larger[at])
-        return alike
-
-    def _shingles_of(self, text: int) -> set[int]:
-        start = self.starts[text]
-        return set(self.shingles[start : start + self.sizes[text]].tolist())
+        return contained & resembling & (shared > 0)
 
     def _shared(self, these: IntArray, others: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Count the shingles of these texts that the others have; the words from the first to the last."""
