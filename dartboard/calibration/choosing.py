@@ -25,7 +25,7 @@ from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.types import FloatArray, IntArray
 
-GRID = tuple(DIVISOR * share for share in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0))
+GRID = tuple(round(DIVISOR * share, 4) for share in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0))
 """Divisors that are tried where facets decide."""
 
 
