@@ -43,16 +43,25 @@ def test_the_page_says_what_to_use_and_why(capsys, tmp_path, monkeypatch):
     assert "Use " in page and "Written to" in page and "p against the rule" in page
 
 
-def test_facets_are_counted_where_a_data_set_has_them(capsys, monkeypatch):
+def test_facets_are_counted_where_they_are_asked_for(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    assert main(["calibrate", "--dataset", "synthetic_adversarial", "-k", "3"]) == 0
+    arguments = ["calibrate", "--dataset", "synthetic_query_focused", "--measure", "facets", "-k", "3"]
+    assert main(arguments) == 0
     page = capsys.readouterr().out
-    assert "share of facets among 3 picks on held-out queries" in page and " facets" in page
-    for dataset, option in (("synthetic_adversarial", []), ("synthetic_query_focused", ["facets"])):
-        asked = ["--measure", *option] if option else []
-        assert main(["calibrate", "--dataset", dataset, "-k", "3", "--json", *asked]) == 0
+    assert "share of facets among 3 picks on held-out queries" in page
+    assert re.search(r"(?m)^divisor of the rule .* \d+ facets", page)
+    assert main([*arguments, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["measure"] == "facets" and set(shown["held_out"]["default"]) == {"as it is"}
+
+
+def test_facets_that_several_passages_cover_are_counted_unless_recall_is_asked_for(capsys, tmp_path):
+    folder = beir_folder(tmp_path, "facets")
+    write_text(folder / "qrels" / "subtopics.txt", "q1 1 d0 1\nq1 2 d1 1\nq2 1 d2 1\nq2 1 d4 1\n")
+    for asked, counted in (([], "facets"), (["--measure", "recall"], "recall")):
+        assert main(["calibrate", "--dataset", str(folder), "--json", *asked]) == 0
         shown = json.loads(capsys.readouterr().out)
-        assert shown["measure"] == "facets" and set(shown["held_out"]["default"]) == {"as it is"}
+        assert shown["measure"] == counted and "only 3 pairs" in shown["reason"]
 
 
 def test_facets_that_nobody_judged_are_an_error(capsys, tmp_path):
