@@ -227,9 +227,20 @@ class _Pool:
         earlier[order] = np.arange(len(places)) - np.searchsorted(keys[order], keys[order])
         return places, earlier, np.searchsorted(places, self.starts)
 
+    def _confirmed(self, one: int, other: int) -> bool:
+        """Say whether a short text is really contained: one error of the Bloom filter would count there."""
+        if min(self.sizes[one], self.sizes[other]) >= SHORT:
+            return True
+        first, second = (
+            set(self.shingles[self.starts[text] : self.starts[text] + self.sizes[text]].tolist())
+            for text in (one, other)
+        )
+        return first <= second or second <= first
+
     def leaders(self, pairs: IntArray) -> IntArray:
         """``(m,)`` for each text the one that leads its group, of these pairs."""
         alike = pairs[self.alike(pairs)]
+        alike = alike[[self._confirmed(one, other) for one, other in alike.tolist()]]
         left = list(map(tuple, alike[~self.conflicting(alike)].tolist()))
         known = set(left)
         while True:

@@ -194,7 +194,69 @@ def test_what_beats_the_rule_by_more_than_chance_is_kept(seed, kind):
     assert found.kind == kind and found.p_values[kind] < 0.05
     assert found.held_out[kind]["as it is"] > found.held_out["default"]["as it is"] + 0.1
     assert "for the rule (p < 0.001)" in found.reason
-    assert ("sets no near-copies aside" in found.reason) == (kind == "sigma")
+
+
+def views(width, queries=80, seed=0):
+    """Queries with six facets of three passages each; those of a facet lie ``width`` apart.
+
+    The first facet is nearest to its query, so that nearest neighbours say the same thing three times.
+    """
+    rng = np.random.default_rng(seed)
+    asked = unit(rng.standard_normal((queries, 32)))
+    away = np.linspace(0.7, 1.0, 6)[:, None]
+    facets = unit(asked[:, None] + away * unit(rng.standard_normal((queries, 6, 32)))).reshape(-1, 32)
+    passages = unit(np.repeat(facets, 3, axis=0) + width * unit(rng.standard_normal((queries * 18, 32))))
+    names = [f"p{i}" for i in range(len(passages))]
+    return Labelled(
+        corpus=passages,
+        queries=asked,
+        names=names,
+        targets=[names[18 * query : 18 * query + 18] for query in range(queries)],
+        facets=[
+            [names[18 * query + 3 * facet : 18 * query + 3 * facet + 3] for facet in range(6)]
+            for query in range(queries)
+        ],
+    )
+
+
+def test_facets_are_counted_where_several_passages_cover_one():
+    data, heard = views(0.6), []
+    found = calibrate(data, k=5, triage_k=40, progress=heard.append)
+    assert found.measure == "facets" and found.divisor.pairs == 480
+    assert heard == list(range(1, 121)), "all queries on the grid, then half of them on trial"
+    assert found.divisor.low <= found.divisor.value <= found.divisor.high
+    assert found.held_out["default"]["as it is"] > found.held_out["nearest neighbours"]["as it is"] + 0.05
+    assert "share of facets found" in found.reason
+    recall = calibrate(data, k=5, triage_k=40, measure="recall")
+    assert recall.measure == "recall" and recall.divisor.pairs > 1000
+    assert recall.held_out["default"]["as it is"] <= 5 / 18
+    each = replace(data, facets=[[[name] for name in names] for names in data.targets])
+    assert calibrate(each, k=5, triage_k=40, resamples=10).measure == "recall"
+
+
+def test_a_divisor_that_finds_more_facets_is_kept():
+    """Passages of one facet that lie almost as far apart as those of two need a larger σ than the rule's."""
+    found = calibrate(views(0.7), k=5, triage_k=40)
+    assert found.kind == "divisor" and found.divisor.value < 4.5 and found.p_values["divisor"] < 0.05
+    assert found.held_out["divisor"]["as it is"] > found.held_out["default"]["as it is"]
+    assert found.sigma_or_rule() == ("auto", found.divisor.value)
+
+
+def test_a_facet_is_found_once_and_a_query_without_facets_has_its_targets():
+    data = views(0.6, queries=30)
+    one = replace(data, facets=[[names] for names in data.targets])
+    none = replace(data, facets=[[] for _ in data.targets])
+    for few in (one, none):
+        found = calibrate(few, k=1, triage_k=40, measure="facets", resamples=10)
+        assert set(found.held_out["default"].values()) == {1.0} and found.kind == "default"
+        assert found.divisor.value == 4.5, "of equal ones the rule's"
+
+
+def test_facets_need_judged_facets():
+    with pytest.raises(ConfigError, match="have no facets.*use recall"):
+        calibrate(corpus_with_copies(queries=5), measure="facets")
+    with pytest.raises(InvalidInputError, match="need one list each"):
+        replace(views(0.6, queries=3), facets=[[["p0"]]])
 
 
 @pytest.mark.parametrize(("settled", "kind"), [("neither", "default"), ("divisor", "divisor")])
@@ -266,11 +328,14 @@ def test_a_calibration_is_kept_as_json(tmp_path):
     before.save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == before
     stored = json.loads((tmp_path / "c.json").read_text())
-    old = {name: value for name, value in stored.items() if name != "p_values"}
+    old = {name: value for name, value in stored.items() if name not in ("p_values", "measure")}
     for name in ("sigma", "divisor"):
         old[name] = {key: value for key, value in stored[name].items() if not key.startswith("open_")}
     read = Calibration.from_json(old)
     assert (read.kind, read.sigma.value, read.p_values) == (before.kind, before.sigma.value, {})
+    assert read.measure == "recall"
+    with pytest.raises(InvalidInputError, match="measure must be one of recall, facets"):
+        Calibration.from_json(stored | {"measure": "luck"})
     (tmp_path / "c.json").write_text(json.dumps(stored | {"format": 99}))
     with pytest.raises(InvalidInputError, match="another format"):
         Calibration.load(tmp_path / "c.json")

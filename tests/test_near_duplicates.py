@@ -287,3 +287,12 @@ def test_fingerprints_stay_the_same():
     assert fingerprint("On Monday jest.fn ran twice.").hex() == (
         "01000000ca29b609092dd2df7d14c21b9473d87e28749608"
     )
+
+
+@pytest.mark.parametrize("count", [24, 31, 52, 90])
+def test_very_short_texts_that_differ_are_never_duplicates(count):
+    """Each is one shingle, so that one wrong answer of the Bloom filter would make two of them equal."""
+    texts = [f"text {number}" for number in range(count)]
+    pairs = np.array(list(combinations(range(count), 2)))
+    assert near_duplicates(texts, pairs=pairs).tolist() == list(range(count))
+    assert near_duplicates([*texts, "Text 3"], pairs=np.array([[3, count]])).tolist()[-1] == 3

@@ -1,11 +1,11 @@
-"""σ estimated from pairs of a query and the passage it means, instead of tuned.
+"""σ estimated from pairs of a query and the passage it means, or from judged facets, instead of tuned.
 
 :func:`calibrate` fits σ and the divisor of the label-free rule on half of the queries and keeps what selects
-best on the other half, on the corpus as it is and with near-copies added; :func:`calibrate_temperature` does
-so for the pair scores of the hybrid variant.
+best on the other half, by the recall of the targets or by the facets found; :func:`calibrate_temperature`
+does so for the pair scores of the hybrid variant.
 """
 
-from dartboard.calibration.choosing import calibrate
+from dartboard.calibration.choosing import calibrate, measure_for
 from dartboard.calibration.labelled import Labelled, labelled_by
 from dartboard.calibration.likelihood import Estimate, Evidence, fit_divisor, fit_sigma, fit_temperature
 from dartboard.calibration.stored import Calibration
@@ -23,4 +23,5 @@ __all__ = [
     "fit_sigma",
     "fit_temperature",
     "labelled_by",
+    "measure_for",
 ]

@@ -16,7 +16,8 @@ class Labelled:
 
     ``targets`` are the names of each query's passages, and ``names`` the name of each row of the corpus;
     near-copies bear the name of their original, so that any of them counts. ``texts`` are those of the rows,
-    where selection may read them.
+    where selection may read them. ``facets`` are, for each query, its facets, each given by the names of the
+    passages that cover it; a query without facets has one, its targets.
     """
 
     corpus: FloatArray
@@ -24,6 +25,7 @@ class Labelled:
     names: Sequence[str]
     targets: Sequence[Sequence[str]]
     texts: Sequence[str] | None = None
+    facets: Sequence[Sequence[Sequence[str]]] | None = None
 
     def __post_init__(self) -> None:
         dim = check_matrix(self.corpus, name="corpus").shape[1]
@@ -33,8 +35,17 @@ class Labelled:
                 f"{len(self.names)} names for {len(self.corpus)} passages, "
                 f"{len(self.targets)} target lists for {len(self.queries)} queries: need one each"
             )
+        if self.facets is not None and len(self.facets) != len(self.queries):
+            raise InvalidInputError(
+                f"facets of {len(self.facets)} queries for {len(self.queries)} queries: need one list each"
+            )
         for name in ("corpus", "queries"):
             object.__setattr__(self, name, unit_rows(getattr(self, name)))
+
+    @property
+    def has_shared_facets(self) -> bool:
+        """Whether several passages cover the same facet, so that one of them is enough."""
+        return any(len(set(names)) > 1 for facets in self.facets or () for names in facets)
 
     def nearest(self, query: int, count: int) -> IntArray:
         """Rows of the corpus nearest to a query by cosine, nearest first."""
@@ -47,7 +58,7 @@ class Labelled:
 def labelled_by(dataset: Dataset) -> Labelled:
     """The pairs of a data set: each query with its kernel where it has one, else with all that is relevant.
 
-    Query vectors are those in ``metadata["query_embeddings"]``.
+    Query vectors are those in ``metadata["query_embeddings"]``, facets those in ``metadata["facets"]``.
     """
     vectors = dataset.metadata.get("query_embeddings")
     if vectors is None:
@@ -68,10 +79,17 @@ def labelled_by(dataset: Dataset) -> Labelled:
         )
         for query_id in dataset.query_ids
     ]
+    known = dataset.metadata.get("facets") or {}
+    facets = [
+        [sorted({name_of.get(one, one) for one in ids}) for ids in known.get(query_id, {}).values() if ids]
+        or [wanted]
+        for query_id, wanted in zip(dataset.query_ids, targets, strict=True)
+    ]
     return Labelled(
         corpus=np.stack([chunk.embedding for chunk in dataset.chunks]),
         queries=np.asarray(vectors),
         names=names,
         targets=targets,
         texts=[chunk.text for chunk in dataset.chunks] if dataset.worded else None,
+        facets=facets if known else None,
     )

@@ -16,6 +16,7 @@ from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 FORMAT = 1
 
 Kind = Literal["sigma", "divisor", "default"]
+Measure = Literal["recall", "facets"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +24,9 @@ class Calibration:
     """What to use for ``sigma="auto"``, and why.
 
     ``kind`` is ``sigma`` (the number ``sigma.value`` for every query), ``divisor`` (the rule with the
-    divisor ``divisor.value``), or ``default`` (the rule as it comes). ``held_out`` is the recall of the
-    targets on queries that were not fitted on, for each kind: on the corpus as it is, and with near-copies.
+    divisor ``divisor.value``), or ``default`` (the rule as it comes). ``measure`` is what was compared: the
+    ``recall`` of the targets, or the share of the ``facets`` that k picks cover. ``held_out`` is its mean on
+    queries that were not fitted on, for each kind: on the corpus as it is, and with near-copies if tried.
     ``p_values`` say for what was fitted how probable as large a difference from the rule is by chance.
     ``temperature`` is the same for the pair scores of the hybrid variant, where a scorer was asked. Pairs
     whose passage is not among the candidates of its query say nothing: so many were ``missed``.
@@ -43,10 +45,12 @@ class Calibration:
     seed: int = 0
     missed: int = 0
     temperature: Temperature | None = None
+    measure: Measure = "recall"
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise InvalidInputError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+        for name, allowed in (("kind", get_args(Kind)), ("measure", get_args(Measure))):
+            if (given := getattr(self, name)) not in allowed:
+                raise InvalidInputError(f"{name} must be one of {', '.join(allowed)}, got {given!r}")
         if self.kind == "sigma" and not SMALLEST_SIGMA <= self.sigma.value <= LARGEST_SIGMA:
             raise InvalidInputError(
                 f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}], got {self.sigma.value}: "

@@ -1,4 +1,4 @@
-"""``dartboard calibrate``: σ from labelled pairs."""
+"""``dartboard calibrate``: σ from labelled pairs or facets."""
 
 import json
 from dataclasses import asdict, replace
@@ -27,6 +27,13 @@ class Variant(StrEnum):
     HYBRID = "hybrid"
 
 
+class Measure(StrEnum):
+    """What the trial on held-out queries counts."""
+
+    RECALL = "recall"
+    FACETS = "facets"
+
+
 def calibrate(
     dataset: Annotated[
         str, typer.Option(metavar="NAME", help="A data set by name (see dartboard datasets) or path.")
@@ -41,8 +48,19 @@ def calibrate(
         Path | None, typer.Option(metavar="FILE", help="Where to write the calibration, as JSON.")
     ] = None,
     k: Annotated[int, typer.Option("--k", "-k", help="How many passages a set has.", min=1, max=20)] = 5,
+    measure: Annotated[
+        Measure | None,
+        typer.Option(
+            help="What to count among the k picks: recall of the known passages, or facets found. By "
+            "default facets where several passages cover the same one, else recall.",
+            show_default=False,
+        ),
+    ] = None,
     copies: Annotated[
-        int, typer.Option(help="Near-copies of each passage in the trial with redundancy.", min=1, max=20)
+        int,
+        typer.Option(
+            help="Near-copies of each passage in the trial with redundancy (recall only).", min=1, max=20
+        ),
     ] = 5,
     cosine: Annotated[float, typer.Option(help="How close these copies are.", min=0.5, max=0.9999)] = 0.95,
     variant: Annotated[
@@ -68,8 +86,13 @@ def calibrate(
     near-copies added, whether either beats the rule as it comes by more than chance (a permutation test
     over queries, p < .05). Few or contradictory pairs keep the rule.
 
-    Where the rule sees groups of near-copies, it sets all but one of each aside. A fixed σ, whether found
-    here or given, does not.
+    Do you want k passages that cover many aspects? Then judge facets: which passages say the same thing, in
+    qrels/subtopics.txt of a BEIR folder (query, facet, passage, grade). The trial then counts the facets
+    found among k picks, on the corpus as it is, and the divisor is the one of a small grid that finds most
+    of them on the first half. --measure says which of the two is counted. Do you want all passages that
+    answer a query? Then use recall.
+
+    Where texts are known, near-duplicates are removed before every trial, as in a search.
 
     With --variant hybrid, the temperature of the pair scores (late interaction over the default model) is
     fitted and tried out in the same way: about a second a query. With --alpha, so is α of the hybrid
@@ -81,6 +104,7 @@ def calibrate(
     Examples:
       dartboard calibrate --dataset hotpotqa_dev200 --data ~/benchmarks
       dartboard calibrate --dataset mine --out calibration.json
+      dartboard calibrate --dataset mine --measure facets -k 10
       dartboard calibrate --dataset mine --alpha --store index.dartboard
       dartboard calibrate --dataset mine --variant hybrid
 
@@ -104,14 +128,21 @@ def calibrate(
     model = load_model(messages())
     with progress_bar() as listen:
         loaded = load_dataset(dataset, data, model, progress=listen, paths=True)
-        copied = with_redundancy(loaded, copies=copies, cosine=cosine, seed=seed)
+        labelled = room.labelled_by(loaded)
+        counted = room.measure_for(labelled, None if measure is None else measure.value)
+        held = len(loaded.queries) - len(loaded.queries) // 2
+        steps = 2 * held if counted == "recall" else len(loaded.queries) + held
+        copied = None
+        if counted == "recall" or variant is Variant.HYBRID:
+            copied = with_redundancy(loaded, copies=copies, cosine=cosine, seed=seed)
         found = room.calibrate(
-            room.labelled_by(loaded),
-            room.labelled_by(copied),
+            labelled,
+            room.labelled_by(copied) if copied is not None and counted == "recall" else None,
+            measure=counted,
             model=model.fingerprint,
             k=k,
             seed=seed,
-            progress=lambda done: listen("try on held-out queries", done, len(loaded.queries)),
+            progress=lambda done: listen("try on held-out queries", done, steps),
         )
         if variant is Variant.HYBRID:
             _check_texts(loaded, "--variant hybrid")
@@ -184,21 +215,21 @@ def _check_texts(dataset: "Dataset", option: str) -> None:
 
 def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
     fits = {"σ": found.sigma, "divisor of the rule": found.divisor}
+    counted = {"divisor of the rule": "facets"} if found.measure == "facets" else {}
     if found.temperature is not None:
         fits["temperature of the scores"] = found.temperature.estimate
     console.print(f"[bold]{name}[/bold]")
-    console.print(_fits(fits))
+    console.print(_fits(fits, counted))
     if found.missed:
         console.print(
             f"{found.missed} pair{'s' * (found.missed != 1)} more could not be used: the passage is not "
             f"among the {found.triage_k} nearest to its query. Many of them: labels or model are off."
         )
     if found.held_out:
-        title = f"recall@{found.k} on held-out queries"
+        what = {"recall": f"recall@{found.k}", "facets": f"share of facets among {found.k} picks"}
+        title = f"{what[found.measure]} on held-out queries"
         console.print(_trial(title, found.held_out, "p against the rule", found.p_values))
     console.print(f"Use [bold]{_CHOICES[found.kind].format(found)}[/bold]: {found.reason}.")
-    if found.kind != "sigma":
-        console.print("(Should you fix σ all the same: unlike the rule, a number sets no near-copies aside.)")
     if found.temperature is not None:
         _draw_temperature(console, found.temperature, found.k)
     if out is not None:
@@ -219,14 +250,14 @@ def _draw_temperature(console: "Console", found: "Temperature", k: int) -> None:
     console.print(f"In the hybrid variant use [bold]{choice}[/bold]: {found.reason}.")
 
 
-def _fits(fits: "dict[str, Estimate]") -> "Table":
+def _fits(fits: "dict[str, Estimate]", counted: dict[str, str]) -> "Table":
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "estimate", "95 % interval", "pairs"):
+    for title in ("", "estimate", "95 % interval", "from"):
         table.add_column(title)
     for label, fit in fits.items():
-        table.add_row(label, *_known(fit), f"{fit.pairs}")
+        table.add_row(label, *_known(fit), f"{fit.pairs} {counted.get(label, 'pairs')}")
     return table
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dartboard.cli.terminal import can_draw
+from dartboard.display.view import aside
 from dartboard.engine.showing import heading_of, place_of, plain_text
 from dartboard.types import RetrievalResult
 
@@ -90,9 +91,9 @@ def _summary(result: RetrievalResult) -> str:
     seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in facts["seconds"].items())
     bound = facts.get("bound")
     sure = f", at least {bound:.0%} of the best set's" if isinstance(bound, float) else ""
-    copies = f", {facts['near_copies']} of them near-copies," if facts.get("near_copies") else ""
+    removed = f" ({aside(facts['near_copies'])})" if facts.get("near_copies") else ""
     return (
-        f"{len(result.chunks)} of {facts['candidates']} candidates{copies} by {facts['method']} "
+        f"{len(result.chunks)} of {facts['candidates']} candidates{removed} by {facts['method']} "
         f"(retriever {facts['retriever']}, σ {facts['sigma']:.3f} from {facts['sigma_source']}); "
         f"coverage {facts['coverage'][-1]:.0%}{sure}; ms: {seconds}"
     )

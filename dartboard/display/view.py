@@ -105,8 +105,8 @@ def spread(sigma: float, source: str) -> str:
 
 
 def aside(count: int) -> str:
-    """That candidates were set aside."""
-    return f"{count} near-{'copy' if count == 1 else 'copies'} set aside"
+    """That candidates were removed as near-duplicates of others."""
+    return f"{count} near-duplicate{'' if count == 1 else 's'} removed"
 
 
 def told(pick: Pick, most: int) -> str:

@@ -6,8 +6,6 @@ import pytest
 from dartboard.selection import Limits, from_distances, from_embeddings, from_log_probs, select
 from dartboard.selection.dartboard import Dartboard
 from tests.api.core_app import BASE, refused, running
-from tests.selection.test_wording import COPIED, ROWS, UPDATES
-from tests.selection.test_wording import QUERY as QUERY_OF_COPIES
 
 RNG = np.random.default_rng(7)
 VECTORS = RNG.standard_normal((30, 8)).round(6)
@@ -52,11 +50,27 @@ def test_scores_of_a_retriever(client):
     assert alone["similarity"] is None
 
 
-def test_words_tell_copies_from_what_is_alike(client):
-    rows, query = ROWS.astype(np.float64).round(6), QUERY_OF_COPIES.astype(np.float64).round(6)
-    for texts, aside in ((None, 80), (COPIED, 80), (UPDATES, 0)):
-        found = ask(client, embeddings=rows.tolist(), query=query.tolist(), k=5, texts=texts).json()
-        assert found["near_copies"] == aside
+SUBJECTS = ("brick bridge", "copper mine", "canal lock", "corn mill", "slate quarry", "rope ferry")
+
+
+def versions(change):
+    """Five versions each of six passages: the vectors are alike, ``change`` makes the texts."""
+    rows = np.repeat(RNG.standard_normal((len(SUBJECTS), 8)), 5, axis=0)
+    rows = (rows + 0.01 * RNG.standard_normal(rows.shape)).round(6)
+    passage = "The old {} was closed for repairs and opened again in the spring of {}".format
+    return rows, [change(passage, subject, version) for subject in SUBJECTS for version in range(5)]
+
+
+def test_near_duplicates_are_removed_by_their_texts(client):
+    """The same words with other markup are copies; the same words with another year are not."""
+    rows, copies = versions(lambda passage, subject, n: passage(subject, 1927) + "!" * n)
+    _, years = versions(lambda passage, subject, n: passage(subject, 1927 + n))
+    for texts, removed in ((None, 0), (copies, 24), (years, 0)):
+        found = ask(client, embeddings=rows.tolist(), query=QUERY.tolist(), k=5, texts=texts).json()
+        assert found["near_copies"] == removed
+        if texts is copies:
+            assert len({pick // 5 for pick in found["indices"]}) == 5
+            assert all(len(stands) % 5 == 0 and len(stands) for stands in found["stands_for"])
     refused(ask(client, **vectors(texts=["one"])), 422, "texts must be as many as embeddings")
     refused(
         ask(client, pairwise_distances=[[0.0]], query_distances=[0.1], texts=["one"]),

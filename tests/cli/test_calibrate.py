@@ -21,7 +21,8 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 def test_json_is_the_calibration_that_is_written(capsys, tmp_path):
     out = tmp_path / "calibration.json"
-    assert main(["calibrate", "--dataset", "synthetic_query_focused", "--json", "--out", str(out)]) == 0
+    arguments = ["calibrate", "--dataset", "synthetic_query_focused", "--measure", "recall"]
+    assert main([*arguments, "--json", "--out", str(out)]) == 0
     shown = json.loads(capsys.readouterr().out)
     kept = Calibration.load(out)
     assert shown["kind"] == kept.kind and shown["sigma"]["value"] == kept.sigma.value
@@ -35,11 +36,39 @@ def test_json_is_the_calibration_that_is_written(capsys, tmp_path):
 def test_the_page_says_what_to_use_and_why(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     out = tmp_path / "c.json"
-    assert main(["calibrate", "--dataset", "synthetic_query_focused", "-k", "3", "--out", str(out)]) == 0
+    arguments = ["calibrate", "--dataset", "synthetic_query_focused", "--measure", "recall", "-k", "3"]
+    assert main([*arguments, "--out", str(out)]) == 0
     page = capsys.readouterr().out
     assert "95 % interval" in page and "recall@3 on held-out queries" in page
     assert "Use " in page and "Written to" in page and "p against the rule" in page
-    assert "near-copies aside" in page
+
+
+def test_facets_are_counted_where_they_are_asked_for(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    arguments = ["calibrate", "--dataset", "synthetic_query_focused", "--measure", "facets", "-k", "3"]
+    assert main(arguments) == 0
+    page = capsys.readouterr().out
+    assert "share of facets among 3 picks on held-out queries" in page
+    assert re.search(r"(?m)^divisor of the rule .* \d+ facets", page)
+    assert main([*arguments, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["measure"] == "facets" and set(shown["held_out"]["default"]) == {"as it is"}
+
+
+def test_facets_that_several_passages_cover_are_counted_unless_recall_is_asked_for(capsys, tmp_path):
+    folder = beir_folder(tmp_path, "facets")
+    write_text(folder / "qrels" / "subtopics.txt", "q1 1 d0 1\nq1 2 d1 1\nq2 1 d2 1\nq2 1 d4 1\n")
+    for asked, counted in (([], "facets"), (["--measure", "recall"], "recall")):
+        assert main(["calibrate", "--dataset", str(folder), "--json", *asked]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["measure"] == counted and "only 3 pairs" in shown["reason"]
+
+
+def test_facets_that_nobody_judged_are_an_error(capsys, tmp_path):
+    folder = beir_folder(tmp_path, "plain")
+    assert main(["calibrate", "--dataset", str(folder), "--measure", "facets"]) == 1
+    said = capsys.readouterr().err
+    assert "have no facets" in said and "qrels/subtopics.txt" in said and "Traceback" not in said
 
 
 def test_two_pairs_say_what_is_known(capsys, tmp_path, monkeypatch):
@@ -51,9 +80,9 @@ def test_two_pairs_say_what_is_known(capsys, tmp_path, monkeypatch):
     write_text(folder / "qrels" / "test.tsv", "a\td0\t1\nb\td6\t1\n")
     assert main(["calibrate", "--dataset", str(folder)]) == 0
     page = capsys.readouterr().out
-    assert re.search(r"(?m)^σ +none +at most 0\.\d+, no lower limit +2", page)
-    assert re.search(r"(?m)^divisor of the rule +none +at least [\d.]+, no upper limit +2", page)
-    assert "only 2 pairs" in page and "a number sets no near-copies aside" in page
+    assert re.search(r"(?m)^σ +none +at most 0\.\d+, no lower limit +2 pairs", page)
+    assert re.search(r"(?m)^divisor of the rule +none +at least [\d.]+, no upper limit +2 pairs", page)
+    assert "only 2 pairs" in page
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path, capsys):

@@ -174,7 +174,7 @@ def test_a_terminal_sees_a_bar_and_is_told_what_an_interruption_leaves(tmp_path)
 
 
 @pytest.mark.parametrize("number", range(1, 5))
-def test_dartboard_says_five_things_where_nearest_neighbours_repeat_themselves(capsys, number):
+def test_dartboard_says_more_where_nearest_neighbours_repeat_themselves(capsys, number):
     found = {each["name"]: each for each in asked_as_json(capsys, "--number", str(number))["methods"]}
-    assert (found["dartboard"]["facts"], len(found["dartboard"]["picks"])) == (5, 5)
-    assert found["top_k"]["facts"] < 5
+    assert len(found["dartboard"]["picks"]) == 5
+    assert found["dartboard"]["facts"] >= 4 > found["top_k"]["facts"]

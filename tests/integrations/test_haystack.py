@@ -170,7 +170,7 @@ def test_few_none_blank_and_equal_documents():
     assert len(ids(everything)) == 20
     assert [note["gain"] for note in notes(everything)[10:]] == [0.0] * 10
     scores = [document.score for document in everything["documents"]]
-    assert max(scores[10:]) > 0.3, "a copy adds nothing and is as relevant as its original"
+    assert scores[10:] == sorted(scores[:10], reverse=True)
     bare = ranker.run(QUERY, [Document(content="tea", meta=None)])
     assert set(bare["documents"][0].meta) == {"dartboard"}
     unicode = [Document(content=text) for text in ("茶は丘で育つ", "чай растёт", "🍵 thé", "شاي")]

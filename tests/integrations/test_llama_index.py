@@ -289,7 +289,7 @@ def test_few_blank_equal_and_unquestioned_nodes():
     )
     assert len(everything) == 20 and [note["gain"] for note in notes(everything)[10:]] == [0.0] * 10
     scores = [scored.score for scored in everything]
-    assert max(scores[10:]) > 0.3, "a copy adds nothing and is as relevant as its original"
+    assert scores[10:] == sorted(scores[:10], reverse=True)
     words = [NodeWithScore(node=TextNode(text=text)) for text in ("茶は丘で育つ", "чай растёт", "🍵 thé")]
     assert len(picker.postprocess_nodes(words, query_str="茶？")) == 3
 

@@ -241,7 +241,7 @@ class RetrieveResponse(Answer):
     )
     near_copies: int | None = Field(
         None,
-        description="How many of them were set aside as near-copies of a more relevant one (explain).",
+        description="How many of them were removed as near-duplicates of a more relevant one (explain).",
         examples=[62],
     )
     seconds: dict[str, float] | None = Field(

@@ -38,8 +38,8 @@ class SelectRequest(Model):
     )
     texts: list[str] | None = Field(
         None,
-        description="One a candidate, with `embeddings`: `auto` then knows near-copies by their words, not "
-        "by their vectors.",
+        description="One a candidate, with `embeddings`: near-duplicates among them are removed before "
+        "selection.",
         examples=[["Opened in 1927.", "It was opened in 1927.", "Closed in 1931."]],
     )
     temperature: Positive | Literal["auto"] = Field(
@@ -146,7 +146,7 @@ class SelectResponse(Answer):
     sigma: float | None = Field(description="σ as it was used; null where there is none.", examples=[0.087])
     sigma_source: str | None = Field(description="Where it comes from.", examples=["candidates"])
     near_copies: int = Field(
-        description="How many candidates were set aside as near-copies of a more relevant one.", examples=[0]
+        description="How many candidates were removed as near-duplicates of a more relevant one.", examples=[0]
     )
     method: str = Field(description="Who picked.", examples=["dartboard"])
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[0.9])

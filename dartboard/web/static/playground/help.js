@@ -11,7 +11,7 @@ const SENTENCES = {
     "with a large one the picks spread out.",
   "P(t|q)":
     "P(t|q) is the probability that passage t is what question q is after; over all candidates it adds up " +
-    "to 100 %, and near-copies of a better passage have none.",
+    "to 100 %, and near-duplicates of a better passage have none.",
   stress:
     "Stress is how much the flat map bends the distances between passages, from 0 for not at all; distances " +
     "to the question are always exact.",

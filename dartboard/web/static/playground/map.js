@@ -252,7 +252,7 @@ function mapTable(store) {
   );
 }
 
-/** From here on a percentage says 100: such a passage was set aside as a copy, or is one to the bit. */
+/** From here on a percentage says 100: such a passage was removed as a near-duplicate, or is an exact copy. */
 const SAME = 0.9995;
 
 /** A role in few words; all of it in the title. */

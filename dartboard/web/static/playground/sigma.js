@@ -62,9 +62,9 @@ export function mountSigma(root, store, again) {
       `sigma ${sigmaText(shown)}${state.sigma === "auto" ? ", automatic" : ""}`,
     );
     value.textContent = `σ ${sigmaText(shown)}`;
-    const aside = copies ? `, ${copies} near-${copies === 1 ? "copy" : "copies"} set aside` : "";
+    const removed = copies ? `, ${copies} near-duplicate${copies === 1 ? "" : "s"} removed` : "";
     source.textContent =
-      state.sigma === "auto" ? (SOURCES[sigma.source] ?? sigma.source) + aside : SOURCES.given;
+      (state.sigma === "auto" ? (SOURCES[sigma.source] ?? sigma.source) : SOURCES.given) + removed;
     auto.disabled = state.sigma === "auto";
     auto.textContent = `Auto ${sigmaText(sigma.auto)}`;
     tick.style.left = `calc(8px + (100% - 16px) * ${places.of(sigma.auto).toFixed(4)})`;
