@@ -39,7 +39,7 @@ def pool_of(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def worst_error(sigma: float, pools: int, rng: np.random.Generator) -> float:
-    """The largest ``|screen - exact| / alone`` over twenty random picks in each pool, of a hundred random rows."""
+    """The largest ``|screen - exact| / alone`` over twenty picks, of a hundred rows at a time."""
     worst = 0.0
     for turn in range(pools):
         query, vectors = pool_of(rng)
