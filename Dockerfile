@@ -1,17 +1,14 @@
 # syntax=docker/dockerfile:1
-# Two stages: one with compilers and pip's leavings, one with what runs. Rebuild for security updates; for an
+# Two stages: one with pip's leavings, one with what runs. Rebuild for security updates; for an
 # image that never changes, name the base by its digest: --build-arg PYTHON=python@sha256:…
 ARG PYTHON=python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1
-# The newest compiler of this base will do.
-# hadolint ignore=DL3008
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/* \
- && python -m venv /opt/dartboard
+RUN python -m venv /opt/dartboard
 WORKDIR /source
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY dartboard ./dartboard
 RUN /opt/dartboard/bin/pip install --no-compile ".[serve,postgres,search,docs]"
 

@@ -113,7 +113,7 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("dartboard needs Python 3.11 or newer, this is %d.%d: make PYTHON=python3.11" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(BIN)/python pyproject.toml hatch_build.py dartboard/selection/machine.c
+$(VENV)/.installed: $(BIN)/python pyproject.toml
 	$(PIP) -e .
 	@touch $@
 

@@ -1,104 +1,99 @@
 """Time Dartboard's selection beside its rivals, in one process, on one pool; print ratios, write JSON.
 
     python benchmarks/selection.py [--out FILE] [--rounds N] [--blas-threads N] [--clock wall|cpu]
-        [--parts single many]
+        [--parts single many search]
 
 Rounds take turns between the systems, and each system's best round counts, so that a busy machine slows
-all of them alike. "published" is the algorithm of arXiv 2407.12101 as its authors run it: at every step
-the log-sum-exp of totals over a full matrix of maxima, with scikit-learn's cosines and SciPy's sum. It
-is exact where σ is not small, and there its picks must be ours. "floor" is one sgemm and one
-exp in NumPy. Every time of ours includes the explanation: gains, coverage, owners and the bound. On a machine
-that others use, ``--clock cpu`` counts the processor time of this process: for one query the same as time on
-a quiet machine, for many queries in threads more, as threads add up.
+all of them alike. "published" is the algorithm of arXiv 2407.12101 (``benchmarks/published.py``): where it is
+exact, its picks must be ours. "floor" is one sgemm and one exp in NumPy. Every time of ours includes the
+explanation: gains, coverage, owners and the bound.
+
+"choose" is ``DartboardRetriever.choose``, which the engine, the service and the integrations call, on chunks
+with texts of 40 words; it also looks for near-duplicates among the texts. "the specification's methods" are
+``_compute_distances``, the log kernel and ``_greedy_selection``. The part ``search`` reports the select
+stage of ``Engine.search`` over the sections of ``jest_versions`` in the folder DARTBOARD_DATA, as a median of
+queries; it is left out where that is missing.
+
+On a machine that others use, ``--clock cpu`` counts the processor time of this process: for one query the
+same as time on a quiet machine, for many queries in threads more, as threads add up.
 """
 
 import argparse
 import json
 import os
 import platform
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median, quantiles
 from typing import Any
 
 import numpy as np
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
 from pyversity import Strategy, diversify
-from scipy.special import logsumexp
-from sklearn.metrics.pairwise import cosine_similarity
-from tables import selection_table
 from threadpoolctl import threadpool_limits
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
 import dartboard
-from dartboard.selection import compiled, select, select_many
+from benchmarks.measuring import ROOT, load
+from benchmarks.published import make_pool, published
+from benchmarks.tables import selection_table
+from dartboard import Chunk, DartboardConfig, DartboardRetriever, default_model
+from dartboard.engine import Engine
+from dartboard.selection import select, select_many
+from dartboard.selection.kernels import log_kernel
+from dartboard.stores import Record
 
 SIGMA = 0.09
 SIZES = ((100, 10), (1000, 10), (1000, 50), (5000, 10))
+LARGEST_MATRIX = 1000
+"""The specification's methods keep whole matrices in float64: they are timed up to so many candidates."""
+
+DOCUMENTS = "jest_versions"
+QUERIES = 200
 
 
-def make_pool(n: int, seed: int = 0, dim: int = 384) -> tuple[np.ndarray, np.ndarray]:
-    """A query and candidates with topics, as triage returns them: cosines with the query from .2 to .65."""
-    rng = np.random.default_rng(seed)
-
-    def unit(vectors: np.ndarray) -> np.ndarray:
-        return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-    common, topics = unit(rng.standard_normal(dim)), unit(rng.standard_normal((max(3, n // 12), dim)))
-    own = unit(rng.standard_normal((n, dim)))
-    candidates = unit(0.55 * common + 0.6 * topics[rng.integers(0, len(topics), n)] + 0.5 * own)
-    query = unit(
-        0.6 * common
-        + 0.35 * topics[0]
-        + 0.3 * topics[1]
-        + 0.2 * topics[2]
-        + 0.5 * unit(rng.standard_normal(dim))
-    )
-    return query.astype(np.float32), candidates.astype(np.float32)
+def chunks_of(candidates: np.ndarray, words: int = 40) -> list[Chunk]:
+    """Candidates with texts of random words."""
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(5000, size=(len(candidates), words))
+    return [
+        Chunk(f"{i:05d}", " ".join(f"word{number}" for number in row), vector)
+        for i, (row, vector) in enumerate(zip(drawn.tolist(), candidates, strict=True))
+    ]
 
 
-def published(query: np.ndarray, candidates: np.ndarray, sigma: float, k: int) -> list[int]:
-    """The published greedy: totals in log space, all candidates at every step."""
+def ours(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
+    """The ways to Dartboard's selection; chunks are made beforehand."""
+    chunks, model = chunks_of(candidates), default_model()
+    fixed = DartboardRetriever(DartboardConfig(sigma=SIGMA), model)
+    auto = DartboardRetriever(DartboardConfig(), model)
 
-    def log_normal(distance: np.ndarray) -> np.ndarray:
-        return -np.log(sigma) - 0.5 * np.log(2 * np.pi) - distance**2 / (2 * sigma**2)
+    def by_methods() -> list[int]:
+        to_query, between = fixed._compute_distances(query, chunks)
+        return fixed._greedy_selection(log_kernel(to_query, SIGMA), log_kernel(between, SIGMA), k)
 
-    def scaled_cosine(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.clip(1 - (cosine_similarity(left, right) + 1) / 2, 0, 1)
-
-    query_probs = log_normal(scaled_cosine(query[None], candidates)[0])
-    pair_probs = log_normal(scaled_cosine(candidates, candidates))
-    first = int(np.argmax(query_probs))
-    picks, maxima = [first], pair_probs[first]
-    while len(picks) < k:
-        totals = logsumexp(np.maximum(maxima, pair_probs) + query_probs, axis=1)
-        totals[picks] = -np.inf
-        best = int(np.argmax(totals))
-        picks.append(best)
-        maxima = np.maximum(maxima, pair_probs[best])
-    return picks
+    return {
+        "dartboard": lambda: select(candidates, query, k, sigma=SIGMA),
+        "dartboard, sigma auto": lambda: select(candidates, query, k),
+        "choose": lambda: fixed.choose("?", query, chunks, k=k),
+        "choose, sigma auto": lambda: auto.choose("?", query, chunks, k=k),
+        **({"the specification's methods": by_methods} if len(chunks) <= LARGEST_MATRIX else {}),
+    }
 
 
-def with_numpy(run: Callable[..., Any], *pool: Any, **options: Any) -> Any:
-    """As without a C compiler, for this call only."""
-    machine, compiled._machine = compiled.compiled(), None
-    try:
-        return run(*pool, **options)
-    finally:
-        compiled._machine = machine
-
-
-def systems(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
-    """What is timed; every rival gets its data in the form it asks for, made beforehand."""
+def rivals(query: np.ndarray, candidates: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
+    """What is timed beside; every rival gets its data in the form it asks for, made beforehand."""
     n = len(candidates)
     exact, exact_query = candidates.astype(np.float64), query.astype(np.float64)
     scores = candidates @ query
     lists, query_list = candidates.tolist(), query.tolist()
     arrays = list(candidates)
     return {
-        "dartboard": lambda: select(candidates, query, k, sigma=SIGMA),
-        "dartboard, sigma auto": lambda: select(candidates, query, k),
-        "dartboard, NumPy alone": lambda: with_numpy(select, candidates, query, k, sigma=SIGMA),
         "floor: sgemm + exp": lambda: np.exp(candidates @ candidates.T),
         "published Dartboard": lambda: published(exact_query, exact, SIGMA, k),
         "pyversity MMR": lambda: diversify(candidates, scores, k, strategy=Strategy.MMR),
@@ -135,16 +130,28 @@ def best_times(
     return {name: seconds * 1e3 for name, seconds in best.items()}
 
 
+def picks_of(found: Any) -> list[int]:
+    """Positions, from whatever form a result has."""
+    return [int(chunk.id) for chunk in found.chunks] if hasattr(found, "chunks") else list(found)
+
+
 def single_queries(rounds: int, clock: Callable[[], float]) -> list[dict[str, Any]]:
     rows = []
     for n, k in SIZES:
         query, candidates = make_pool(n)
-        ours = select(candidates, query, k, sigma=SIGMA).indices.tolist()
-        theirs = published(query.astype(np.float64), candidates.astype(np.float64), SIGMA, k)
-        times = best_times(systems(query, candidates, k), rounds, clock)
-        ratio = {name: took / times["dartboard"] for name, took in times.items()}
+        picks = published(query.astype(np.float64), candidates.astype(np.float64), SIGMA, k)
+        mine = ours(query, candidates, k)
+        times = best_times(mine | rivals(query, candidates, k), rounds, clock)
         rows.append(
-            {"n": n, "k": k, "same_picks_as_published": ours == theirs, "ms": times, "times_dartboard": ratio}
+            {
+                "n": n,
+                "k": k,
+                "same_picks_as_published": all(
+                    picks_of(run()) == picks for name, run in mine.items() if "auto" not in name
+                ),
+                "ms": times,
+                "times_dartboard": {name: took / times["dartboard"] for name, took in times.items()},
+            }
         )
     return rows
 
@@ -166,7 +173,6 @@ def many_queries(
         {
             "select_many": lambda: select_many(candidates, asked, k, sigma=SIGMA),
             "select_many, sigma auto": lambda: select_many(candidates, asked, k),
-            "select_many, NumPy alone": lambda: with_numpy(select_many, candidates, asked, k, sigma=SIGMA),
             "select, one by one": lambda: [
                 select(c, q, k, sigma=SIGMA) for c, q in zip(candidates, asked, strict=True)
             ],
@@ -179,16 +185,43 @@ def many_queries(
     return {"queries": queries, "n": n, "k": k, "same_picks_as_select": same, "ms": times}
 
 
+def whole_searches(rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
+    """Milliseconds of the select stage of ``Engine.search``, k = 10 of 100 candidates; by the wall clock."""
+    data = Path(os.environ.get("DARTBOARD_DATA", ROOT.parent / "shared" / "data"))
+    if not (data / DOCUMENTS).is_dir():
+        return {"skipped": f"no {DOCUMENTS} in the folder DARTBOARD_DATA"}
+    model = default_model()
+    documents = load(DOCUMENTS, model)
+    queries = documents.queries[:QUERIES]
+    found: dict[str, Any] = {"documents": DOCUMENTS, "chunks": len(documents.chunks), "queries": len(queries)}
+    for retriever in ("dense", "hybrid"):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Engine.open(str(Path(folder) / "i.dartboard"), model=model, retriever=retriever) as engine,
+        ):
+            records = [Record(chunk.id, chunk.text, chunk.embedding) for chunk in documents.chunks]
+            engine.create().upsert(engine.retriever.index(records))
+            best = [float("inf")] * len(queries)
+            for _ in range(max(2, min(rounds, 5))):
+                for i, query in enumerate(queries):
+                    took = engine.search(query, k=10).metadata["seconds"]["select"]
+                    best[i] = min(best[i], took)
+        ms = [1e3 * seconds for seconds in best]
+        found[retriever] = {"median_ms": median(ms), "p90_ms": quantiles(ms, n=10)[-1], "most_ms": max(ms)}
+    return found
+
+
 def say(report: dict[str, Any]) -> None:
     """The table, and how far each row is from the published algorithm and from the floor."""
     print(selection_table(report))
     print()
     for row in report["single"]:
         print(f"n={row['n']}, k={row['k']}: same picks as published: {row['same_picks_as_published']}")
-        for ours in ("dartboard", "dartboard, NumPy alone"):
-            faster = row["ms"]["published Dartboard"] / row["ms"][ours]
-            floor = row["ms"][ours] / row["ms"]["floor: sgemm + exp"]
-            print(f"  {ours}: {faster:.1f}× faster than published, {floor:.2f}× the floor")
+        for name, took in row["ms"].items():
+            if name.startswith(OURS):
+                faster = row["ms"]["published Dartboard"] / took
+                floor = took / row["ms"]["floor: sgemm + exp"]
+                print(f"  {name}: {faster:.1f}× faster than published, {floor:.2f}× the floor")
     batch = report["many"]
     shares = ", ".join(
         f"{name} {took:.0f} ms ({took / batch['ms']['their sgemm']:.2f}×)"
@@ -198,6 +231,7 @@ def say(report: dict[str, Any]) -> None:
         f"{batch['queries']} queries × {batch['n']} candidates, k={batch['k']} (times their sgemm): {shares}"
     )
     print(f"same picks: {batch['same_picks_as_select']}")
+    print(f"select stage of Engine.search: {json.dumps(report['search'])}")
     print("machine: " + ", ".join(f"{name} {value}" for name, value in report["machine"].items()))
 
 
@@ -216,8 +250,6 @@ def main() -> None:
         "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="the rest stays as it is"
     )
     options = parser.parse_args()
-    if compiled.compiled() is None:
-        raise SystemExit("selection is not compiled here: install a C compiler, then dartboard again")
     partly = set(options.parts) < set(PARTS) and options.out.exists()
     report = json.loads(options.out.read_text()) if partly else {}
     report |= {"dartboard": dartboard.__version__, "sigma": SIGMA}
@@ -249,7 +281,8 @@ def _processor() -> str:
 
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
-PARTS = {"single": single_queries, "many": many_queries}
+PARTS = {"single": single_queries, "many": many_queries, "search": whole_searches}
+OURS = ("dartboard", "choose", "the specification")
 
 if __name__ == "__main__":
     main()

@@ -36,7 +36,12 @@ def selection_table(report: dict[str, Any]) -> str:
     heads = [f"n={row['n']}, k={row['k']}" for row in rows]
     lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(rows) + 1) + "|"]
     for name in rows[0]["ms"]:
-        cells = [f"{_three(row['ms'][name])} ms ({_three(row['times_dartboard'][name])}×)" for row in rows]
+        cells = [
+            f"{_three(row['ms'][name])} ms ({_three(row['times_dartboard'][name])}×)"
+            if name in row["ms"]
+            else ""
+            for row in rows
+        ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     many = report["many"]
     share = many["ms"]["select_many"] / many["ms"]["their sgemm"]
@@ -45,6 +50,16 @@ def selection_table(report: dict[str, Any]) -> str:
         f"{many['queries']} queries of {many['n']} candidates in one call (k={many['k']}): "
         f"{_three(many['ms']['select_many'])} ms, {share:.1f} times their sgemm alone.",
     ]
+    searched = report.get("search", {})
+    if "dense" in searched:
+        lines += [
+            "",
+            "The select stage of `Engine.search`, 10 of 100 candidates from "
+            f"{searched['chunks']:,} sections of documentation ({searched['documents']}): "
+            f"{_three(searched['dense']['median_ms'])} ms with the dense retriever and "
+            f"{_three(searched['hybrid']['median_ms'])} ms with the hybrid one, at the median of "
+            f"{searched['queries']} queries.",
+        ]
     return "\n".join(lines)
 
 

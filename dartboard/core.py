@@ -32,7 +32,8 @@ from dartboard.selection import (
 )
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.blas import threads_for
-from dartboard.selection.kernels import Auto, distances, prepared, unit_rows
+from dartboard.selection.candidates import distinct_rows
+from dartboard.selection.kernels import Auto, distances, prepared, row_dots, unit_rows
 from dartboard.selection.methods import method_of
 from dartboard.selection.result import Sigma
 from dartboard.types import (
@@ -313,11 +314,23 @@ class DartboardRetriever:
     def _compute_distances(
         self, query_embedding: FloatArray, candidates: Sequence[Chunk]
     ) -> tuple[FloatArray, FloatArray]:
-        """Distances of the candidates' vectors to the query, ``(K,)``, and to one another, ``(K, K)``."""
+        """Distances of the candidates' vectors to the query, ``(K,)``, and to one another, ``(K, K)``.
+
+        Exact copies have a distance of exactly 0, and equal distances to all others.
+        """
         kind = self.config.distance
         vectors = prepared(_vectors(candidates), kind)
-        asked = prepared(check_vector(query_embedding, name="query embedding")[None], kind)
-        return distances(vectors, asked, kind)[:, 0], distances(vectors, vectors, kind)
+        asked = prepared(check_vector(query_embedding, name="query embedding")[None], kind)[0]
+        if kind == "scaled_cosine":
+            to_query = np.maximum(0.5 - 0.5 * row_dots(vectors, asked), 0.0)
+        else:
+            to_query = np.sqrt(row_dots(vectors - asked, vectors - asked))
+        rows, row_of = distinct_rows(vectors, -to_query)
+        if len(rows) == len(vectors):
+            return to_query, distances(vectors, vectors, kind)
+        # A matrix product rounds equal rows differently: each distinct row goes into it once.
+        distinct = vectors[rows]
+        return to_query, distances(distinct, distinct, kind)[np.ix_(row_of, row_of)]
 
     def _greedy_selection(
         self, query_log_probs: FloatArray, pairwise_log_probs: FloatArray, k: int

@@ -483,3 +483,23 @@ def test_dealing_out_values_in_the_order_of_scores():
     for bad in ([1, 2, 3], [1, 2, 3, np.nan]):
         with pytest.raises(InvalidInputError, match="4 finite numbers"):
             in_order_of(bad, values)
+
+
+@pytest.mark.parametrize("distance", ["scaled_cosine", "euclidean"])
+def test_exact_copies_are_at_distance_zero_and_come_last_in_any_order(distance):
+    """A matrix product may put copies 3e-16 apart, which at a small σ is a gain like any other."""
+    dart = retriever(distance=distance)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        distinct = rng.standard_normal((12, 37)).astype(np.float32)
+        content = rng.permutation(np.concatenate([np.arange(12), rng.integers(12, size=9)]))
+        pool = [Chunk(f"{i:02d}", "same", distinct[one]) for i, one in enumerate(content)]
+        to_query, between = dart._compute_distances(distinct[:3].sum(axis=0), pool)
+        copies = content[:, None] == content
+        assert not between[copies].any() and between[~copies].min() > 0.01
+        for one in range(12):
+            rows = np.flatnonzero(content == one)
+            assert len(set(to_query[rows])) == 1 and (between[rows] == between[rows[0]]).all()
+        sigma = 1e-3 * float(between.max())
+        picks = dart._greedy_selection(log_kernel(to_query, sigma), log_kernel(between, sigma), 12)
+        assert sorted(content[picks]) == list(range(12)), "no copy before every distinct passage"

@@ -93,6 +93,10 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel):
     assert licence == LICENCE
 
 
+def test_the_wheel_is_pure_python(wheel):
+    assert wheel.name == f"dartboard-{__version__}-py3-none-any.whl"
+
+
 def test_the_wheel_says_what_it_is_and_needs(wheel):
     with zipfile.ZipFile(wheel) as archive:
         said = email.message_from_bytes(archive.read(f"dartboard-{__version__}.dist-info/METADATA"))

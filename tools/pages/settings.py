@@ -44,7 +44,6 @@ _OTHER = """
 | `DARTBOARD_CONFIG` | the settings file |
 | `DARTBOARD_CACHE` | the folder for cached vectors, instead of the user's cache folder |
 | `DARTBOARD_DATA` | the folder of data sets for `dartboard eval`, `calibrate` and `datasets`; else `./data` |
-| `DARTBOARD_COMPILED` | `0`: selection goes through NumPy, as without a C compiler |
 | `DARTBOARD_KEYS` | the file with the keys of the service |
 | `DARTBOARD_MILVUS_TOKEN` | the token of a Milvus server, so that it stands in no URL |
 | `OPENAI_API_KEY`, `GEMINI_API_KEY` | for models and judges that are asked over the network |
