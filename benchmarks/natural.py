@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,7 @@ class Cell:
         self._judgements = Judgements.of(dataset)
         self._measure = MEASURES[dataset.name.partition("+")[0]]
         self._questions: list[Question] | None = None
+        self._runs: dict[tuple[str, int], Mapping[str, Sequence[str]]] = {}
 
     def questions(self) -> list[Question]:
         """All of them, made once."""
@@ -256,22 +258,24 @@ class Cell:
 
     def nearest(self) -> FloatArray:
         """What nearest neighbours find, ``(queries, depths)``."""
-        return self._found(SYSTEMS[0])[0]
+        return self._found(SYSTEMS[0])
 
     def measured(self, base: FloatArray) -> dict[str, Any]:
         """Shares of ``base`` with intervals, system by system and half by half."""
         found = {system.name: self._found(system) for system in SYSTEMS}
-        ours = found[DEFAULT][0]
+        facets = self._facets()
         rows: dict[str, Any] = {}
-        for name, (values, sections) in found.items():
+        for system in SYSTEMS:
+            name, values = system.name, found[system.name]
             rows[name] = {half: shares(values[part], base[part]) for half, part in HALVES.items()}
             if name != DEFAULT:
-                rows[name]["minus default"] = difference(values, ours, base)
-            if sections is not None:
-                rows[name]["sections@5"] = {
-                    half: round(float(sections[part].mean()), 4) for half, part in HALVES.items()
-                }
-        wide, narrow = (found[by_divisor(divisor)][0] for divisor in (4.0, 6.0))
+                rows[name]["minus default"] = difference(values, found[DEFAULT], base)
+            if (sections := self._sections(system)) is not None:
+                means = {half: float(sections[part].mean()) for half, part in HALVES.items()}
+                rows[name]["sections@5"] = {half: round(mean, 4) for half, mean in means.items()}
+            if facets:
+                rows[name]["facets"] = shares(facets[name], facets[NEAREST])
+        wide, narrow = (found[by_divisor(divisor)] for divisor in (4.0, 6.0))
         return {
             "queries": len(base),
             "chunks": len(self._dataset.chunks),
@@ -281,25 +285,42 @@ class Cell:
             "numbers": self._numbers(),
         }
 
-    def _found(self, system: System) -> tuple[FloatArray, FloatArray | None]:
-        """What a system finds, ``(queries, depths)``; where sections are known, how many among 5 picks."""
-        ids = self._judgements.query_ids
+    def _found(self, system: System) -> FloatArray:
+        """What a system finds, ``(queries, depths)``."""
+        return self._measured(system, self._measure)
+
+    def _facets(self) -> dict[str, FloatArray]:
+        """Facets found by each system, beside passages, on clean sets where several passages share one."""
+        by_query = self._judgements.facets.values()
+        shared = any(len(ids) > 1 for facets in by_query for ids in facets.values())
+        if self._condition not in ("clean", "hybrid") or self._measure == "subtopic_recall" or not shared:
+            return {}
+        return {system.name: self._measured(system, "subtopic_recall") for system in SYSTEMS}
+
+    def _measured(self, system: System, name: str) -> FloatArray:
         columns = []
-        sections = None
-        longest: Mapping[str, Sequence[str]] = {}
-        for depth in sorted(DEPTHS, reverse=True):
-            if not longest or isinstance(system, AdaGReS):  # its weight depends on the number of picks
-                longest = {one.query_id: system.rank(one, depth, 0) for one in self.questions()}
-            measure = Measure(self._measure, depth)
-            scores = evaluate(longest, self._judgements, [measure])
+        for depth in DEPTHS:
+            measure = Measure(name, depth)
+            scores = evaluate(self._run(system, depth), self._judgements, [measure])
             columns.append(scores.values[str(measure)])
-        if "section" in self._dataset.chunks[0].metadata:
-            place = {
-                chunk.id: (chunk.metadata["page"], chunk.metadata["section"])
-                for chunk in self._dataset.chunks
-            }
-            sections = np.array([len({place[pick] for pick in longest[one][:5]}) for one in ids], dtype=float)
-        return np.stack(columns[::-1], axis=1), sections
+        return np.stack(columns, axis=1)
+
+    def _run(self, system: System, depth: int) -> Mapping[str, Sequence[str]]:
+        """The picks for every query: as many as the largest depth, unless they depend on their number."""
+        k = depth if isinstance(system, AdaGReS) else max(DEPTHS)
+        if (system.name, k) not in self._runs:
+            picked = {one.query_id: system.rank(one, k, 0) for one in self.questions()}
+            self._runs[system.name, k] = picked
+        return self._runs[system.name, k]
+
+    def _sections(self, system: System) -> FloatArray | None:
+        """How many different sections five picks are from, ``(queries,)``, where sections are known."""
+        place = sections_of(self._dataset.name) if self._condition in ("clean", "hybrid") else {}
+        if not place:
+            return None
+        picked = self._run(system, 5)
+        found = [{place[one] for one in picked[query][:5]} for query in self._judgements.query_ids]
+        return np.array([len(one) for one in found], dtype=np.float64)
 
     def _numbers(self) -> dict[str, float]:
         """What users are shown: medians of coverage, first gain and σ; σ by likelihood of labelled pairs."""
@@ -321,6 +342,17 @@ class Cell:
             "sigma": round(float(np.median(sigmas)), 5),
             "sigma by likelihood": round(likely, 5),
         }
+
+
+@cache
+def sections_of(name: str) -> Mapping[str, tuple[str, str]]:
+    """The page and section of each passage, where the set's own file tells them; empty where it does not."""
+    found = {}
+    with (data_folder(name) / name / "corpus.jsonl").open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            if "section" in row.get("metadata", {}):
+                found[row["_id"]] = row["metadata"]["page"], row["metadata"]["section"]
+    return found
 
 
 def shares(values: FloatArray, base: FloatArray) -> dict[str, Any]:
@@ -346,8 +378,8 @@ def difference(values: FloatArray, others: FloatArray, base: FloatArray) -> dict
 
 
 def _drawn(count: int) -> FloatArray:
-    drawn: FloatArray = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-    return drawn
+    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    return drawn.astype(np.float64)
 
 
 def _summary(mean: float, resampled: FloatArray) -> dict[str, float]:
