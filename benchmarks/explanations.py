@@ -1,7 +1,6 @@
 """The pictures and tables of docs/explanation/, from what the benchmarks measured."""
 
 from collections.abc import Mapping, Sequence
-from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.quality_tables import DEPTHS, REFERENCE, Found, conditions, shares
@@ -20,9 +19,6 @@ TINTS = {
     "copies at .90": COLOURS["dedup"],
     "text edits": COLOURS["mmr"],
 }
-DIVISORS = (3, 3.5, 4, 5, 6, 8, 12, 20)
-THE_RULE = "one of each group, then that (the rule)"
-"""The name of the default rule in sigma.json."""
 
 
 def coverage_picture(found: Mapping[str, Any]) -> str:
@@ -69,29 +65,6 @@ def weight_picture(quality: Found) -> str:
         axes.set_xlabel("λ of MMR (weight of relevance);  ★ Dartboard, untuned")
         axes.set_ylim(0.4, 1.05)
         return standalone(as_svg(figure, "MMR along lambda"))
-
-
-def divisor_picture(measured: Mapping[str, Any]) -> str:
-    """Dartboard along σ, a line a condition, and what the rule reaches that is the default."""
-    lines = {
-        condition: [_share(measured, condition, f"median / {divisor:g}") for divisor in DIVISORS]
-        for condition in TINTS
-    }
-    with Drawing(*SIZE) as (figure, (axes,)):
-        axes.set_xscale("log")
-        xs = [1 / divisor for divisor in DIVISORS]
-        _lines(axes, xs, lines)
-        right = xs[0] * 1.25
-        for condition in TINTS:
-            level = _share(measured, condition, THE_RULE)
-            axes.plot([right], [level], marker="*", markersize=11, color=TINTS[condition], clip_on=False)
-        axes.set_xticks(
-            [*xs, right], [*(f"1/{divisor:g}" if divisor != 3.5 else "" for divisor in DIVISORS), "★"]
-        )
-        axes.minorticks_off()
-        axes.set_xlabel("σ as a part of the median distance;  ★ the rule, untuned")
-        axes.set_ylim(0.4, 1.05)
-        return standalone(as_svg(figure, "Dartboard along sigma"))
 
 
 def _lines(axes: "Axes", xs: Sequence[float], lines: Mapping[str, Sequence[float]]) -> None:
@@ -201,13 +174,3 @@ def _family(quality: Found, kind: str) -> list[str]:
 
 def _bound(system: str) -> bool:
     return system in ("oracle", "random")
-
-
-def _share(measured: Mapping[str, Any], condition: str, rule: str) -> float:
-    """The mean over sets and depths of recall as a share of clean nearest neighbours."""
-    found = []
-    for by_condition in measured.values():
-        if condition in by_condition and rule in by_condition[condition]:
-            base = by_condition["clean"]["nearest neighbours"]
-            found += [by_condition[condition][rule][depth] / base[depth] for depth in DEPTHS]
-    return mean(found)

@@ -1,4 +1,4 @@
-"""docs/benchmarks/quality.md, the same as a page with pictures, and the plot at the top of the README."""
+"""docs/benchmarks/quality.md, the same as a page with pictures, and its plot."""
 
 from html import escape
 from typing import Any
@@ -8,6 +8,7 @@ from benchmarks.quality_tables import (
     REFERENCE,
     Found,
     better_than_ours,
+    caption,
     conditions,
     hindsight_table,
     mark,
@@ -48,7 +49,7 @@ ASIDE = (
 def markdown_page(found: Found) -> str:
     """What every system keeps of clean nearest neighbours, over all sets and set by set."""
     lines = ["# Quality on real data", "", INTRODUCTION, "", _aside(found), ""]
-    lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", ""]
+    lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", "", caption(found), ""]
     lines += ["## All together: share of clean nearest neighbours", "", share_table(found), ""]
     lines += ["## Against the best setting, picked with hindsight", "", HINDSIGHT, "", hindsight_table(found)]
     lines += ["", "## Where something else is significantly better", "", *losses(found), ""]

