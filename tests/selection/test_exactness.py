@@ -12,6 +12,7 @@ from dartboard.selection import (
     from_distances,
     from_embeddings,
     from_log_probs,
+    objective,
     select,
     select_many,
 )
@@ -94,6 +95,18 @@ def test_order_of_candidates_changes_nothing(sigma, n):
     assert same_vectors(embeddings, here.indices, order[there.indices])
     assert here.log_gains.tolist() == there.log_gains.tolist()
     assert here.bound == there.bound
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.03, 0.09, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_kernel_too_large_to_keep_gives_the_same(monkeypatch, sigma, dtype):
+    query, embeddings = topical(150, dim=48, copies=1, noise=0.03, dtype=dtype)
+    kept = select(embeddings, query, 20, sigma=sigma)
+    monkeypatch.setattr(objective, "_KEPT", 0)
+    again = select(embeddings, query, 20, sigma=sigma)
+    assert again.indices.tolist() == kept.indices.tolist() and again.bound == pytest.approx(kept.bound)
+    np.testing.assert_allclose(again.log_gains, kept.log_gains, rtol=1e-6, atol=2e-3)
+    assert again.owners.tolist() == kept.owners.tolist()
 
 
 def test_tiny_sigma_is_nearest_neighbours_without_copies():

@@ -17,6 +17,7 @@ TITLES = {
     "selection": "Selection",
     "core": "Retriever",
     "relevance": "Relevance",
+    "near_duplicates": "Near-duplicates",
     "engine": "Engine",
     "types": "Data",
     "embeddings": "Embeddings",
@@ -43,7 +44,7 @@ TITLES = {
 }
 """The rooms that have a page, in its order; those that do not exist are left out."""
 
-WITHOUT_PAGE = frozenset({"cli", "config", "data", "pairing", "version", "web"})
+WITHOUT_PAGE = frozenset({"cli", "config", "data", "pairing", "version", "web", "wrong_names"})
 """Rooms that nobody imports from: ``config`` is read through ``core``."""
 
 _PARTS = {
