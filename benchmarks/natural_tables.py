@@ -171,9 +171,8 @@ def sections_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
 
 def facet_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
     """Facets and passages found on RGB fact, as shares of nearest neighbours."""
-    cells = {
-        name: by_set["rgb_en_fact"][name]["systems"] for name in CONDITIONS if name in by_set["rgb_en_fact"]
-    }
+    found = {name: by_set["rgb_en_fact"].get(name, {}).get("systems", {}) for name in CONDITIONS}
+    cells = {name: systems for name, systems in found.items() if "facets" in systems.get(OURS, {})}
     lines = [
         "| | " + " | ".join(f"facets, {name} | passages, {name}" for name in cells) + " |",
         "|---" * (2 * len(cells) + 1) + "|",
