@@ -51,9 +51,10 @@ from dartboard.selection.kernels import Auto  # noqa: E402
 from dartboard.selection.pool import Pool  # noqa: E402
 from dartboard.types import Dataset, FloatArray  # noqa: E402
 
+FACETS = "subtopic_recall"
 MEASURES = {
-    "perspectrum_train": "subtopic_recall",
-    "jest_versions": "subtopic_recall",
+    "perspectrum_train": FACETS,
+    "jest_versions": FACETS,
     "hotpotqa_dev200": "set_recall",
     "musique_train100": "set_recall",
     "rgb_en_int": "set_recall",
@@ -184,7 +185,7 @@ class Bench:
         made_with = {"systems": [one.name for one in SYSTEMS], "picks": cell.behaviour()}
         if not self._fresh and cells.get(condition, {}).get("made_with") == made_with:
             return False
-        cells[condition] = cell.measured(base.nearest() if condition != "hybrid" else cell.nearest())
+        cells[condition] = cell.measured(cell if condition == "hybrid" else base)
         cells[condition]["made_with"] = made_with
         self._found[model.name][name] = {one: cells[one] for one in CONDITIONS if one in cells}
         self._write()
@@ -256,14 +257,10 @@ class Cell:
         picks = [SYSTEMS[-1].rank(question, max(DEPTHS), 0) for question in asked]
         return hashlib.sha256(json.dumps([self._model.fingerprint, picks]).encode()).hexdigest()[:16]
 
-    def nearest(self) -> FloatArray:
-        """What nearest neighbours find, ``(queries, depths)``."""
-        return self._found(SYSTEMS[0])
-
-    def measured(self, base: FloatArray) -> dict[str, Any]:
-        """Shares of ``base`` with intervals, system by system and half by half."""
-        found = {system.name: self._found(system) for system in SYSTEMS}
-        facets = self._facets()
+    def measured(self, clean: "Cell") -> dict[str, Any]:
+        """Shares of what nearest neighbours find on ``clean``, with intervals, by system and half."""
+        base = clean.found(SYSTEMS[0], self._measure)
+        found = {system.name: self.found(system, self._measure) for system in SYSTEMS}
         rows: dict[str, Any] = {}
         for system in SYSTEMS:
             name, values = system.name, found[system.name]
@@ -273,8 +270,8 @@ class Cell:
             if (sections := self._sections(system)) is not None:
                 means = {half: float(sections[part].mean()) for half, part in HALVES.items()}
                 rows[name]["sections@5"] = {half: round(mean, 4) for half, mean in means.items()}
-            if facets:
-                rows[name]["facets"] = shares(facets[name], facets[NEAREST])
+            if self._measure != FACETS and self._shares_facets():
+                rows[name]["facets"] = shares(self.found(system, FACETS), clean.found(SYSTEMS[0], FACETS))
         wide, narrow = (found[by_divisor(divisor)] for divisor in (4.0, 6.0))
         return {
             "queries": len(base),
@@ -285,19 +282,13 @@ class Cell:
             "numbers": self._numbers(),
         }
 
-    def _found(self, system: System) -> FloatArray:
-        """What a system finds, ``(queries, depths)``."""
-        return self._measured(system, self._measure)
-
-    def _facets(self) -> dict[str, FloatArray]:
-        """Facets found by each system, beside passages, on clean sets where several passages share one."""
+    def _shares_facets(self) -> bool:
         by_query = self._judgements.facets.values()
-        shared = any(len(ids) > 1 for facets in by_query for ids in facets.values())
-        if self._condition not in ("clean", "hybrid") or self._measure == "subtopic_recall" or not shared:
-            return {}
-        return {system.name: self._measured(system, "subtopic_recall") for system in SYSTEMS}
+        bases = self._judgements.bases
+        return any(len(set(bases(ids))) > 1 for facets in by_query for ids in facets.values())
 
-    def _measured(self, system: System, name: str) -> FloatArray:
+    def found(self, system: System, name: str) -> FloatArray:
+        """What a system finds by a measure, ``(queries, depths)``."""
         columns = []
         for depth in DEPTHS:
             measure = Measure(name, depth)

@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import mean
 from typing import Any
 
-from dartboard.evaluation.drawing import COLOURS, INK, Drawing, as_svg, label_ends, standalone
+from dartboard.evaluation.drawing import COLOURS, INK, Drawing, as_svg, standalone
 
 Found = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Model, data set, condition."""
@@ -34,7 +34,7 @@ CORPORA: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 """Kinds of corpora in order of their redundancy: the condition and the sets of each."""
 
-SHOWN = ("MMR 0.5", "MMR 0.7", "filter 0.85", "AdaGReS", "VRSD", NEAREST, OURS)
+SHOWN = (OURS, "filter 0.85", "MMR 0.7", "MMR 0.5", "VRSD", "AdaGReS", NEAREST)
 _KINDS = {"MMR": "mmr", "filter": "dedup", NEAREST: "cosine", OURS: "dartboard"}
 
 INTRODUCTION = """\
@@ -65,6 +65,10 @@ The same with other encoders, all queries, clean. WordLlama is static: the mean 
 its package. paraphrase-MiniLM-L3-v2 is read from a package with its ONNX graph, with the tokenizer of the
 default model, which has the same vocabulary. Sets that are empty were not embedded with it."""
 
+FACETS = """\
+Above, each relevant passage of RGB fact counts. By facets, any passage of a facet is enough. 5 / 10 picks,
+all queries:"""
+
 CHOICE = """\
 Mean share over all clean sets and both depths, on the choosing halves and on the reporting halves. The rule
 takes the smallest divisor (the widest σ) whose mean on the choosing halves lies within the 95 % interval of
@@ -89,6 +93,7 @@ def page(found: Found) -> str:
     for half in ("choosing", "reporting"):
         lines += [f"The {HALVES[half]}:", "", pair_table(first, "clean", half), ""]
     lines += ["## Three releases of one documentation", "", sections_table(first), ""]
+    lines += ["## Facets of RGB fact", "", FACETS, "", facet_table(first), ""]
     lines += ["## The divisor", "", CHOICE, "", divisor_table(first), "", choice(first), ""]
     lines += ["## Coverage or evidence", "", INTENT, "", intent_table(first), "", intent(first), ""]
     lines += ["## What users are shown", "", NUMBERS, "", number_table(first), ""]
@@ -164,6 +169,24 @@ def sections_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def facet_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
+    """Facets and passages found on RGB fact, as shares of nearest neighbours."""
+    found = {name: by_set["rgb_en_fact"].get(name, {}).get("systems", {}) for name in CONDITIONS}
+    cells = {name: systems for name, systems in found.items() if "facets" in systems.get(OURS, {})}
+    lines = [
+        "| | " + " | ".join(f"facets, {name} | passages, {name}" for name in cells) + " |",
+        "|---" * (2 * len(cells) + 1) + "|",
+    ]
+    for system in cells["clean"]:
+        rows = [by_system[system] for by_system in cells.values()]
+        lines.append(
+            f"| {system} | "
+            + " | ".join(f"{pair(row['facets'])} | {pair(row['all'])}" for row in rows)
+            + " |"
+        )
+    return "\n".join(lines)
+
+
 def mean_share(by_set: Mapping[str, Mapping[str, Any]], system: str, half: str) -> dict[str, float]:
     """Over all clean sets and both depths, with a 95 % interval: sets are independent of each other."""
     cells = [by_set[name]["clean"]["systems"][system][half]["both"] for name in sets(by_set, "clean")]
@@ -193,13 +216,11 @@ def choice(by_set: Mapping[str, Mapping[str, Any]]) -> str:
     found = {one: mean_share(by_set, f"median / {one:g}", "choosing") for one in DIVISORS}
     best = max(found, key=lambda one: found[one]["mean"])
     within = [f"{one:g}" for one, row in found.items() if row["mean"] >= found[best]["low"]]
-    kept = lowest(by_set, "median / 4.5")
-    smallest = lowest(by_set, f"median / {chosen_divisor(by_set):g}")
     return (
-        f"The best mean is that of {best:g}; within its interval are {', '.join(within)}, so that the "
-        f"choosing halves alone would allow {chosen_divisor(by_set):g}. The rule has 4.5: the lowest share "
-        f"of any clean set at 5 or 10 picks is {kept:.3f} there, and {smallest:.3f} at "
-        f"{chosen_divisor(by_set):g} (choosing halves)."
+        f"The best mean is that of {best:g}. Within its interval lie {', '.join(within)}, so that the rule "
+        f"takes {chosen_divisor(by_set):g}. Its lowest share of any clean set at 5 or 10 picks is "
+        f"{lowest(by_set, f'median / {chosen_divisor(by_set):g}'):.3f} on the choosing halves, "
+        f"{lowest(by_set, f'median / {chosen_divisor(by_set):g}', 'reporting'):.3f} on the reporting ones."
     )
 
 
@@ -340,8 +361,9 @@ def short_table(found: Found) -> str:
     by_set = default(found)
     names = sets(by_set, "clean")
     lines = ["| | " + " | ".join(NAMES[name] for name in names) + " |", "|---" * (len(names) + 1) + "|"]
-    for system in ("MMR 0.7", "filter 0.85", "AdaGReS", "VRSD", "median / 4", "median / 6", OURS):
-        cells = [pair(by_set[name]["clean"]["systems"][system]["reporting"]) for name in names]
+    for system in ("MMR 0.7", "filter 0.85", "AdaGReS", "VRSD", OURS):
+        rows = [by_set[name]["clean"]["systems"][system]["reporting"] for name in names]
+        cells = ["/".join(f"{row[depth]['mean']:.2f}" for depth in DEPTHS) for row in rows]
         lines.append(f"| {'**dartboard**' if system == OURS else system} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -358,7 +380,6 @@ def picture(found: Found) -> str:
     by_set = default(found)
     corpora = [one for one in CORPORA if level(by_set, one, OURS) is not None]
     with Drawing(7.6, 4.2) as (figure, (axes,)):
-        ends = {}
         for system in SHOWN:
             values = [level(by_set, one, system) for one in corpora]
             ours = system == OURS
@@ -371,11 +392,11 @@ def picture(found: Found) -> str:
                 marker="o",
                 markersize=5 if ours else 3,
                 zorder=4 if ours else 3,
+                label=system,
             )
-            ends[system] = values[-1]
         axes.set_xticks(range(len(corpora)), corpora)
         axes.set_ylabel("found, share of clean nearest neighbours")
-        label_ends(axes, ends, OURS)
+        axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="center left", bbox_to_anchor=(1.01, 0.5))
         return standalone(as_svg(figure, "What each system finds")) + "\n"
 
 
@@ -393,7 +414,9 @@ def divisor_picture(found: Found) -> str:
         axes.axhline(1.0, color=INK, linewidth=1, alpha=0.3)
         axes.set_xlabel("median distance / σ;  dashed: the rule")
         axes.set_ylabel("found, share of clean nearest")
-        axes.legend(frameon=False, fontsize=9, labelcolor=INK, loc="best")
+        axes.legend(
+            frameon=False, fontsize=9, labelcolor=INK, loc="center", bbox_to_anchor=(0.5, 0.8), ncols=2
+        )
         return standalone(as_svg(figure, "Dartboard along sigma"))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import natural_tables, quality_pages, quality_tables, retrieval_tables, tables
 from benchmarks.quality import CONDITIONS, SYSTEMS
+from dartboard.selection.auto_sigma import DIVISOR
 
 ADVICE = "run: python benchmarks/tables.py"
 
@@ -59,14 +60,20 @@ RULE_NEEDS = {  # shares of nearest neighbours among 5 / 10 picks, to three digi
 
 @pytest.mark.parametrize(("name", "least"), RULE_NEEDS.items())
 def test_the_rule_for_sigma_reaches_its_aims_on_natural_data(name, least):
-    rule = natural_tables.default(tables.results("natural"))[name]["clean"]["systems"]["dartboard"]["all"]
+    row = natural_tables.default(tables.results("natural"))[name]["clean"]["systems"]["dartboard"]
+    rule = row.get("facets", row["all"])
     reached = [round(rule[depth]["mean"], 3) for depth in ("@5", "@10")]
     assert reached[0] >= least[0] and reached[1] >= least[1]
+
+
+def test_the_divisor_is_the_one_that_the_choosing_halves_choose():
+    assert natural_tables.chosen_divisor(natural_tables.default(tables.results("natural"))) == DIVISOR
 
 
 def test_the_rule_for_sigma_finds_different_sections():
     jest = natural_tables.default(tables.results("natural"))["jest_versions"]["clean"]["systems"]["dartboard"]
     assert jest["sections@5"]["all"] >= 4.85 and jest["all"]["@5"]["mean"] >= 1.22
+    assert jest["choosing"]["@5"]["found"] >= 0.84
 
 
 def test_what_users_are_shown_is_believable():

@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import quality
 from dartboard.datasets import make_query_focused, with_redundancy
+from dartboard.selection import candidates
+from dartboard.selection.result import Sigma
 from tests.datasets.folders import beir_folder
 
 
@@ -42,12 +44,9 @@ def test_the_interval_of_a_share_is_paired():
 
 @pytest.mark.parametrize("copies", [0, 2])
 def test_another_sigma_is_another_behaviour(copies, monkeypatch):
-    from dartboard.selection import bandwidth
-
     dataset = make_query_focused()
     dataset = with_redundancy(dataset, copies=copies, cosine=0.9) if copies else dataset
     before = quality.behaviour(dataset)
     assert quality.behaviour(dataset) == before
-    other = bandwidth.Judged(bandwidth.Sigma(0.3, "candidates"))
-    monkeypatch.setattr(bandwidth, "from_candidates", lambda *_, **__: other)
+    monkeypatch.setattr(candidates, "auto_sigma", lambda *_, **__: Sigma(0.3, "candidates"))
     assert quality.behaviour(dataset) != before
