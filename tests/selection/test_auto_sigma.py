@@ -94,3 +94,10 @@ def test_from_distances_that_are_not_symmetric():
     np.fill_diagonal(between, 0.0)
     one, other = (from_distances(rng.random(12), matrix).sigma for matrix in (between, between.T))
     assert one == other and one.source == "candidates"
+
+
+def test_distances_of_zero_are_one_candidate_twice():
+    points = np.concatenate([np.random.default_rng(0).random((10, 3)), np.full((30, 3), 0.5)])
+    between = np.linalg.norm(points[:, None] - points, axis=2)
+    assert np.median(between[np.triu_indices(40, 1)]) == 0
+    assert from_distances(between[0], between, distance="euclidean").sigma.value > 0.05

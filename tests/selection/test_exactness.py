@@ -109,6 +109,20 @@ def test_a_kernel_too_large_to_keep_gives_the_same(monkeypatch, sigma, dtype):
     assert again.owners.tolist() == kept.owners.tolist()
 
 
+@pytest.mark.parametrize("kept", [0, 10**6])
+@pytest.mark.parametrize("sigma", [0.03, 0.09, 1.0])
+def test_gains_of_the_screen_are_exact_to_within_their_slack(monkeypatch, sigma, kept):
+    monkeypatch.setattr(objective, "_KEPT", kept)
+    query, embeddings = topical(400, dim=48)
+    pool = from_embeddings(query, embeddings, sigma=sigma)
+    screened, rows = Objective(pool.log_weights, pool.kernel), np.arange(pool.rows)
+    for pick in (None, 0, 37, 5):
+        if pick is not None:
+            screened.add(pick)
+        error = np.abs(screened.gains(rows) - np.exp(screened.log_gains(rows)))
+        assert (error <= screened.slack).all()
+
+
 def test_tiny_sigma_is_nearest_neighbours_without_copies():
     query, embeddings = topical(30, seed=2, copies=2)
     nearest = np.argsort(-(embeddings[:30] @ query))
