@@ -38,7 +38,10 @@ class Shifted(EmbeddingModel):
 def filled(model):
     engine = Engine(MemoryStore(), model=model, retriever="dense")
     vectors = engine.model.encode_documents(list(TEXTS.values()))
-    records = [Record(id, text, row, {}) for (id, text), row in zip(TEXTS.items(), vectors, strict=True)]
+    records = [
+        Record(id, text, row, {"kind": "note"})
+        for (id, text), row in zip(TEXTS.items(), vectors, strict=True)
+    ]
     engine.create().upsert(records)
     return engine
 
