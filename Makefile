@@ -63,6 +63,7 @@ bench: $(VENV)/.installed-dev
 
 bench-quality: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/natural.py
 	$(BIN)/python benchmarks/tables.py
 
 bench-decisions: $(VENV)/.installed-dev
