@@ -25,7 +25,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import combinations
 from zlib import crc32
@@ -83,6 +83,7 @@ def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> I
     return group_fingerprints([known.get(text, VERSION) for text in texts], pairs=pairs)
 
 
+@lru_cache(maxsize=4096)  # the same chunks are candidates of many questions
 def fingerprint(text: str) -> bytes:
     """Return what :func:`group_fingerprints` needs of a text: its words as numbers, four bytes each."""
     plain = _without_markup(text)

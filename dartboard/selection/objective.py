@@ -33,8 +33,11 @@ from dartboard.types import FloatArray, IntArray
 CACHED = 65_536
 """Kernel entries that are worked on together: they stay in the processor's cache."""
 
-_KEPT = 4_000_000
+_KEPT = 25_000_000
 """Larger kernels are not kept: their rows are worked out again when they are asked for."""
+
+_STRIP = 256
+"""Rows of such a kernel that are worked out together."""
 
 
 class Kernel(Protocol):
@@ -117,21 +120,20 @@ class VectorKernel:
         if self.apart is not None:
             kernel = _exp(np.square(self.apart) * self.apart.dtype.type(-0.5 / self.sigma**2))
             return kernel @ weights, kernel
-        # The kernel is symmetric: only blocks on and above the diagonal are worked out.
         n, fast = len(self.vectors), self._fast
-        kept = np.empty((n, n), fast.dtype) if n * n <= _KEPT else None
+        if n * n <= _KEPT:
+            kernel = self._gaussian(fast, fast)
+            np.fill_diagonal(kernel, 1.0)
+            return kernel @ weights, kernel
+        # Too large to keep. It is symmetric: only blocks on and above the diagonal are worked out.
         sums = np.zeros(n, fast.dtype)
-        size = max(64, CACHED // n)
-        for start in range(0, n, size):
-            end = min(start + size, n)
+        for start in range(0, n, _STRIP):
+            end = min(start + _STRIP, n)
             block = self._gaussian(fast[start:end], fast[start:])
             np.fill_diagonal(block, 1.0)
             sums[start:end] += block @ weights[start:]
             sums[end:] += weights[start:end] @ block[:, end - start :]
-            if kept is not None:
-                kept[start:end, start:] = block
-                kept[end:, start:end] = block[:, end - start :].T
-        return sums, kept
+        return sums, None
 
     def similarities(self, row: int) -> FloatArray:
         unit = unit_rows(self._exact)
@@ -157,12 +159,17 @@ class VectorKernel:
     def _gaussian(self, rows: FloatArray, others: FloatArray) -> FloatArray:
         if not self.float32:
             return _exp(log_kernel(distances(rows, others, self.distance), self.sigma))
-        # -d² / 2σ² with d = (1 - cos) / 2, in the fewest passes.
-        exponents: FloatArray = rows @ others.T
-        exponents -= np.float32(1.0)
-        exponents *= exponents
-        exponents *= np.float32(-1.0 / (8.0 * self.sigma**2))
-        return _exp(exponents)
+        # -d² / 2σ² with d = (1 - cos) / 2, in the fewest passes, on strips that stay in the cache.
+        kernel: FloatArray = rows @ others.T
+        scale = np.float32(-1.0 / (8.0 * self.sigma**2))
+        at_once = max(1, CACHED // kernel.shape[1])
+        for start in range(0, len(kernel), at_once):
+            strip = kernel[start : start + at_once]
+            strip -= np.float32(1.0)
+            strip *= strip
+            strip *= scale
+            _exp(strip)
+        return kernel
 
 
 @dataclass(frozen=True)
