@@ -20,6 +20,7 @@ the same for its first queries; ``--fresh`` measures it again. ``benchmarks/tabl
 import argparse
 import hashlib
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -201,7 +202,8 @@ class Bench:
     def _write(self) -> None:
         for model, by_set in self._found.items():
             self._found[model] = {one: by_set[one] for one in MEASURES if one in by_set}
-        self._out.write_text(json.dumps(self._found, indent=1) + "\n")
+        text = json.dumps(self._found, indent=1)
+        self._out.write_text(re.sub(r"\n {6,}", "", text) + "\n")  # one line a system
 
 
 def under(clean: Dataset, condition: str, model: EmbeddingModel) -> Dataset:
