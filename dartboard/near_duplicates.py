@@ -314,7 +314,7 @@ def candidate_groups(
         pairs = np.argwhere(np.triu(unit @ unit.T >= CLOSE, 1))
     if fingerprints is not None:
         return group_fingerprints(fingerprints, pairs=pairs)
-    given = list(texts or ())
+    given = [] if texts is None else list(texts)
     if isinstance(texts, str) or len(given) != len(rows) or not all(isinstance(text, str) for text in given):
         raise InvalidInputError(
             f"texts must be {len(rows)} strings, one a candidate: leave them out where you have none"
