@@ -31,7 +31,8 @@ class Pool:
     ``positions`` are the candidates' places in the arrays that the caller gave. ``similarity``, ``relevance``
     (log P(c|q) up to a constant), ``row_of`` (kernel row) and ``target_of`` (kernel column, None where the
     targets are a vocabulary) run along the candidates, ``log_weights`` along the targets. ``groups`` are
-    the near-duplicate groups, ``near_copies`` how many near-duplicates were removed.
+    the near-duplicate groups, ``near_copies`` how many near-duplicates were removed; ``content`` then orders
+    the candidates of a row that are equally relevant: by their vectors, not by their places.
     """
 
     positions: IntArray
@@ -45,6 +46,7 @@ class Pool:
     origin: Origin | None = None
     groups: IntArray | None = None
     near_copies: int = 0
+    content: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -60,7 +62,8 @@ class Pool:
             order = np.empty(len(self), dtype=np.intp)
             order[self.row_of] = np.arange(len(self))
             return order, np.arange(len(self))
-        order = np.lexsort((self.positions, -self.relevance, self.row_of))
+        ties = (self.positions,) if self.content is None else (self.positions, self.content)
+        order = np.lexsort((*ties, -self.relevance, self.row_of))
         return order, np.searchsorted(self.row_of[order], np.arange(self.rows))
 
     def by_relevance(self) -> IntArray:
@@ -122,7 +125,7 @@ class Pool:
         group_of = np.empty(len(self), dtype=np.intp)
         group_of[order] = members
         merged = self._merged(order[firsts], group_of)
-        return replace(merged, groups=None, near_copies=len(self) - len(firsts))
+        return replace(merged, groups=None, near_copies=len(self) - len(firsts), content=self.row_of)
 
     def _merged(self, some: IntArray, place_of: IntArray) -> "Pool":
         """Rows and targets of the candidates ``some``; ``place_of`` says which of these replaces each."""

@@ -66,6 +66,13 @@ def test_removed_near_duplicates_change_nothing_else(given, sigma):
     np.testing.assert_allclose(here.log_gains[:count], there.log_gains[:count], rtol=1e-9, atol=1e-9)
 
 
+def test_equally_relevant_members_are_represented_alike_in_any_order():
+    query, members = np.ones(4), np.array([[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    for order in ([0, 1, 2], [1, 0, 2], [2, 1, 0]):
+        found = select(members[order], query, 2, sigma=0.1, groups=np.array([0, 0, 1])[order])
+        assert members[order][found.indices].tolist() == [[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]]
+
+
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"exhaustive"}))
 def test_every_method_counts_removed_near_duplicates_alike(method):
     query, embeddings = topical(30, dim=32, copies=1, noise=0.05)
