@@ -253,7 +253,7 @@ def test_a_facet_is_found_once_and_a_query_without_facets_has_its_targets():
 
 
 def test_facets_need_judged_facets():
-    with pytest.raises(ConfigError, match="have no facets.*use recall"):
+    with pytest.raises(ConfigError, match=r"have no facets.*use recall"):
         calibrate(corpus_with_copies(queries=5), measure="facets")
     with pytest.raises(InvalidInputError, match="need one list each"):
         replace(views(0.6, queries=3), facets=[[["p0"]]])

@@ -234,7 +234,8 @@ class ExploreResponse(Answer):
     )
     sweep: SigmaSweep | None = Field(description="Picks along σ; null unless asked for.", examples=[None])
     near_copies: int = Field(
-        description="How many candidates were removed as near-duplicates of a more relevant one.", examples=[0]
+        description="How many candidates were removed as near-duplicates of a more relevant one.",
+        examples=[0],
     )
     bound: float = Field(
         description="Dartboard's set covers at least this share of what the best possible set would.",

@@ -146,7 +146,8 @@ class SelectResponse(Answer):
     sigma: float | None = Field(description="σ as it was used; null where there is none.", examples=[0.087])
     sigma_source: str | None = Field(description="Where it comes from.", examples=["candidates"])
     near_copies: int = Field(
-        description="How many candidates were removed as near-duplicates of a more relevant one.", examples=[0]
+        description="How many candidates were removed as near-duplicates of a more relevant one.",
+        examples=[0],
     )
     method: str = Field(description="Who picked.", examples=["dartboard"])
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[0.9])

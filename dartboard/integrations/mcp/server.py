@@ -97,8 +97,8 @@ KINDS = (
         "select",
         "Select from given texts",
         "From texts (or vectors) that you bring along, pick those that TOGETHER say most about a question, "
-        "without near-duplicates: to shorten search results of any other tool, or a list of notes. Nothing is "
-        "stored. Returns positions in the list that you gave, counted from 0, with gain and coverage.",
+        "without near-duplicates: to shorten search results of any other tool, or a list of notes. Nothing "
+        "is stored. Returns positions in the list that you gave, counted from 0, with gain and coverage.",
         SelectArguments,
         SelectAnswer,
         tools.select,
