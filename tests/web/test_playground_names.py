@@ -66,8 +66,8 @@ def test_no_two_candidates_have_the_same_name(named):
     assert len(names) > 12
     assert len(set(names)) == len(names)
     assert "Tides" in names  # alone with its title: nothing is added
-    assert {"Guide Install", "Guide old/guide.md"} <= set(names)
-    assert len([name for name in names if name.startswith("Guide Racks #")]) > 2
+    assert {"Guide Install", "Guide Racks old/guide.md"} <= set(names)
+    assert len([name for name in names if name.startswith("Guide Racks texts/guide.md #")]) > 2
     assert {"notes.txt #1", "notes.txt #2"} <= set(names)  # a title made of the file's name is its name
 
 
