@@ -10,7 +10,8 @@ capitalised name that the other lacks in the same place: from the first to the l
 eight words before, or in the eight words after. What was cut off or added is lacking on one side only.
 A capitalised word that begins a sentence is a name unless the texts have it in lower case more often than as
 a name; outside of what is shared it counts only right before, as what is put around a text ("Print this
-page") differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed.
+page") differs. No word list: a changed "not", numbers in words, lower-case and swapped names go unnoticed; so
+do signs (-500, C++) and a name or number that changes in one place where the old one stands in another, too.
 
 Scripts without spaces (Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese) are compared by characters. In
 scripts without capitals the guard sees numbers only. Texts of more than 2,000 words have to be equal.
@@ -34,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import InvalidInputError
-from dartboard.types import IntArray
+from dartboard.types import IntArray, as_matrix
 
 SHINGLE = 3  # words
 CONTAINMENT, RESEMBLANCE = 0.7, 0.4
@@ -320,9 +321,10 @@ def candidate_groups(
     Only pairs with a cosine of at least ``CLOSE`` are compared: near-duplicates have close vectors, and most
     pairs of candidates have not. Give the candidates' ``texts``, or their stored ``fingerprints``.
     """
-    rows = np.asarray(vectors, dtype=np.float32)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = as_matrix(vectors).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        rows = rows / np.abs(rows).max(axis=1, keepdims=True)  # of any magnitude
+        unit = (rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]).astype(np.float32)
         pairs = np.argwhere(np.triu(unit @ unit.T >= CLOSE, 1))
     if fingerprints is not None:
         return group_fingerprints(fingerprints, pairs=pairs)

@@ -1,4 +1,5 @@
-"""Arrays in, picks out. This room knows no text, no model and no store.
+"""Arrays in, picks out. Selection itself knows no text, no model and no store; only :func:`select`, which
+takes ``texts`` for convenience, has near-duplicates found among them.
 
 :func:`select` is the door; the methods (:class:`Dartboard`, :class:`MMR`, …) are values that all select
 from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.

@@ -32,11 +32,12 @@ def select_many(
     sigma: float | Auto = "auto",
     threads: int | None = None,
     texts: Sequence[Sequence[str]] | None = None,
+    groups: Sequence[npt.ArrayLike] | None = None,
     **options: Any,
 ) -> list[Selection]:
     """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``.
 
-    ``texts[i]``, if given, are theirs.
+    ``texts[i]`` or ``groups[i]``, if given, are theirs.
     """
     k = 5 if k is None and options.get("token_budget") is None else k
     Limits(k=k, token_budget=options.get("token_budget"), costs=options.get("costs"))
@@ -47,15 +48,19 @@ def select_many(
         raise InvalidInputError(
             f"{len(embeddings)} pools for queries of shape {asked.shape}: need a matrix with one row a pool"
         )
-    if texts is not None and len(texts) != len(asked):
-        raise InvalidInputError(f"{len(texts)} lists of texts for {len(asked)} queries: need one a query")
+    for name, given in (("texts", texts), ("groups", groups)):
+        if given is not None and len(given) != len(asked):
+            raise InvalidInputError(
+                f"{len(given)} lists of {name} for {len(asked)} queries: need one a query"
+            )
 
     def answer(some: range) -> list[Selection]:
         found = []
         for i in some:
             check()
             read = None if texts is None else texts[i]
-            found.append(select(embeddings[i], asked[i], k, sigma=sigma, texts=read, **options))
+            known = None if groups is None else groups[i]
+            found.append(select(embeddings[i], asked[i], k, sigma=sigma, texts=read, groups=known, **options))
         return found
 
     workers = threads or os.cpu_count() or 1

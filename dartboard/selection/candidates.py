@@ -127,7 +127,9 @@ def from_distances(
     if sigma == "auto":
         near = np.argsort(to_query, kind="stable")[:SAMPLE]
         between = pairwise[np.ix_(near, near)]
-        found = auto_sigma((between + between.T) / 2.0, kind)  # need not be symmetric
+        between = (between + between.T) / 2.0  # pair scores need not be symmetric
+        distinct = ~np.triu(between == 0.0, 1).any(axis=0)
+        found = auto_sigma(between[np.ix_(distinct, distinct)], kind)
     else:
         found = Sigma(check_sigma(sigma), "given")
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative

@@ -5,7 +5,7 @@ The first pick is the most probable target; each further pick is the candidate w
 
 Under a token budget the first pick, too, is chosen by gain, and the better of two greedy runs is kept, one by
 gain and one by gain per token: together they reach at least ½(1 - 1/e) of the best set within the budget
-(Leskovec et al., 2007).
+(Leskovec et al., 2007), where no other limit applies.
 """
 
 from dataclasses import dataclass

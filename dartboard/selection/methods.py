@@ -14,10 +14,12 @@ from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, 
 from dartboard.selection.blas import threads_for
 from dartboard.selection.candidates import from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.kernels import Auto
+from dartboard.selection.kernels import Auto, check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
+from dartboard.wrong_names import right_name
 
 
 class Method(Protocol):
@@ -109,9 +111,11 @@ def select(
     ):
         _refuse_hidden(name, values)
     if unknown := sorted(set(limits) - _LIMITS):
+        meant = right_name(unknown[0], ("k", *_LIMITS))
         raise TypeError(
-            f"select() takes no {unknown[0]!r}; its limits are {', '.join(sorted(_LIMITS))}, and what a "
-            "method needs goes with the method: method=MMR(relevance_weight=0.7)"
+            f"select() takes no {unknown[0]!r}{f', did you mean {meant!r}?' if meant else ''}; its limits are "
+            f"{', '.join(sorted(_LIMITS))}, and what a method needs goes with the method: "
+            "method=MMR(relevance_weight=0.7)"
         )
     if k is None and limits.get("token_budget") is None:
         k = 5
@@ -122,9 +126,19 @@ def select(
         if groups is not None:
             raise ConfigError("texts and groups exclude each other: give one of them")
         groups = candidate_groups(embeddings, texts)
+    if sigma != "auto" and not SMALLEST_SIGMA <= check_sigma(sigma) <= LARGEST_SIGMA:
+        raise ConfigError(
+            f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}] or 'auto', got {sigma}: scale vectors"
+        )
     with threads_for(_count(embeddings)):
         pool = from_embeddings(
-            query, embeddings, sigma=sigma, distance=distance, targets=targets, groups=groups
+            query,
+            embeddings,
+            sigma=sigma,
+            distance=distance,
+            targets=targets,
+            groups=groups,
+            ranking=scores if groups is not None else None,
         )
         if scores is not None:
             pool = pool.reweighted(log_softmax(scores, temperature))

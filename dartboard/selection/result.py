@@ -15,7 +15,7 @@ from dartboard.types import FloatArray, IntArray
 
 
 class Sigma(NamedTuple):
-    """A σ and where it came from: ``given``, ``candidates``, ``model``, ``scores`` or ``fallback``."""
+    """A σ and its source: ``given``, ``candidates``, ``model``, ``scores``, ``fallback`` or ``none``."""
 
     value: float
     source: str
