@@ -348,7 +348,8 @@ def headline(found: Found) -> str:
     text = (
         "*The documentation of jest in three releases, and Perspectrum: redundancy that people made. Where "
         "nothing is repeated (HotpotQA, MuSiQue, SciFact), Dartboard finds "
-        f"{min(flat):.3f} to {max(flat):.3f} of what nearest neighbours find (mean of 5 and 10 picks). Nothing was set by hand; the "
+        f"{min(flat):.3f} to {max(flat):.3f} of what nearest neighbours find (mean of 5 and 10 picks). "
+        "Nothing was set by hand; the "
         "weights and thresholds of the others are guesses that someone has to make. "
         "[All systems, sets and intervals](docs/benchmarks/natural.md); "
         "[redundancy by script](docs/benchmarks/quality.md).*"

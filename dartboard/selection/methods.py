@@ -113,8 +113,8 @@ def select(
     if unknown := sorted(set(limits) - _LIMITS):
         meant = right_name(unknown[0], ("k", *_LIMITS))
         raise TypeError(
-            f"select() takes no {unknown[0]!r}{f', did you mean {meant!r}?' if meant else ''}; its limits are "
-            f"{', '.join(sorted(_LIMITS))}, and what a method needs goes with the method: "
+            f"select() takes no {unknown[0]!r}{f', did you mean {meant!r}?' if meant else ''}; its limits "
+            f"are {', '.join(sorted(_LIMITS))}, and what a method needs goes with the method: "
             "method=MMR(relevance_weight=0.7)"
         )
     if k is None and limits.get("token_budget") is None:
