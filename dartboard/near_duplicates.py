@@ -321,11 +321,12 @@ def candidate_groups(
     Only pairs with a cosine of at least ``CLOSE`` are compared: near-duplicates have close vectors, and most
     pairs of candidates have not. Give the candidates' ``texts``, or their stored ``fingerprints``.
     """
-    rows = as_matrix(vectors).astype(np.float64)
+    rows = as_matrix(vectors)
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        rows = rows / np.abs(rows).max(axis=1, keepdims=True)  # of any magnitude
-        unit = (rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]).astype(np.float32)
-        pairs = np.argwhere(np.triu(unit @ unit.T >= CLOSE, 1))
+        unit = (rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.float32)  # of any magnitude
+        unit /= np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
+        pairs = np.argwhere(unit @ unit.T >= CLOSE)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     if fingerprints is not None:
         return group_fingerprints(fingerprints, pairs=pairs)
     given = [] if texts is None else list(texts)
