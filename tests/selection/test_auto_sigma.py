@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dartboard.selection import from_distances, from_embeddings
+from dartboard.errors import ConfigError
+from dartboard.selection import from_distances, from_embeddings, select
 from dartboard.selection.auto_sigma import DIVISOR, FALLBACK, SAMPLE, SMALLEST_POOL
 from dartboard.selection.kernels import distances, prepared
 from tests.selection.pools import topical
@@ -101,3 +102,23 @@ def test_distances_of_zero_are_one_candidate_twice():
     between = np.linalg.norm(points[:, None] - points, axis=2)
     assert np.median(between[np.triu_indices(40, 1)]) == 0
     assert from_distances(between[0], between, distance="euclidean").sigma.value > 0.05
+
+
+def test_distances_of_copies_count_once():
+    rng = np.random.default_rng(3)
+    points = rng.random((20, 4))
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    to_query = np.linalg.norm(points - rng.random(4), axis=1)
+    twice = np.tile(np.arange(20), 2)
+    once = from_distances(to_query, apart, distance="euclidean").sigma
+    assert from_distances(to_query[twice], apart[np.ix_(twice, twice)], distance="euclidean").sigma == once
+
+
+def test_select_takes_the_range_of_sigma_of_every_door():
+    with pytest.raises(ConfigError, match=r"sigma must be in \[1e-05, 10\] or 'auto', got 100"):
+        select(np.eye(4), np.ones(4), 2, sigma=100)
+
+
+def test_a_limit_by_another_name_is_named():
+    with pytest.raises(TypeError, match="takes no 'top_k', did you mean 'k'"):
+        select(np.eye(4), np.ones(4), top_k=2)

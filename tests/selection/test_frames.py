@@ -160,3 +160,24 @@ def test_texts_of_a_frame_are_read_by_position():
     want = select(rows, query, 10, texts=words)
     for given in (column, (word for word in words)):
         assert select(rows, query, 10, texts=given).indices.tolist() == want.indices.tolist()
+
+
+def test_a_frame_gives_vectors_and_texts():
+    pandas = pytest.importorskip("pandas")
+    query, rows = topical(20, seed=8)
+    texts = [f"Place{i} is where river number {i} meets the sea." for i in range(20)]
+    frame = pandas.DataFrame({"embedding": list(rows), "text": texts})
+    want = select(rows, query, 5, texts=texts)
+    assert select(frame["embedding"], query, 5, texts=frame["text"]).indices.tolist() == want.indices.tolist()
+    with pytest.raises(InvalidInputError, match="embeddings"):
+        select([1.0, 2.0], [1.0], 1, texts=["a", "b"])
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e200])
+def test_near_duplicates_are_removed_at_any_scale(scale):
+    query, rows = topical(12, dtype=np.float64)
+    text = "The bridge over the wide river was opened in spring, and everybody came to see it."
+    found = select(
+        np.repeat(rows, 2, axis=0) * scale, query, 3, texts=[text + str(i // 2) for i in range(24)]
+    )
+    assert found.near_copies == 12

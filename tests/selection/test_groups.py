@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.selection import METHODS, Dartboard, Limits, from_embeddings, select
+from dartboard.selection import METHODS, Dartboard, Limits, from_embeddings, select, select_many
 from dartboard.selection.kernels import unit_rows
 from tests.selection.pools import topical
 from tests.selection.test_properties import SIGMA, pools
@@ -141,3 +141,24 @@ def test_a_ranking_deals_the_same_weights_out_in_its_order(pool, sigma, data):
 def test_unusable_rankings_are_refused(ranking):
     with pytest.raises(InvalidInputError, match="scores must be 3 finite numbers"):
         from_embeddings([1.0, 0.5, 0.2], np.eye(3), ranking=ranking)
+
+
+def test_many_queries_have_groups_of_their_own():
+    pools = [topical(20, seed=seed, dim=32, copies=1, noise=0.05) for seed in range(3)]
+    queries, embeddings = (np.stack(part) for part in zip(*pools, strict=True))
+    groups = [np.tile(np.arange(20), 2), np.arange(40), np.repeat(np.arange(20), 2)]
+    found = select_many(embeddings, queries, 5, groups=groups)
+    for one, query, vectors, own in zip(found, queries, embeddings, groups, strict=True):
+        assert one.indices.tolist() == select(vectors, query, 5, groups=own).indices.tolist()
+    with pytest.raises(InvalidInputError, match="2 lists of groups for 3 queries"):
+        select_many(embeddings, queries, 5, groups=groups[:2])
+
+
+def test_sigma_is_that_of_the_representatives_by_the_scores_in_use():
+    query, embeddings = topical(30, dim=32, copies=2, noise=0.2)
+    groups = np.tile(np.arange(30), 3)
+    scores = np.random.default_rng(0).random(90)
+    kept = [max(np.flatnonzero(groups == group), key=lambda at: scores[at]) for group in range(30)]
+    found = select(embeddings, query, 5, scores=scores, groups=groups)
+    alone = select(embeddings[kept], query, 5, scores=scores[kept])
+    assert found.sigma.value == pytest.approx(alone.sigma.value, rel=1e-5)
