@@ -145,8 +145,8 @@ def test_fields_are_named_by_what_is_ours():
             {
                 "config.top_k": "should be a whole number",
                 "metrics.0": "should be a measure such as ndcg or ndcg@10",
-                "systems.0": "should be a system such as cosine, random, oracle, mmr-0.7, dedup-0.90, "
-                "dartboard or dartboard-0.09",
+                "systems.0": "should be a system such as cosine, mmr-0.7, dedup-0.90, dartboard, "
+                "dartboard-0.09, dense, bm25, colbert, hybrid, rrf, random or oracle",
             },
         ),
         (
