@@ -31,7 +31,13 @@ def explain(
     with np.errstate(under="ignore"):
         gains = np.exp(log_gains)
     coverage = np.minimum(gains.cumsum(), 1.0)
-    owner = _owners(greedy.objective.rows(pool.row_of[chosen]))
+    kernel = greedy.objective.rows(pool.row_of[chosen])
+    owner = _owners(kernel)
+    if pool.target_of is not None and len(chosen):
+        # Of picks that cover a target equally well, as a vector and its multiple do, its own comes first.
+        own, place = pool.target_of[chosen], np.arange(len(chosen))
+        itself = (log_gains > -np.inf) & (kernel[place, own] >= np.maximum(kernel[:, own].max(axis=0), HALF))
+        owner[own[itself]] = place[itself]
     return Selection(
         indices=pool.positions[chosen],
         gains=gains,

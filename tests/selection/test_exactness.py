@@ -301,3 +301,12 @@ def test_vectors_of_no_dimension_are_refused(n):
         select(np.empty((n, 0), np.float32), np.empty(0, np.float32), 3)
     with pytest.raises(InvalidInputError, match="embeddings must be a matrix of at least one row"):
         select_many(np.empty((2, n, 0), np.float32), np.empty((2, 0), np.float32), 3)
+
+
+def test_every_pick_that_gains_represents_itself_beside_multiples_of_its_vector():
+    query, embeddings = topical(8, seed=1, dim=5, dtype=np.float64)
+    both = np.concatenate([embeddings, 3.0 * embeddings, 0.1 * embeddings])
+    for sigma in (1e-5, 1e-3, 0.05, 1.0):
+        found = select(both, query, len(both), sigma=sigma)
+        for pick, stands_for, gain in zip(found.indices, found.stands_for, found.log_gains, strict=True):
+            assert gain == -np.inf or pick in stands_for
