@@ -70,9 +70,10 @@ Above, each relevant passage of RGB fact counts. By facets, any passage of a fac
 all queries:"""
 
 CHOICE = """\
-Mean share over all clean sets and both depths, on the choosing halves and on the reporting halves. The rule
-takes the smallest divisor (the widest σ) whose mean on the choosing halves lies within the 95 % interval of
-the best."""
+Mean share over all clean sets and both depths, on the choosing halves and on the reporting halves. The
+divisor was settled with all queries in view, before this criterion was written down: the reporting halves
+are not held out. The criterion is the smallest divisor (the widest σ) whose mean on the choosing halves
+lies within the 95 % interval of the best."""
 
 INTENT = """\
 Could a word for the intent help, such as *coverage* for a wide σ and *evidence* for a narrow one?
