@@ -368,7 +368,7 @@ class DartboardRetriever:
         scored = self.variant != "cosine"
         texts = [chunk.text for chunk in candidates.chunks()] if scored else []
         vectors = candidates.vectors
-        groups = candidate_groups(vectors, fingerprints=candidates.fingerprints())
+        groups = candidate_groups(vectors, read=candidates.fingerprints)
         if self.variant == "crossencoder" and self.cross_encoder is not None:
             pool = crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
             return replace(pool, groups=groups)

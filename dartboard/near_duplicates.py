@@ -25,7 +25,7 @@ none finds a contained copy or keeps apart texts that differ in one number.
 import html
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import combinations
@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import InvalidInputError
-from dartboard.types import IntArray, as_matrix
+from dartboard.types import FloatArray, IntArray, as_matrix
 
 SHINGLE = 3  # words
 CONTAINMENT, RESEMBLANCE = 0.7, 0.4
@@ -162,7 +162,7 @@ class _Pool:
         few, many = self.sizes[smaller], self.sizes[larger]
         possible = np.flatnonzero((few > 0) & (few >= RESEMBLANCE * many))
         shared = np.zeros(len(pairs), dtype=np.int64)
-        for at in np.array_split(possible, 1 + len(possible) // _BLOCK):
+        for at in _blocks(possible):
             shared[at] = self._shared(smaller[at], larger[at])[0]
         contained: _Bools = shared >= np.where(few < SHORT, 1, CONTAINMENT) * few
         resembling: _Bools = shared >= np.where(few < SHORT, 0.5, RESEMBLANCE) * (few + many - shared)
@@ -184,7 +184,7 @@ class _Pool:
     def conflicting(self, pairs: IntArray) -> _Bools:
         """Say which pairs have different names in the same place."""
         found: _Bools = np.zeros(len(pairs), dtype=bool)
-        for at in np.array_split(np.arange(len(pairs)), 1 + len(pairs) // _BLOCK):
+        for at in _blocks(np.arange(len(pairs))):
             one, other = pairs[at].T
             lacking = self._lacking(np.append(one, other), np.append(other, one))
             found[at] = (lacking[: len(at)] & lacking[len(at) :]).any(axis=1)
@@ -270,6 +270,10 @@ def _ranges(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(owner)) + (starts - np.cumsum(lengths) + lengths)[owner], owner
 
 
+def _blocks(places: IntArray) -> list[IntArray]:
+    return [places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK)]
+
+
 def _unique(pairs: IntArray, count: int) -> IntArray:
     """Pairs of different texts, each once, the lower number first, in rising order."""
     low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
@@ -314,24 +318,40 @@ _CODES = _Codes()
 
 
 def candidate_groups(
-    vectors: npt.ArrayLike, texts: Sequence[str] | None = None, *, fingerprints: Sequence[bytes] | None = None
+    vectors: npt.ArrayLike,
+    texts: Sequence[str] | None = None,
+    *,
+    read: Callable[[Sequence[int]], Sequence[bytes]] | None = None,
 ) -> IntArray:
     """Near-duplicate groups among the candidates of one query, ``(n,)``.
 
     Only pairs with a cosine of at least ``CLOSE`` are compared: near-duplicates have close vectors, and most
-    pairs of candidates have not. Give the candidates' ``texts``, or their stored ``fingerprints``.
+    pairs of candidates have not. Give the candidates' ``texts``, or ``read``, which returns the stored
+    fingerprints of the candidates that are compared, by position.
     """
     rows = as_matrix(vectors)
-    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        unit = (rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.float32)  # of any magnitude
-        unit /= np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
-        pairs = np.argwhere(unit @ unit.T >= CLOSE)
-    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-    if fingerprints is not None:
+    if read is not None:
+        pairs = _close_pairs(rows)
+        used = np.unique(pairs).tolist()
+        fingerprints = [VERSION] * len(rows)
+        for at, stored in zip(used, read(used), strict=True):
+            fingerprints[at] = stored
         return group_fingerprints(fingerprints, pairs=pairs)
     given = [] if texts is None else list(texts)
     if isinstance(texts, str) or len(given) != len(rows) or not all(isinstance(text, str) for text in given):
         raise InvalidInputError(
             f"texts must be {len(rows)} strings, one a candidate: leave them out where you have none"
         )
-    return near_duplicates(given, pairs=pairs)
+    return near_duplicates(given, pairs=_close_pairs(rows))
+
+
+def _close_pairs(rows: FloatArray) -> IntArray:
+    """``(p, 2)`` the pairs of rows that are close, the lower position first."""
+    with np.errstate(all="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        if not (lengths.min() > 1e-12 and lengths.max() < 1e12):  # of any magnitude
+            rows = rows / np.abs(rows).max(axis=1, keepdims=True)
+            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        unit = (rows / lengths[:, None]).astype(np.float32, copy=False)
+        pairs = np.stack(np.divmod(np.flatnonzero(unit @ unit.T >= CLOSE), len(rows)), axis=1)
+    return pairs[pairs[:, 0] < pairs[:, 1]]

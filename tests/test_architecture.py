@@ -15,7 +15,7 @@ ROOT = Path(dartboard.__file__).parent
 LEVELS = [
     {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display", "wrong_names"},
     {"near_duplicates"},
-    {"selection", "embeddings", "ingest", "lexical"},
+    {"selection", "selection_view", "embeddings", "ingest", "lexical"},
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},

@@ -90,22 +90,23 @@ class Passages:
         self._read(positions)
         return ["" if (chunk := self._chunks[at]) is None else chunk.text for at in positions]
 
-    def fingerprints(self) -> list[bytes]:
-        """The fingerprints of all texts, for :func:`dartboard.near_duplicates.group_fingerprints`.
+    def fingerprints(self, positions: Sequence[int]) -> list[bytes]:
+        """The fingerprints of texts, for :func:`dartboard.near_duplicates.candidate_groups`.
 
         They are read from the store without the passages, where it can do that. What is not stored, or in
         the format of another version, is made from the text.
         """
+        missing = [at for at in positions if self._fingerprints[at] is None]
         read = getattr(self._collection, "read_blobs", None)
-        if read is not None and None in self._fingerprints:
-            stored = read(self.ids, FINGERPRINT)
-            self._fingerprints = [stored.get(id) for id in self.ids]
-        unknown = [
-            at for at, one in enumerate(self._fingerprints) if one is None or not one.startswith(VERSION)
-        ]
-        for at, text in zip(unknown, self.texts(unknown), strict=True):
-            self._fingerprints[at] = fingerprint(text)
-        return [one for one in self._fingerprints if one is not None]
+        if read is not None and missing:
+            stored = read([self.ids[at] for at in missing], FINGERPRINT)
+            for at in missing:
+                self._fingerprints[at] = stored.get(self.ids[at])
+        found = [self._fingerprints[at] or b"" for at in positions]
+        unknown = [i for i, one in enumerate(found) if not one.startswith(VERSION)]
+        for i, text in zip(unknown, self.texts([positions[i] for i in unknown]), strict=True):
+            found[i] = self._fingerprints[positions[i]] = fingerprint(text)
+        return found
 
     def _read(self, positions: Sequence[int]) -> None:
         """Read what was not read yet."""

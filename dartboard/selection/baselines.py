@@ -135,6 +135,7 @@ class Exhaustive:
 
     name = "exhaustive"
 
+    @np.errstate(under="ignore")
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query; sets of ``k`` candidates, within a budget all that fit."""
         pool = limits.apply(pool).without_near_duplicates()
@@ -145,9 +146,8 @@ class Exhaustive:
                 f"{sets:,} sets of {len(pool)} candidates are too many to try: at most {_MOST_SETS:,}. "
                 "Lower k, or use Dartboard"
             )
-        with np.errstate(under="ignore"):
-            log_values = pool.log_weights + pool.kernel.log_rows(pool.row_of)
-            values = np.exp(log_values - log_values.max())
+        log_values = pool.log_weights + pool.kernel.log_rows(pool.row_of)
+        values = np.exp(log_values - log_values.max())
         forced = set(pool.find(limits.must_include))
         best: tuple[float, tuple[int, ...]] = (-1.0, ())
         for size in sizes:

@@ -189,7 +189,10 @@ def distinct_rows(vectors: FloatArray, closeness: FloatArray) -> tuple[IntArray,
     order = np.argsort(-closeness, kind="stable")
     ordered = closeness[order]
     starts = np.ones(len(order), dtype=bool)
-    if (ordered[1:] == ordered[:-1]).any():
+    level = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    if len(level):
+        starts[level] = (vectors[order[level]] != vectors[order[level - 1]]).any(axis=1)
+    if starts[level].any():  # as close as another, and not equal: by content
         keys = [(vectors[i] + 0.0).tobytes() for i in range(len(vectors))]  # -0.0 equals 0.0
         order = np.array(sorted(range(len(keys)), key=lambda i: (-closeness[i], keys[i])), dtype=np.intp)
         starts[1:] = [keys[one] != keys[other] for one, other in zip(order[1:], order[:-1], strict=True)]

@@ -27,6 +27,7 @@ class Dartboard:
 
     name = "dartboard"
 
+    @np.errstate(under="ignore")
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool).without_near_duplicates()
@@ -66,8 +67,7 @@ class _GreedyRun:
     @property
     def covered(self) -> float:
         """The share of the probable targets that the picks cover."""
-        with np.errstate(under="ignore"):
-            return float(np.exp(self.greedy.log_gains).sum())
+        return float(np.exp(self.greedy.log_gains).sum())
 
     def _pick(self, candidate: int, log_gain: float | None = None) -> None:
         self.greedy.add(int(self._pool.row_of[candidate]), log_gain)

@@ -28,8 +28,7 @@ def explain(
     chosen = np.array(picks, dtype=np.intp)
     log_gains = np.full(len(picks), -np.inf)
     log_gains[: len(greedy.log_gains)] = greedy.log_gains
-    with np.errstate(under="ignore"):
-        gains = np.exp(log_gains)
+    gains = np.exp(log_gains)
     coverage = np.minimum(gains.cumsum(), 1.0)
     kernel = greedy.objective.rows(pool.row_of[chosen])
     owner = _owners(kernel)
@@ -56,6 +55,7 @@ def explain(
     )
 
 
+@np.errstate(under="ignore")
 def explain_picks(
     pool: Pool, limits: Limits, picks: list[int], *, method: str, **parameters: Any
 ) -> Selection:

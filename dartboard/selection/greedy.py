@@ -19,7 +19,6 @@ from dartboard.types import FloatArray, IntArray
 
 TIE = 1e-9
 ROUGH = 1e-3
-_MOST_AT_ONCE = 16
 
 
 class LazyGreedy:
@@ -45,22 +44,22 @@ class LazyGreedy:
     def best_block(self, count: int) -> list[tuple[int, float]]:
         """The next picks and their gains by the screen, up to ``count``: as many as it proves at one go.
 
-        The rows with the largest bounds are picked from by the screen alone, and the proof follows for all
-        of these picks together. It fails at the first pick whose lead is within rounding, or not above
-        the bound of a row that did not take part.
+        The rows with the largest bounds are picked from by the screen alone, as long as a pick gains more
+        than any row that does not take part can. Then the proof follows for all of these picks together;
+        it fails at the first whose lead is within rounding.
         """
         check()
         rows = _largest(np.arange(len(self._upper)), self._upper, self._block)
-        count = min(count, len(rows), _MOST_AT_ONCE)
-        rest = np.delete(self._upper, rows) if len(rows) < len(self._upper) else np.zeros(1)
-        leaders, gains = self.objective.rehearse(rows, count)
+        floor = float(np.delete(self._upper, rows).max(initial=0.0))
+        picks, gains = self.objective.rehearse(rows, min(count, len(rows)), floor)
         slack = self.objective.slack[rows]
-        found = gains[np.arange(count), leaders]
-        least = found - slack[leaders]
-        proved = (np.count_nonzero(gains + slack >= least[:, None], axis=1) == 1) & (least > rest.max())
-        made = count if proved.all() else int(proved.argmin())
-        self._upper[rows] = gains[min(made, count - 1)] + slack
-        return list(zip(rows[leaders[:made]].tolist(), found[:made].tolist(), strict=True))
+        found = gains[np.arange(len(picks)), picks]
+        least = found - slack[picks]
+        rivals = np.count_nonzero(gains[: len(picks)] + slack >= least[:, None], axis=1)
+        unproved = np.flatnonzero((rivals > 1) | (least <= floor))
+        made = int(unproved[0]) if len(unproved) else len(picks)
+        self._upper[rows] = gains[min(made, len(gains) - 1)] + slack
+        return list(zip(rows[picks[:made]].tolist(), found[:made].tolist(), strict=True))
 
     def best(
         self, allowed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None

@@ -30,7 +30,7 @@ from dartboard.selection.kernels import (
 )
 from dartboard.types import FloatArray, IntArray
 
-CACHED = 65_536
+CACHED = 32_768
 """Kernel entries that are worked on together: they stay in the processor's cache."""
 
 _KEPT = 25_000_000
@@ -118,7 +118,9 @@ class VectorKernel:
 
     def screen_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         if self.apart is not None:
-            kernel = _exp(np.square(self.apart) * self.apart.dtype.type(-0.5 / self.sigma**2))
+            kernel = np.square(self.apart)
+            kernel *= -0.5 / self.sigma**2
+            np.exp(kernel, out=kernel)
             return kernel @ weights, kernel
         n, fast = len(self.vectors), self._fast
         if n * n <= _KEPT:
@@ -158,7 +160,7 @@ class VectorKernel:
 
     def _gaussian(self, rows: FloatArray, others: FloatArray) -> FloatArray:
         if not self.float32:
-            return _exp(log_kernel(distances(rows, others, self.distance), self.sigma))
+            return np.exp(log_kernel(distances(rows, others, self.distance), self.sigma))
         # -d² / 2σ² with d = (1 - cos) / 2, in the fewest passes, on strips that stay in the cache.
         kernel: FloatArray = rows @ others.T
         scale = np.float32(-1.0 / (8.0 * self.sigma**2))
@@ -168,7 +170,7 @@ class VectorKernel:
             strip -= np.float32(1.0)
             strip *= strip
             strip *= scale
-            _exp(strip)
+            np.exp(strip, out=strip)
         return kernel
 
 
@@ -207,7 +209,7 @@ class MatrixKernel:
     @cached_property
     def _screen(self) -> FloatArray:
         peaks = self.peaks()
-        return _exp(self.log_matrix - np.where(peaks > -np.inf, peaks, 0.0))
+        return np.exp(self.log_matrix - np.where(peaks > -np.inf, peaks, 0.0))
 
 
 class Objective:
@@ -217,15 +219,13 @@ class Objective:
         self._kernel, self._log_weights, self.targets = kernel, log_weights, len(log_weights)
         reach = log_weights + kernel.peaks()
         self._log_total = float(log_sum_exp(reach[None])[0])
-        with np.errstate(under="ignore"):
-            weights = np.exp(reach - self._log_total) if self._log_total > -np.inf else np.zeros(len(reach))
-            self._weights: FloatArray = weights.astype(kernel.dtype)
-            sums, self._kept = kernel.screen_sums(self._weights)
+        weights = np.exp(reach - self._log_total) if self._log_total > -np.inf else np.zeros(len(reach))
+        self._weights: FloatArray = weights.astype(kernel.dtype)
+        sums, self._kept = kernel.screen_sums(self._weights)
         self.alone: FloatArray = sums.astype(np.float64)
         """``(rows,)`` the objective of each row by itself."""
         underflow = len(reach) * float(np.finfo(kernel.dtype).tiny)  # what the screen may have lost
-        with np.errstate(under="ignore"):
-            self.slack: FloatArray = kernel.rounding * self.alone + underflow
+        self.slack: FloatArray = kernel.rounding * self.alone + underflow
         """``(rows,)`` how far rounding may have moved a gain of the screen."""
         self.restart()
 
@@ -251,28 +251,30 @@ class Objective:
         if not self.picks:
             return self.alone[rows]
         block = self.rows(rows)
-        with np.errstate(under="ignore"):
-            block -= self._covered
-            np.maximum(block, 0.0, out=block)
-            gains: FloatArray = (block @ self._weights).astype(np.float64)
+        np.maximum(block, self._covered, out=block)
+        block -= self._covered
+        gains: FloatArray = (block @ self._weights).astype(np.float64)
         return gains
 
-    def rehearse(self, rows: IntArray, count: int) -> tuple[IntArray, FloatArray]:
-        """Greedy picks among ``rows`` by the screen, none of which is added.
+    def rehearse(self, rows: IntArray, count: int, floor: float) -> tuple[list[int], FloatArray]:
+        """Up to ``count`` greedy picks among ``rows`` by the screen, as long as they gain more than ``floor``.
 
-        Returns the picks' places in ``rows``, ``(count,)``, and all gains before each, ``(count, rows)``.
+        None of them is added. Returns their places in ``rows``, and all gains before each pick and after the
+        last, ``(picks + 1, rows)``, or one line less after ``count`` picks.
         """
         block, covered = self.rows(rows), self._covered.copy()
         room, gains = np.empty_like(block), np.empty((count, len(rows)), block.dtype)
-        picks = np.empty(count, dtype=np.intp)
-        with np.errstate(under="ignore"):
-            for step in range(count):
-                np.subtract(block, covered, out=room)
-                np.maximum(room, 0.0, out=room)
-                np.matmul(room, self._weights, out=gains[step])
-                picks[step] = gains[step].argmax()
-                np.maximum(covered, block[picks[step]], out=covered)
-        return picks, gains.astype(np.float64)
+        picks: list[int] = []
+        for now in gains:
+            np.maximum(block, covered, out=room)
+            room -= covered
+            np.matmul(room, self._weights, out=now)
+            best = int(now.argmax())
+            if now[best] <= floor:
+                break
+            picks.append(best)
+            np.maximum(covered, block[best], out=covered)
+        return picks, gains[: len(picks) + 1].astype(np.float64)
 
     def log_gains(self, rows: IntArray) -> FloatArray:
         """``(len(rows),)`` log of the exact gains."""
@@ -285,11 +287,5 @@ class Objective:
         block = self._kernel.log_rows(rows)
         better = block > self._log_covered
         below = np.subtract(self._log_covered, block, out=np.full_like(block, -1.0), where=better)
-        with np.errstate(under="ignore"):
-            rise = self._log_weights + np.log(-np.expm1(below))
+        rise = self._log_weights + np.log(-np.expm1(below))
         return log_sum_exp(np.where(better, block + rise, -np.inf)) - self._log_total
-
-
-def _exp(log_values: FloatArray) -> FloatArray:
-    with np.errstate(under="ignore"):
-        return np.exp(log_values, out=log_values)

@@ -103,13 +103,13 @@ class Selection:
 
     def __repr__(self) -> str:
         from dartboard.display import as_text
-        from dartboard.selection.display import view_of
+        from dartboard.selection_view import view_of
 
         return as_text(view_of(self, board=False))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from dartboard.display import as_html
-        from dartboard.selection.display import view_of
+        from dartboard.selection_view import view_of
 
         return as_html(view_of(self))

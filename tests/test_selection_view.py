@@ -14,7 +14,7 @@ from dartboard.selection import (
     select,
     select_many,
 )
-from dartboard.selection.display import MOST, board_of, view_of
+from dartboard.selection_view import MOST, board_of, view_of
 from dartboard.selection.kernels import distances, unit_rows
 from tests.display.views import check_alone, rows_of
 from tests.selection.pools import topical
