@@ -1,13 +1,14 @@
 """What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dartboard.display import Board, Pick, View, radial_layout
 from dartboard.display.view import aside, covered, spread
-from dartboard.errors import InvalidInputError
+from dartboard.errors import InvalidInputError, MissingExtraError
 from dartboard.selection.kernels import distances, log_kernel, prepared
 from dartboard.selection.result import Origin
 from dartboard.types import FloatArray, IntArray, as_matrix, check_vector
@@ -60,6 +61,23 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
         targets_are="candidates" if on_candidates else "vocabulary",
         most=most,
         board=board_of(selection) if board and picks else None,
+    )
+
+
+def frame_of(selection: "Selection") -> Any:
+    """The picks as a pandas DataFrame."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise MissingExtraError("pandas", "pandas", "a data frame") from error
+    return pandas.DataFrame(
+        {
+            "similarity": selection.similarity,
+            "gain": selection.gains,
+            "coverage": selection.coverage,
+            "stands_for": [positions.tolist() for positions in selection.stands_for],
+        },
+        index=pandas.Index(selection.indices, name="position"),
     )
 
 

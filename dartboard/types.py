@@ -22,6 +22,7 @@ SMALLEST_SIGMA, LARGEST_SIGMA = 1e-5, 10.0
 
 def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
     """Floating-point array, float32 and float64 kept, everything else made float64."""
+    refuse_masked(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O":
@@ -36,6 +37,16 @@ def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
+
+
+def refuse_masked(values: object, name: str) -> None:
+    """Refuse a masked array that hides values: they would be read as if they were there."""
+    if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.sum(values.mask))):
+        raise InvalidInputError(
+            f"{name} is a masked array that hides {hidden:,} value{'' if hidden == 1 else 's'}, and a mask "
+            "is not looked at: give the rows without hidden values (numpy.ma.compress_rows), or leave "
+            "candidates out with exclude"
+        )
 
 
 def _unboxed(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

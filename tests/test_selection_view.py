@@ -14,8 +14,8 @@ from dartboard.selection import (
     select,
     select_many,
 )
-from dartboard.selection_view import MOST, board_of, view_of
 from dartboard.selection.kernels import distances, unit_rows
+from dartboard.selection_view import MOST, board_of, view_of
 from tests.display.views import check_alone, rows_of
 from tests.selection.pools import topical
 
@@ -153,15 +153,20 @@ def test_an_empty_selection_shows_itself():
 
 
 def test_arrays_that_changed_since_give_no_map():
-    candidates = [row.tolist() for row in VECTORS[:20]]
+    candidates = VECTORS[:20].copy()
     found = select(candidates, QUERY, k=3)
     assert board_of(found) is not None
-    candidates[0][0] = float("nan")
-    assert board_of(found) is None
-    candidates[0][0] = 1.0
-    assert board_of(found) is not None
-    del candidates[5:]
+    candidates[0, 0] = float("nan")
     assert board_of(found) is None and len(rows_of(check_alone(found._repr_html_()))) == 4
+    candidates[0, 0] = 1.0
+    assert board_of(found) is not None
+
+
+def test_lists_may_change():
+    candidates = VECTORS[:20].tolist()
+    found = select(candidates, QUERY, k=3)
+    del candidates[5:]
+    assert board_of(found) is not None
 
 
 def test_nothing_is_kept_but_what_the_caller_gave():

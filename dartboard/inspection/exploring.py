@@ -226,7 +226,9 @@ def explore(
 
 def _probability(pool: Pool) -> FloatArray:
     """P(t|q) of the candidates; near-duplicates that were removed are no targets."""
-    relevance = np.where(pool.without_near_duplicates().represents_itself(), pool.relevance, -np.inf)
+    order, starts = pool.without_near_duplicates().by_row()
+    relevance = np.full(len(pool), -np.inf)
+    relevance[order[starts]] = pool.relevance[order[starts]]
     with np.errstate(under="ignore"):
         weights: FloatArray = np.exp(relevance - relevance.max())
     weights /= weights.sum()

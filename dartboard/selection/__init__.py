@@ -6,7 +6,6 @@ from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 """
 
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.batch import select_many
 from dartboard.selection.candidates import (
     from_distances,
     from_embeddings,
@@ -16,7 +15,7 @@ from dartboard.selection.candidates import (
 )
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.limits import Limits
-from dartboard.selection.methods import METHODS, Method, select
+from dartboard.selection.methods import METHODS, Method, select, select_many
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 

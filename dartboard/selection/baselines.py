@@ -1,7 +1,8 @@
 """What Dartboard is measured against, behind the same signature."""
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,43 +14,60 @@ from dartboard.selection.explain import explain_picks
 from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
-from dartboard.types import FloatArray, IntArray
+from dartboard.types import FloatArray
 
 _MOST_SETS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
-    """The most relevant candidates, whatever they repeat: nearest neighbours."""
+class _InOrder(ABC):
+    """A method that puts the candidates in an order and takes them as far as the limits go."""
 
-    name = "top_k"
+    name = ""
 
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool)
-        return explain_picks(
-            pool, limits, _take_in_order(pool, limits, pool.by_relevance()), method=self.name
-        )
+        tracker, order = LimitTracker(pool, limits), self._order(pool, limits)
+        picks: list[int] = []
+        for candidate in [*pool.find(limits.must_include), *order]:
+            check()
+            if len(picks) >= limits.most(len(pool)):
+                break
+            if tracker.open_candidates()[candidate]:
+                tracker.admit(candidate)
+                picks.append(candidate)
+        return explain_picks(pool, limits, picks, method=self.name, **asdict(self))
+
+    @abstractmethod
+    def _order(self, pool: Pool, limits: Limits) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Random:
+class TopK(_InOrder):
+    """The most relevant candidates, whatever they repeat: nearest neighbours."""
+
+    name = "top_k"
+
+    def _order(self, pool: Pool, limits: Limits) -> list[int]:
+        order: list[int] = pool.by_relevance().tolist()
+        return order
+
+
+@dataclass(frozen=True, slots=True)
+class Random(_InOrder):
     """Candidates in random order: what chance covers."""
 
     seed: int = 0
     name = "random"
 
-    def select(self, pool: Pool, limits: Limits) -> Selection:
-        """The picks of one query."""
-        pool = limits.apply(pool)
-        order = np.random.default_rng(self.seed).permutation(len(pool))
-        return explain_picks(
-            pool, limits, _take_in_order(pool, limits, order), method=self.name, seed=self.seed
-        )
+    def _order(self, pool: Pool, limits: Limits) -> list[int]:
+        order: list[int] = np.random.default_rng(self.seed).permutation(len(pool)).tolist()
+        return order
 
 
 @dataclass(frozen=True, slots=True)
-class NearDuplicateFilter:
+class NearDuplicateFilter(_InOrder):
     """Nearest neighbours, skipping what is within ``threshold`` cosine of a pick; skipped ones come last."""
 
     threshold: float = 0.9
@@ -59,29 +77,24 @@ class NearDuplicateFilter:
         if not -1.0 <= self.threshold <= 1.0:
             raise ConfigError(f"threshold is a similarity in [-1, 1], got {self.threshold!r}")
 
-    def select(self, pool: Pool, limits: Limits) -> Selection:
-        """The picks of one query."""
-        pool = limits.apply(pool)
+    def _order(self, pool: Pool, limits: Limits) -> list[int]:
         kept: list[int] = []
         skipped: list[int] = []
         closest = np.full(pool.rows, -np.inf)
         for candidate in pool.find(limits.must_include):
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
-        enough = len(pool) if limits.token_budget or limits.max_per_source else limits.k or len(pool)
-        for candidate in pool.by_relevance():
+        enough = len(pool) if limits.token_budget or limits.max_per_source else limits.most(len(pool))
+        for candidate in pool.by_relevance().tolist():
             check()
-            row = pool.row_of[candidate]
+            row = int(pool.row_of[candidate])
             if closest[row] >= self.threshold:
-                skipped.append(int(candidate))
+                skipped.append(candidate)
                 continue
-            kept.append(int(candidate))
+            kept.append(candidate)
             if len(kept) >= enough:
                 break
-            np.maximum(closest, pool.kernel.similarities(int(row)), out=closest)
-        order = np.array(kept + skipped, dtype=np.intp)
-        return explain_picks(
-            pool, limits, _take_in_order(pool, limits, order), method=self.name, threshold=self.threshold
-        )
+            np.maximum(closest, pool.kernel.similarities(row), out=closest)
+        return kept + skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +121,8 @@ class MMR:
         tracker = LimitTracker(pool, limits)
         picks: list[int] = []
         closest = np.full(pool.rows, -np.inf)
-        most = len(pool) if limits.k is None else min(limits.k, len(pool))
         forced = pool.find(limits.must_include)
-        while len(picks) < most and tracker.open_candidates().any():
+        while len(picks) < limits.most(len(pool)) and tracker.open_candidates().any():
             check()
             candidate = (
                 forced[len(picks)]
@@ -120,7 +132,7 @@ class MMR:
             tracker.admit(candidate)
             picks.append(candidate)
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
-        return explain_picks(pool, limits, picks, method=self.name, relevance_weight=self.relevance_weight)
+        return explain_picks(pool, limits, picks, method=self.name, **asdict(self))
 
     def _best(self, pool: Pool, to_query: FloatArray, tracker: LimitTracker, closest: FloatArray) -> int:
         weight = self.relevance_weight
@@ -139,7 +151,7 @@ class Exhaustive:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query; sets of ``k`` candidates, within a budget all that fit."""
         pool = limits.apply(pool).without_near_duplicates()
-        most = len(pool) if limits.k is None else min(limits.k, len(pool))
+        most = limits.most(len(pool))
         sizes = [most] if limits.token_budget is None else list(range(1, most + 1))
         if (sets := sum(math.comb(len(pool), size) for size in sizes)) > _MOST_SETS:
             raise ConfigError(
@@ -158,23 +170,7 @@ class Exhaustive:
                     if objective > best[0]:
                         best = (objective, chosen)
         picks = sorted(best[1], key=lambda c: (-pool.relevance[c], pool.positions[c]))
-        return explain_picks(pool, limits, picks, method=self.name)
-
-
-def _take_in_order(pool: Pool, limits: Limits, order: IntArray) -> list[int]:
-    """Picks along an order, must-includes first, as far as the limits go."""
-    tracker = LimitTracker(pool, limits)
-    most = len(pool) if limits.k is None else min(limits.k, len(pool))
-    forced = pool.find(limits.must_include)
-    picks: list[int] = []
-    for candidate in [*forced, *(int(c) for c in order)]:
-        check()
-        if len(picks) >= most:
-            break
-        if tracker.open_candidates()[candidate]:
-            tracker.admit(candidate)
-            picks.append(candidate)
-    return picks
+        return explain_picks(pool, limits, picks, method=self.name, **asdict(self))
 
 
 def _allowed(pool: Pool, limits: Limits, chosen: tuple[int, ...]) -> bool:

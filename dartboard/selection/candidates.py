@@ -1,10 +1,13 @@
 """Pools from what people have: vectors, distances, log-probabilities, and any retriever's scores."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.auto_sigma import DIVISOR, SAMPLE, auto_sigma
+from dartboard.selection.kernel_matrix import MatrixKernel, VectorKernel
 from dartboard.selection.kernels import (
     LARGEST_COMPONENT,
     Auto,
@@ -18,14 +21,9 @@ from dartboard.selection.kernels import (
     prepared,
     row_dots,
 )
-from dartboard.selection.objective import MatrixKernel, VectorKernel
 from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
 from dartboard.selection.result import Origin, Sigma
-from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, check_vector
-
-_FLOAT32_FROM = 64
-_FLOAT32_FROM_SIGMA = 0.03
-"""With fewer rows float32 saves nothing, and at a smaller σ its rounding leaves too much undecided."""
+from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, check_vector, refuse_masked
 
 _LARGEST_SCORE = 1e100
 
@@ -67,23 +65,15 @@ def from_embeddings(
     scores = None if ranking is None else _check_scores(ranking, len(vectors))
     group_of = None if groups is None else _check_groups(groups, len(vectors))
     rows, to_query, similarity, order, row_of = _distinct_rows(vectors, asked, kind)
-    float32 = vectors.dtype == np.float32 and kind == "scaled_cosine" and len(rows) >= _FLOAT32_FROM
     apart = None
     if given is None:
-        near = prepared(rows[:SAMPLE], kind, np.float32 if float32 else np.float64)
+        near = prepared(rows[:SAMPLE], kind, rows.dtype.type)
         between = distances(near, near, kind)
-        apart = between if len(rows) <= SAMPLE and targets is None else None
+        apart = between if len(rows) <= SAMPLE else None
         if group_of is not None:
             kept = _representatives(group_of[order][:SAMPLE], None if scores is None else scores[order])
-        given = auto_sigma(
-            between if group_of is None else between[np.ix_(kept, kept)],
-            kind,
-            model_sigma=model_sigma,
-            divisor=divisor,
-        )
-    float32 &= given.value >= _FLOAT32_FROM_SIGMA
-    if apart is not None and apart.dtype != (np.float32 if float32 else np.float64):
-        apart = None
+            between = between[np.ix_(kept, kept)]
+        given = auto_sigma(between, kind, model_sigma=model_sigma, divisor=divisor)
     relevance = log_kernel(to_query, given.value)[row_of]
     if scores is not None:
         relevance = in_order_of(scores, relevance)
@@ -94,7 +84,7 @@ def from_embeddings(
         row_of=row_of,
         target_of=row_of,
         log_weights=summed(relevance, row_of),
-        kernel=VectorKernel(rows, kind, given.value, float32, apart),
+        kernel=VectorKernel(rows, kind, given.value, apart),
         sigma=given,
         origin=Origin(query, embeddings, kind),
         groups=group_of,
@@ -133,7 +123,7 @@ def from_distances(
     else:
         found = Sigma(check_sigma(sigma), "given")
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
-    kernel = MatrixKernel(log_kernel(pairwise, found.value), closeness(pairwise))
+    kernel = MatrixKernel(log_kernel(pairwise, found.value), closeness(pairwise), np.arange(len(pairwise)))
     origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
     return _matrix_pool(kernel, log_kernel(to_query, found.value), closeness(to_query), found, origin)
 
@@ -145,7 +135,8 @@ def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.Array
     """
     relevance = check_log_probs(query_log_probs, (np.size(query_log_probs),), "query_log_probs")
     pairwise = check_log_probs(pairwise_log_probs, (relevance.size,) * 2, "pairwise_log_probs")
-    return _matrix_pool(MatrixKernel(pairwise, pairwise), relevance, relevance, Sigma(float("nan"), "none"))
+    kernel = MatrixKernel(pairwise, pairwise, np.arange(len(pairwise)))
+    return _matrix_pool(kernel, relevance, relevance, Sigma(float("nan"), "none"))
 
 
 def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> FloatArray:
@@ -153,6 +144,7 @@ def log_softmax(scores: npt.ArrayLike, temperature: float | Auto = "auto") -> Fl
 
     The scale of scores is the retriever's own, so the default temperature is their standard deviation.
     """
+    refuse_masked(scores, "scores")
     try:
         values = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
@@ -247,17 +239,11 @@ def _retargeted(
         order, starts = pool.by_row()
         target_distances = distances(prepared(origin, kind)[order[starts]], words, kind)
     similarity = np.stack([kernel.similarities(row) for row in range(len(kernel.vectors))])
-    return Pool(
-        positions=pool.positions,
-        similarity=pool.similarity,
-        relevance=pool.relevance,
-        row_of=pool.row_of,
+    return replace(
+        pool,
         target_of=None,
         log_weights=log_kernel(distances(words, asked, kind)[:, 0], sigma),
-        kernel=MatrixKernel(log_kernel(target_distances, sigma), similarity),
-        sigma=pool.sigma,
-        origin=pool.origin,
-        groups=pool.groups,
+        kernel=MatrixKernel(log_kernel(target_distances, sigma), similarity, np.arange(len(similarity))),
     )
 
 
@@ -285,6 +271,7 @@ def _matrix_pool(
 
 
 def _check_scores(scores: npt.ArrayLike, n: int) -> FloatArray:
+    refuse_masked(scores, "scores")
     given = np.asarray(scores, dtype=np.float64)
     if given.shape != (n,) or not np.isfinite(given).all():
         raise InvalidInputError(f"scores must be {n} finite numbers, one a candidate")

@@ -31,29 +31,22 @@ class Dartboard:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool).without_near_duplicates()
-        objective = Objective(pool.log_weights, pool.kernel)
-        run = _GreedyRun(pool, limits, objective)
+        run = _GreedyRun(pool, limits)
         if limits.token_budget is not None:
-            objective.restart()
-            per_token = _GreedyRun(pool, limits, objective, per_token=True)
-            if run.covered > per_token.covered:
-                objective.restart()
-                run = _GreedyRun(pool, limits, objective)
-            else:
-                run = per_token
+            run = max(_GreedyRun(pool, limits, per_token=True), run, key=_GreedyRun.covered)
         return explain(pool, limits, run.picks, run.greedy, method=self.name)
 
 
 class _GreedyRun:
     """Greedy picks of candidates within limits. A row's candidate is the most relevant one still allowed."""
 
-    def __init__(self, pool: Pool, limits: Limits, objective: Objective, *, per_token: bool = False) -> None:
+    def __init__(self, pool: Pool, limits: Limits, *, per_token: bool = False) -> None:
         self._pool, self._limits, self._per_token = pool, limits, per_token
         self._tracker = LimitTracker(pool, limits)
         self._leaders = self._tracker.leaders()
-        self._most = len(pool) if limits.k is None else min(limits.k, len(pool))
+        self._most = limits.most(len(pool))
         relevance = pool.relevance[self._leaders]
-        self.greedy = LazyGreedy(objective, relevance)
+        self.greedy = LazyGreedy(Objective(pool.log_weights, pool.kernel), relevance)
         self.picks: list[int] = []
         for candidate in pool.find(limits.must_include):
             self._pick(candidate)
@@ -64,7 +57,6 @@ class _GreedyRun:
         if limits.min_gain_share == 0.0 and (limits.token_budget is None or pool.near_copies):
             self._fill()
 
-    @property
     def covered(self) -> float:
         """The share of the probable targets that the picks cover."""
         return float(np.exp(self.greedy.log_gains).sum())

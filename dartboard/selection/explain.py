@@ -67,10 +67,7 @@ def explain_picks(
     for pick in picks:
         row = np.array([pool.row_of[pick]])
         log_gain = float(objective.log_gains(row)[0])
-        least = (
-            greedy.log_gains[0] + np.log(limits.min_gain_share) if kept and limits.min_gain_share else -np.inf
-        )
-        if log_gain < least:
+        if limits.stops(log_gain, greedy.log_gains):
             break
         greedy.add(int(row[0]), log_gain)
         kept.append(pick)

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.deadline import check
-from dartboard.selection.objective import CACHED, Objective
+from dartboard.selection.kernel_matrix import CACHED
+from dartboard.selection.objective import Objective
 from dartboard.types import FloatArray, IntArray
 
 TIE = 1e-9

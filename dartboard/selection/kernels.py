@@ -12,13 +12,12 @@ from typing import Literal
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.types import FloatArray
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray
 
 Auto = Literal["auto"]
 Distance = Literal["scaled_cosine", "euclidean"]
 DISTANCES: tuple[Distance, ...] = ("scaled_cosine", "euclidean")
 
-SMALLEST_SIGMA, LARGEST_SIGMA = 1e-8, 1e8
 LARGEST_COMPONENT = 1e140
 _UNIT_32 = 3e-7
 """float32 rows whose squared length is this close to 1 are unit rows already, up to rounding."""
@@ -37,7 +36,9 @@ def check_sigma(sigma: float) -> float:
     if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)) or not math.isfinite(sigma):
         raise ConfigError(f"sigma must be a finite number > 0 or 'auto', got {sigma!r}")
     if not SMALLEST_SIGMA <= sigma <= LARGEST_SIGMA:
-        raise ConfigError(f"sigma must be > 0, in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}], got {sigma}")
+        raise ConfigError(
+            f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}] or 'auto', got {sigma}: scale vectors"
+        )
     return float(sigma)
 
 

@@ -57,6 +57,10 @@ class Limits:
         if self.must_include:
             self._check_forced()
 
+    def most(self, candidates: int) -> int:
+        """How many of so many candidates may be picked."""
+        return candidates if self.k is None else min(self.k, candidates)
+
     def stops(self, log_gain: float, log_gains: Sequence[float]) -> bool:
         """Whether a next pick gains too little, given the log gains of the picks before it."""
         if not self.min_gain_share or not log_gains:

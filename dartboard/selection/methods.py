@@ -1,24 +1,28 @@
-"""One line for people with arrays: :func:`select`, and the methods by name."""
+"""For people with arrays: :func:`select`, :func:`select_many`, and the methods by name."""
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.blas import threads_for
+from dartboard.selection.blas import one_thread_each, threads_for
 from dartboard.selection.candidates import from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.kernels import Auto, check_sigma
+from dartboard.selection.kernels import Auto
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
-from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
+from dartboard.types import as_matrix
 from dartboard.wrong_names import right_name
 
 
@@ -34,6 +38,9 @@ class Method(Protocol):
 METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Dartboard, MMR, TopK, NearDuplicateFilter, Random, Exhaustive)
 }
+
+_AT_ONCE = 16
+"""So many queries a thread answers before it takes the next ones."""
 
 _LIMITS = frozenset(field.name for field in fields(Limits)) - {"k"}
 
@@ -103,13 +110,6 @@ def select(
     >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
     array([1, 2])
     """
-    for name, values in (
-        ("embeddings", embeddings),
-        ("query", query),
-        ("scores", scores),
-        ("targets", targets),
-    ):
-        _refuse_hidden(name, values)
     if unknown := sorted(set(limits) - _LIMITS):
         meant = right_name(unknown[0], ("k", *_LIMITS))
         raise TypeError(
@@ -122,18 +122,15 @@ def select(
     chosen, bounds = method_of(method), Limits(k=k, **limits)
     if scores is not None and isinstance(chosen, MMR):
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
-    if texts is not None:
-        if groups is not None:
-            raise ConfigError("texts and groups exclude each other: give one of them")
-        groups = candidate_groups(embeddings, texts)
-    if sigma != "auto" and not SMALLEST_SIGMA <= check_sigma(sigma) <= LARGEST_SIGMA:
-        raise ConfigError(
-            f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}] or 'auto', got {sigma}: scale vectors"
-        )
-    with threads_for(_count(embeddings)):
+    if texts is not None and groups is not None:
+        raise ConfigError("texts and groups exclude each other: give one of them")
+    vectors = as_matrix(embeddings)
+    with threads_for(len(vectors)):
+        if texts is not None:
+            groups = candidate_groups(vectors, texts)
         pool = from_embeddings(
             query,
-            embeddings,
+            vectors,
             sigma=sigma,
             distance=distance,
             targets=targets,
@@ -145,19 +142,50 @@ def select(
         return chosen.select(pool, bounds)
 
 
-def _count(embeddings: npt.ArrayLike) -> int:
-    """How many rows there are; 0 for what has no rows, which is an error elsewhere."""
-    try:
-        return len(embeddings)  # type: ignore[arg-type]
-    except TypeError:
-        return 0
+def select_many(
+    embeddings: Sequence[npt.ArrayLike] | npt.NDArray[Any],
+    queries: npt.ArrayLike,
+    k: int | None = None,
+    *,
+    sigma: float | Auto = "auto",
+    threads: int | None = None,
+    texts: Sequence[Sequence[str]] | None = None,
+    groups: Sequence[npt.ArrayLike] | None = None,
+    **options: Any,
+) -> list[Selection]:
+    """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``.
 
-
-def _refuse_hidden(name: str, values: npt.ArrayLike | None) -> None:
-    """Refuse a masked array that hides values: they would be read as if they were there."""
-    if isinstance(values, np.ma.MaskedArray) and (hidden := int(np.sum(values.mask))):
+    ``texts[i]`` or ``groups[i]``, if given, are theirs. Queries are shared out to threads, which keep to the
+    caller's deadline and make their matrix products, which are small, with one BLAS thread each.
+    """
+    k = 5 if k is None and options.get("token_budget") is None else k
+    Limits(k=k, token_budget=options.get("token_budget"), costs=options.get("costs"))
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ConfigError(f"threads must be a whole number >= 1, got {threads!r}")
+    asked = np.asarray(queries)
+    if asked.ndim != 2 or len(asked) != len(embeddings):
         raise InvalidInputError(
-            f"{name} is a masked array that hides {hidden:,} value{'' if hidden == 1 else 's'}, and a mask "
-            "is not looked at: give the rows without hidden values (numpy.ma.compress_rows), or leave "
-            "candidates out with exclude"
+            f"{len(embeddings)} pools for queries of shape {asked.shape}: need a matrix with one row a pool"
         )
+    for name, given in (("texts", texts), ("groups", groups)):
+        if given is not None and len(given) != len(asked):
+            raise InvalidInputError(
+                f"{len(given)} lists of {name} for {len(asked)} queries: need one a query"
+            )
+
+    def answer(some: range) -> list[Selection]:
+        found = []
+        for i in some:
+            check()
+            read = None if texts is None else texts[i]
+            known = None if groups is None else groups[i]
+            found.append(select(embeddings[i], asked[i], k, sigma=sigma, texts=read, groups=known, **options))
+        return found
+
+    workers = threads or os.cpu_count() or 1
+    size = max(1, min(_AT_ONCE, len(asked) // (4 * workers)))
+    blocks = [range(len(asked))[start : start + size] for start in range(0, len(asked), size)]
+    context = copy_context()
+    with one_thread_each(), ThreadPoolExecutor(workers) as pool:
+        found = pool.map(lambda block: context.copy().run(answer, block), blocks)
+        return [selection for block in found for selection in block]

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.selection.kernel_matrix import Kernel, MatrixKernel, VectorKernel
 from dartboard.selection.kernels import log_similarity
-from dartboard.selection.objective import Kernel, MatrixKernel, VectorKernel
 from dartboard.selection.result import Origin, Sigma
 from dartboard.types import FloatArray, IntArray
 
@@ -70,13 +70,6 @@ class Pool:
         """Candidates, the most relevant first, then by row, then in the caller's order."""
         return np.lexsort((self.positions, self.row_of, -self.relevance))
 
-    def represents_itself(self) -> npt.NDArray[np.bool_]:
-        """``(n,)`` whether a candidate is the most relevant of its row, not a removed near-duplicate."""
-        found = np.zeros(len(self), dtype=bool)
-        order, starts = self.by_row()
-        found[order[starts]] = True
-        return found
-
     def find(self, positions: Sequence[int]) -> list[int]:
         """Candidates by their places in the caller's arrays."""
         return [int(np.flatnonzero(self.positions == position)[0]) for position in positions]
@@ -93,7 +86,8 @@ class Pool:
         if not isinstance(kernel, VectorKernel) or kernel.distance != "scaled_cosine":
             raise ConfigError("a cosine kernel needs a pool of vectors under the scaled cosine distance")
         apart = kernel.distances()
-        return replace(self, kernel=MatrixKernel(log_similarity(apart), 1.0 - 2.0 * apart), sigma=sigma)
+        cosine_kernel = MatrixKernel(log_similarity(apart), 1.0 - 2.0 * apart, np.arange(len(apart)))
+        return replace(self, kernel=cosine_kernel, sigma=sigma)
 
     def restrict(self, keep: npt.NDArray[np.bool_]) -> "Pool":
         """The pool without some candidates: they are neither picked nor targets. σ stays."""
@@ -159,12 +153,15 @@ def check_log_probs(values: npt.ArrayLike, shape: tuple[int, ...], name: str) ->
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape:
         raise InvalidInputError(f"{name} has shape {array.shape} where {shape} is expected")
-    if np.isnan(array).any() or (array == np.inf).any():
+    lowest, highest = (array.min(), array.max()) if array.size else (0.0, 0.0)  # NaN where there is any
+    if not highest < np.inf:
         raise InvalidInputError(f"{name} contains NaN or +infinity: log-probabilities are finite or -inf")
-    if ((array < -LARGEST_LOG) & (array > -np.inf)).any() or (array > LARGEST_LOG).any():
+    if highest == -np.inf:
+        raise InvalidInputError(f"{name} gives every entry a probability of 0")
+    if highest > LARGEST_LOG or (
+        lowest < -LARGEST_LOG and ((array < -LARGEST_LOG) & (array > -np.inf)).any()
+    ):
         raise InvalidInputError(
             f"{name} must lie between -{LARGEST_LOG:g} and {LARGEST_LOG:g}, or be -inf: a probability of 0"
         )
-    if array.size and array.max() == -np.inf:
-        raise InvalidInputError(f"{name} gives every entry a probability of 0")
     return array

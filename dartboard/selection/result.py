@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import MissingExtraError
 from dartboard.selection.kernels import Distance
 from dartboard.types import FloatArray, IntArray
 
@@ -87,19 +85,9 @@ class Selection:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row a pick, under the candidates' positions; ``stands_for`` has its own."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise MissingExtraError("pandas", "pandas", "a data frame") from error
-        return pandas.DataFrame(
-            {
-                "similarity": self.similarity,
-                "gain": self.gains,
-                "coverage": self.coverage,
-                "stands_for": [positions.tolist() for positions in self.stands_for],
-            },
-            index=pandas.Index(self.indices, name="position"),
-        )
+        from dartboard.selection_view import frame_of
+
+        return frame_of(self)
 
     def __repr__(self) -> str:
         from dartboard.display import as_text

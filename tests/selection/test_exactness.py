@@ -12,7 +12,7 @@ from dartboard.selection import (
     from_distances,
     from_embeddings,
     from_log_probs,
-    objective,
+    kernel_matrix,
     select,
     select_many,
 )
@@ -102,7 +102,7 @@ def test_order_of_candidates_changes_nothing(sigma, n):
 def test_a_kernel_too_large_to_keep_gives_the_same(monkeypatch, sigma, dtype):
     query, embeddings = topical(150, dim=48, copies=1, noise=0.03, dtype=dtype)
     kept = select(embeddings, query, 20, sigma=sigma)
-    monkeypatch.setattr(objective, "_KEPT", 0)
+    monkeypatch.setattr(kernel_matrix, "_KEPT", 0)
     again = select(embeddings, query, 20, sigma=sigma)
     assert again.indices.tolist() == kept.indices.tolist() and again.bound == pytest.approx(kept.bound)
     np.testing.assert_allclose(again.log_gains, kept.log_gains, rtol=1e-6, atol=2e-3)
@@ -112,7 +112,7 @@ def test_a_kernel_too_large_to_keep_gives_the_same(monkeypatch, sigma, dtype):
 @pytest.mark.parametrize("kept", [0, 10**6])
 @pytest.mark.parametrize("sigma", [0.03, 0.09, 1.0])
 def test_gains_of_the_screen_are_exact_to_within_their_slack(monkeypatch, sigma, kept):
-    monkeypatch.setattr(objective, "_KEPT", kept)
+    monkeypatch.setattr(kernel_matrix, "_KEPT", kept)
     query, embeddings = topical(400, dim=48)
     pool = from_embeddings(query, embeddings, sigma=sigma)
     screened, rows = Objective(pool.log_weights, pool.kernel), np.arange(pool.rows)

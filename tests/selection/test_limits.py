@@ -191,7 +191,7 @@ def test_a_vocabulary_as_targets():
         ({"exclude": [-1]}, "no candidate -1"),
         ({"exclude": range(60)}, "no candidate is left"),
         ({"min_similarity": 2.0}, "no candidate is left"),
-        ({"sigma": 0}, "sigma must be > 0"),
+        ({"sigma": 0}, "sigma must be in"),
         ({"sigma": "wide"}, "sigma must be a finite number > 0 or 'auto'"),
         ({"sigma": float("nan")}, "sigma must be a finite number"),
         ({"distance": "manhattan"}, "choose one of scaled_cosine, euclidean"),
@@ -214,7 +214,7 @@ def test_a_vocabulary_as_targets():
         ({"scores": np.linspace(-1e300, 1e300, 60)}, "scores must be a vector of finite numbers below"),
         ({"scores": [1.0] * 60, "temperature": "hot"}, "temperature must be a finite number > 0"),
         ({"scores": np.arange(60.0), "method": "mmr"}, "mmr weighs similarities"),
-        ({"sigma": 1e-300}, "sigma must be > 0"),
+        ({"sigma": 1e-300}, "sigma must be in"),
         ({"targets": np.ones((3, 2))}, "targets have 2 dimensions where 384"),
     ],
 )

@@ -1,0 +1,212 @@
+"""The kernel of a pool: ``K[c,t]`` for rows c (distinct candidates) and targets t, from vectors or as given.
+
+A kernel comes in two precisions. ``log_rows`` is exact: log K in float64. ``screen`` is as fast as it can be
+had: K as a share of the target's largest entry (``peaks``), in ``dtype``, with a known ``rounding`` error.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from dartboard.selection.kernels import Distance, distances, log_kernel, prepared, row_dots, unit_rows
+from dartboard.types import FloatArray, IntArray
+
+CACHED = 32_768
+"""Kernel entries that are worked on together: they stay in the processor's cache."""
+
+_FLOAT32_FROM = 64
+"""With fewer rows a screen in float32 saves nothing."""
+
+_FLOAT32_FROM_SIGMA = 0.03
+"""Between vectors, at a smaller σ its rounding leaves too much undecided."""
+
+_KEPT = 25_000_000
+"""Larger kernels are not kept: their rows are worked out again when they are asked for."""
+
+_STRIP = 256
+"""Rows of such a kernel that are worked out together."""
+
+
+@dataclass(frozen=True)
+class VectorKernel:
+    """The Gaussian kernel between vectors, ``(n, d)``, which are the rows and the targets alike.
+
+    ``apart``, ``(n, n)``, are their distances in the precision of ``vectors``, where they are known already.
+    """
+
+    vectors: FloatArray
+    distance: Distance
+    sigma: float
+    apart: FloatArray | None = None
+
+    @cached_property
+    def dtype(self) -> type:
+        """The screen's precision."""
+        n, single = len(self.vectors), self.vectors.dtype == np.float32 and self.distance == "scaled_cosine"
+        few = n < _FLOAT32_FROM or self.sigma < _FLOAT32_FROM_SIGMA
+        return np.float32 if single and not few else np.float64
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may do to a gain of the screen, as a share of what its row covers alone.
+
+        A float32 cosine is off by about 1e-7, which moves ``exp(-d²/2σ²)`` by up to ``1e-7 · d/2σ²``.
+
+        The worst error that ``benchmarks/rounding.py`` finds is 3e-7 + 4e-8/σ²; this is 2.5 times as much.
+        """
+        return 1e-6 + 1e-7 / self.sigma**2 if self.dtype is np.float32 else 1e-13 + 1e-15 / self.sigma**2
+
+    @property
+    def peaks(self) -> FloatArray:
+        """``(T,)`` log of the largest entry of each target."""
+        return np.zeros(len(self.vectors))
+
+    def log_rows(self, rows: IntArray) -> FloatArray:
+        """``(len(rows), T)`` exact log kernel, float64."""
+        # Not a matrix product: BLAS rounds a row by where it stands, and a row must always be the same.
+        exact, found = self._exact, np.empty((len(rows), len(self.vectors)))
+        for place, row in enumerate(exact[rows]):
+            if self.distance == "scaled_cosine":
+                found[place] = np.maximum(0.5 - 0.5 * row_dots(exact, row), 0.0)
+            else:
+                apart = exact - row
+                found[place] = np.sqrt(row_dots(apart, apart))
+        found[np.arange(len(rows)), rows] = 0.0
+        return log_kernel(found, self.sigma)
+
+    def screen(self, rows: IntArray) -> FloatArray:
+        """``(len(rows), T)`` kernel as a share of each target's largest entry; a copy."""
+        if self._whole is not None:
+            return self._whole.take(rows, axis=0)
+        found = self._gaussian(self._fast[rows], self._fast)
+        found[np.arange(len(rows)), rows] = 1.0
+        return found
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        """``(rows,)`` the screen of all rows times the weights of the targets."""
+        if self._whole is not None:
+            return self._whole @ weights
+        # The kernel is symmetric: only blocks on and above the diagonal are worked out.
+        n, fast = len(self.vectors), self._fast
+        sums = np.zeros(n, fast.dtype)
+        for start in range(0, n, _STRIP):
+            end = min(start + _STRIP, n)
+            block = self._gaussian(fast[start:end], fast[start:])
+            np.fill_diagonal(block, 1.0)
+            sums[start:end] += block @ weights[start:]
+            sums[end:] += weights[start:end] @ block[:, end - start :]
+        return sums
+
+    def similarities(self, row: int) -> FloatArray:
+        """``(rows,)`` similarity of one row to every row, higher is closer."""
+        unit = unit_rows(self._exact)
+        similarities: FloatArray = unit @ unit[row]
+        return similarities
+
+    def subset(self, rows: IntArray, targets: IntArray | None) -> "VectorKernel":
+        """The kernel of some rows, which stay the targets."""
+        apart = None if self.apart is None else self.apart[np.ix_(rows, rows)]
+        return replace(self, vectors=self.vectors[rows], apart=apart)
+
+    def distances(self) -> FloatArray:
+        """``(n, n)`` distances between the rows, float64."""
+        return distances(self._exact, self._exact, self.distance)
+
+    @cached_property
+    def _exact(self) -> FloatArray:
+        return prepared(self.vectors, self.distance)
+
+    @cached_property
+    def _fast(self) -> FloatArray:
+        return prepared(self.vectors, self.distance, np.float32) if self.dtype is np.float32 else self._exact
+
+    @cached_property
+    def _whole(self) -> FloatArray | None:
+        """The screen of all rows, unless it is too large to keep."""
+        if self.apart is not None and self.apart.dtype == self.dtype:
+            kernel = np.square(self.apart)
+            kernel *= -0.5 / self.sigma**2
+            return np.exp(kernel, out=kernel)
+        if len(self.vectors) ** 2 > _KEPT:
+            return None
+        kernel = self._gaussian(self._fast, self._fast)
+        np.fill_diagonal(kernel, 1.0)
+        return kernel
+
+    def _gaussian(self, rows: FloatArray, others: FloatArray) -> FloatArray:
+        if self.dtype is np.float64:
+            return np.exp(log_kernel(distances(rows, others, self.distance), self.sigma))
+        # -d² / 2σ² with d = (1 - cos) / 2, in the fewest passes, on strips that stay in the cache.
+        kernel: FloatArray = rows @ others.T
+        scale = np.float32(-1.0 / (8.0 * self.sigma**2))
+        at_once = max(1, CACHED // kernel.shape[1])
+        for start in range(0, len(kernel), at_once):
+            strip = kernel[start : start + at_once]
+            strip -= np.float32(1.0)
+            strip *= strip
+            strip *= scale
+            np.exp(strip, out=strip)
+        return kernel
+
+
+@dataclass(frozen=True)
+class MatrixKernel:
+    """A given matrix of log-probabilities, ``(rows, T)``; methods as those of :class:`VectorKernel`.
+
+    ``similarity``, a square matrix, is what MMR compares; row c stands at ``places[c]`` in it.
+    """
+
+    log_matrix: FloatArray
+    similarity: FloatArray
+    places: IntArray
+
+    @property
+    def dtype(self) -> type:
+        """The screen's precision."""
+        return np.float32 if len(self.log_matrix) >= _FLOAT32_FROM else np.float64
+
+    @property
+    def rounding(self) -> float:
+        """A log-probability x is off by up to ``6e-8 · x`` in float32, where x ends at 104: underflow."""
+        return 2e-5 if self.dtype is np.float32 else 1e-13
+
+    @cached_property
+    def peaks(self) -> FloatArray:
+        """``(T,)``."""
+        peaks: FloatArray = self.log_matrix.max(axis=0)
+        return peaks
+
+    def log_rows(self, rows: IntArray) -> FloatArray:
+        """``(len(rows), T)``."""
+        return self.log_matrix[rows]
+
+    def screen(self, rows: IntArray) -> FloatArray:
+        """``(len(rows), T)``."""
+        return self._whole.take(rows, axis=0)
+
+    def sums(self, weights: FloatArray) -> FloatArray:
+        """``(rows,)``."""
+        return self._whole @ weights
+
+    def similarities(self, row: int) -> FloatArray:
+        """``(rows,)``."""
+        similarities: FloatArray = self.similarity[self.places[row], self.places]
+        return similarities
+
+    def subset(self, rows: IntArray, targets: IntArray | None) -> "MatrixKernel":
+        """The kernel of some rows and, where targets are given, of those targets only."""
+        matrix = self.log_matrix[rows] if targets is None else self.log_matrix[np.ix_(rows, targets)]
+        return MatrixKernel(matrix, self.similarity, self.places[rows])
+
+    @cached_property
+    def _whole(self) -> FloatArray:
+        screen: FloatArray = np.empty(self.log_matrix.shape, self.dtype)
+        peaks = np.where(self.peaks > -np.inf, self.peaks, 0.0)
+        with np.errstate(over="ignore"):  # float32 takes what is far below for -inf
+            np.subtract(self.log_matrix, peaks, out=screen, casting="same_kind")
+        np.exp(screen, out=screen)
+        return screen
+
+
+Kernel = VectorKernel | MatrixKernel
