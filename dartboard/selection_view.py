@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dartboard.display import Board, Pick, View, radial_layout
+from dartboard.display import Board, Pick, View, as_html, as_text, radial_layout
 from dartboard.display.view import aside, covered, spread
 from dartboard.errors import InvalidInputError, MissingExtraError
 from dartboard.selection.kernels import distances, log_kernel, prepared
@@ -26,6 +26,16 @@ _DISTANCES = {
     "scaled_cosine": "distance to the query, (1 − cosine) / 2",
     "euclidean": "Euclidean distance to the query",
 }
+
+
+def text_of(selection: "Selection") -> str:
+    """The selection as a table."""
+    return as_text(view_of(selection, board=False))
+
+
+def html_of(selection: "Selection") -> str:
+    """The selection as a map with gains."""
+    return as_html(view_of(selection))
 
 
 def view_of(selection: "Selection", *, board: bool = True) -> View:

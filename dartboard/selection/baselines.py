@@ -3,7 +3,8 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import chain, combinations
+from operator import itemgetter
 
 import numpy as np
 
@@ -50,8 +51,7 @@ class TopK(_InOrder):
     name = "top_k"
 
     def _order(self, pool: Pool, limits: Limits) -> list[int]:
-        order: list[int] = pool.by_relevance().tolist()
-        return order
+        return list(map(int, pool.by_relevance()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,7 @@ class Random(_InOrder):
     name = "random"
 
     def _order(self, pool: Pool, limits: Limits) -> list[int]:
-        order: list[int] = np.random.default_rng(self.seed).permutation(len(pool)).tolist()
-        return order
+        return list(map(int, np.random.default_rng(self.seed).permutation(len(pool))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +161,11 @@ class Exhaustive:
         values = np.exp(log_values - log_values.max())
         forced = set(pool.find(limits.must_include))
         best: tuple[float, tuple[int, ...]] = (-1.0, ())
-        for size in sizes:
-            for chosen in combinations(range(len(pool)), size):
-                check()
-                if forced <= set(chosen) and _allowed(pool, limits, chosen):
-                    objective = float(values[list(chosen)].max(axis=0).sum())
-                    if objective > best[0]:
-                        best = (objective, chosen)
+        for chosen in chain.from_iterable(combinations(range(len(pool)), size) for size in sizes):
+            check()
+            if forced <= set(chosen) and _allowed(pool, limits, chosen):
+                objective = float(values[list(chosen)].max(axis=0).sum())
+                best = max(best, (objective, chosen), key=itemgetter(0))
         picks = sorted(best[1], key=lambda c: (-pool.relevance[c], pool.positions[c]))
         return explain_picks(pool, limits, picks, method=self.name, **asdict(self))
 

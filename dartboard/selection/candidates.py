@@ -20,6 +20,7 @@ from dartboard.selection.kernels import (
     log_sum_exp,
     prepared,
     row_dots,
+    unit_rows,
 )
 from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
 from dartboard.selection.result import Origin, Sigma
@@ -91,7 +92,18 @@ def from_embeddings(
     )
     if targets is None:
         return pool
-    return _retargeted(pool, asked, targets, None if target_distances is None else target_distances[order])
+    words = prepared(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+    if target_distances is None:
+        covered = distances(prepared(vectors[order], kind), words, kind)
+    else:
+        covered = target_distances[order]
+    unit = unit_rows(rows, np.float64)
+    return replace(
+        pool,
+        target_of=None,
+        log_weights=log_kernel(distances(words, prepared(asked[None], kind), kind)[:, 0], given.value),
+        kernel=MatrixKernel(log_kernel(covered, given.value), unit @ unit.T, np.arange(len(rows))),
+    )
 
 
 def from_distances(
@@ -222,29 +234,6 @@ def _representatives(groups: IntArray, scores: FloatArray | None) -> IntArray:
     if scores is not None:
         order = np.argsort(-scores[: len(groups)], kind="stable")
     return np.sort(order[np.unique(groups[order], return_index=True)[1]])
-
-
-def _retargeted(
-    pool: Pool, query: FloatArray, targets: npt.ArrayLike, target_distances: FloatArray | None
-) -> Pool:
-    """The pool with a vocabulary as targets; ``target_distances`` are those of its rows."""
-    kernel = pool.kernel
-    if not isinstance(kernel, VectorKernel):
-        raise InvalidInputError("only a pool of vectors can take other targets")
-    kind, sigma = kernel.distance, pool.sigma.value
-    given = check_matrix(targets, name="targets", dim=kernel.vectors.shape[1])
-    words, asked = prepared(given, kind), prepared(query[None], kind)
-    if target_distances is None:
-        origin = as_matrix(pool.origin.candidates) if pool.origin is not None else kernel.vectors
-        order, starts = pool.by_row()
-        target_distances = distances(prepared(origin, kind)[order[starts]], words, kind)
-    similarity = np.stack([kernel.similarities(row) for row in range(len(kernel.vectors))])
-    return replace(
-        pool,
-        target_of=None,
-        log_weights=log_kernel(distances(words, asked, kind)[:, 0], sigma),
-        kernel=MatrixKernel(log_kernel(target_distances, sigma), similarity, np.arange(len(similarity))),
-    )
 
 
 def _matrix_pool(

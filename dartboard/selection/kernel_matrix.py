@@ -163,7 +163,6 @@ class MatrixKernel:
 
     @property
     def dtype(self) -> type:
-        """The screen's precision."""
         return np.float32 if len(self.log_matrix) >= _FLOAT32_FROM else np.float64
 
     @property
@@ -173,24 +172,19 @@ class MatrixKernel:
 
     @cached_property
     def peaks(self) -> FloatArray:
-        """``(T,)``."""
         peaks: FloatArray = self.log_matrix.max(axis=0)
         return peaks
 
     def log_rows(self, rows: IntArray) -> FloatArray:
-        """``(len(rows), T)``."""
         return self.log_matrix[rows]
 
     def screen(self, rows: IntArray) -> FloatArray:
-        """``(len(rows), T)``."""
         return self._whole.take(rows, axis=0)
 
     def sums(self, weights: FloatArray) -> FloatArray:
-        """``(rows,)``."""
         return self._whole @ weights
 
     def similarities(self, row: int) -> FloatArray:
-        """``(rows,)``."""
         similarities: FloatArray = self.similarity[self.places[row], self.places]
         return similarities
 

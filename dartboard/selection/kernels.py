@@ -130,12 +130,6 @@ def log_kernel(distance: FloatArray, sigma: float) -> FloatArray:
     return np.negative(scaled, out=scaled)
 
 
-def log_similarity(distance: FloatArray) -> FloatArray:
-    """``log(1 - d)``, float64: the scaled cosine similarity as a kernel."""
-    with np.errstate(divide="ignore"):
-        return np.log1p(-distance.astype(np.float64))
-
-
 def log_sum_exp(rows: FloatArray) -> FloatArray:
     """``log Σ_t exp(rows[:, t])``, ``(n,)``; a row of ``-inf`` gives ``-inf``."""
     peak = rows.max(axis=1)

@@ -54,8 +54,12 @@ class Limits:
             raise ConfigError("max_per_source and sources go together: a cap needs each candidate's source")
         if self.min_similarity is not None and not _real(self.min_similarity):
             raise ConfigError(f"min_similarity must be a number, got {self.min_similarity!r}")
-        if self.must_include:
-            self._check_forced()
+        if both := set(self.must_include) & set(self.exclude):
+            raise ConfigError(f"candidate {min(both)} is both in must_include and in exclude")
+        if len(set(self.must_include)) < len(self.must_include):
+            raise ConfigError("must_include names a candidate twice")
+        if self.k is not None and len(self.must_include) > self.k:
+            raise ConfigError(f"must_include has {len(self.must_include)} candidates, more than k = {self.k}")
 
     def most(self, candidates: int) -> int:
         """How many of so many candidates may be picked."""
@@ -66,14 +70,6 @@ class Limits:
         if not self.min_gain_share or not log_gains:
             return False
         return log_gain < log_gains[0] + math.log(self.min_gain_share)
-
-    def _check_forced(self) -> None:
-        if both := set(self.must_include) & set(self.exclude):
-            raise ConfigError(f"candidate {min(both)} is both in must_include and in exclude")
-        if len(set(self.must_include)) < len(self.must_include):
-            raise ConfigError("must_include names a candidate twice")
-        if self.k is not None and len(self.must_include) > self.k:
-            raise ConfigError(f"must_include has {len(self.must_include)} candidates, more than k = {self.k}")
 
     def apply(self, pool: Pool) -> Pool:
         """Check the limits against a pool and leave out what they exclude."""

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.kernel_matrix import Kernel, MatrixKernel, VectorKernel
-from dartboard.selection.kernels import log_similarity
 from dartboard.selection.result import Origin, Sigma
 from dartboard.types import FloatArray, IntArray
 
@@ -86,7 +85,8 @@ class Pool:
         if not isinstance(kernel, VectorKernel) or kernel.distance != "scaled_cosine":
             raise ConfigError("a cosine kernel needs a pool of vectors under the scaled cosine distance")
         apart = kernel.distances()
-        cosine_kernel = MatrixKernel(log_similarity(apart), 1.0 - 2.0 * apart, np.arange(len(apart)))
+        with np.errstate(divide="ignore"):
+            cosine_kernel = MatrixKernel(np.log1p(-apart), 1.0 - 2.0 * apart, np.arange(len(apart)))
         return replace(self, kernel=cosine_kernel, sigma=sigma)
 
     def restrict(self, keep: npt.NDArray[np.bool_]) -> "Pool":

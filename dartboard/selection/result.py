@@ -90,14 +90,12 @@ class Selection:
         return frame_of(self)
 
     def __repr__(self) -> str:
-        from dartboard.display import as_text
-        from dartboard.selection_view import view_of
+        from dartboard.selection_view import text_of
 
-        return as_text(view_of(self, board=False))
+        return text_of(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from dartboard.display import as_html
-        from dartboard.selection_view import view_of
+        from dartboard.selection_view import html_of
 
-        return as_html(view_of(self))
+        return html_of(self)
