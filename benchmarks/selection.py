@@ -47,6 +47,7 @@ from dartboard.engine import Engine
 from dartboard.selection import select, select_many
 from dartboard.selection.kernels import log_kernel
 from dartboard.stores import Record
+from dartboard.stores.fingerprints import with_fingerprints
 
 SIGMA = 0.09
 SIZES = ((100, 10), (1000, 10), (1000, 50), (5000, 10))
@@ -200,7 +201,7 @@ def whole_searches(rounds: int, clock: Callable[[], float]) -> dict[str, Any]:
             Engine.open(str(Path(folder) / "i.dartboard"), model=model, retriever=retriever) as engine,
         ):
             records = [Record(chunk.id, chunk.text, chunk.embedding) for chunk in documents.chunks]
-            engine.create().upsert(engine.retriever.index(records))
+            engine.create().upsert(with_fingerprints(engine.retriever.index(records)))
             best = [float("inf")] * len(queries)
             for _ in range(max(2, min(rounds, 5))):
                 for i, query in enumerate(queries):
