@@ -15,11 +15,11 @@ from dartboard.types import FloatArray, IntArray
 CACHED = 32_768
 """Kernel entries that are worked on together: they stay in the processor's cache."""
 
-_FLOAT32_FROM = 64
-"""With fewer rows a screen in float32 saves nothing."""
+_SINGLE_FROM_SIGMA = 0.03
+"""At a smaller σ between vectors, the rounding of float32 leaves too much undecided."""
 
-_FLOAT32_FROM_SIGMA = 0.03
-"""Between vectors, at a smaller σ its rounding leaves too much undecided."""
+_SINGLE_FROM_ROWS = 64
+"""Smaller matrices, which are given in float64, are as fast in float64."""
 
 _KEPT = 25_000_000
 """Larger kernels are not kept: their rows are worked out again when they are asked for."""
@@ -43,9 +43,8 @@ class VectorKernel:
     @cached_property
     def dtype(self) -> type:
         """The screen's precision."""
-        n, single = len(self.vectors), self.vectors.dtype == np.float32 and self.distance == "scaled_cosine"
-        few = n < _FLOAT32_FROM or self.sigma < _FLOAT32_FROM_SIGMA
-        return np.float32 if single and not few else np.float64
+        single = self.vectors.dtype == np.float32 and self.distance == "scaled_cosine"
+        return np.float32 if single and self.sigma >= _SINGLE_FROM_SIGMA else np.float64
 
     @property
     def rounding(self) -> float:
@@ -163,7 +162,7 @@ class MatrixKernel:
 
     @property
     def dtype(self) -> type:
-        return np.float32 if len(self.log_matrix) >= _FLOAT32_FROM else np.float64
+        return np.float32 if len(self.log_matrix) >= _SINGLE_FROM_ROWS else np.float64
 
     @property
     def rounding(self) -> float:
