@@ -153,7 +153,7 @@ def documents() -> Mapping[Path, str]:
         ROOT / "README.md": fresh_readme(),
         ROOT / "docs" / "decisions.md": fresh_decisions(),
         pages / "retrieval.md": retrieval_tables.page(results("retrieval")),
-        pages / "natural.md": natural_tables.page(results("natural")),
+        pages / "natural.md": natural_tables.page(results("natural"), results("held_out")),
         pages / "quality.md": quality_pages.markdown_page(results("quality")),
         pages / "service.md": load_tables.page(results("load"), results("slider")),
     }

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 
+from dartboard.blas import threads_for
 from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig
 from dartboard.deadline import check
@@ -31,7 +32,6 @@ from dartboard.selection import (
     from_log_probs,
 )
 from dartboard.selection.auto_sigma import DIVISOR
-from dartboard.selection.blas import threads_for
 from dartboard.selection.candidates import distinct_rows
 from dartboard.selection.kernels import Auto, distances, prepared, row_dots, unit_rows
 from dartboard.selection.methods import method_of

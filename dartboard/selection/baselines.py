@@ -123,11 +123,7 @@ class MMR:
         forced = pool.find(limits.must_include)
         while len(picks) < limits.most(len(pool)) and tracker.open_candidates().any():
             check()
-            candidate = (
-                forced[len(picks)]
-                if len(picks) < len(forced)
-                else self._best(pool, to_query, tracker, closest)
-            )
+            candidate = forced.pop(0) if forced else self._best(pool, to_query, tracker, closest)
             tracker.admit(candidate)
             picks.append(candidate)
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)

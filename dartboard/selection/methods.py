@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.blas import one_thread_each, threads_for
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.blas import one_thread_each, threads_for
 from dartboard.selection.candidates import from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import Auto
