@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from dartboard import select
+from dartboard import blas, select
 from dartboard.errors import InvalidInputError
-from dartboard.selection import TopK, blas
+from dartboard.selection import TopK
 
 
 @pytest.fixture(autouse=True)
