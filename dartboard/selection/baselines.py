@@ -13,7 +13,7 @@ from dartboard.errors import ConfigError
 from dartboard.selection.candidates import in_order_of
 from dartboard.selection.explain import explain_picks
 from dartboard.selection.limits import Limits, LimitTracker
-from dartboard.selection.pool import Pool
+from dartboard.selection.pool import LARGEST_LOG, Pool
 from dartboard.selection.result import Selection
 from dartboard.types import FloatArray
 
@@ -116,7 +116,7 @@ class MMR:
     def select(self, pool: Pool, limits: Limits) -> Selection:
         """The picks of one query."""
         pool = limits.apply(pool)
-        to_query = in_order_of(pool.relevance, pool.similarity)
+        to_query = in_order_of(np.maximum(pool.relevance, -LARGEST_LOG), pool.similarity)
         tracker = LimitTracker(pool, limits)
         picks: list[int] = []
         closest = np.full(pool.rows, -np.inf)

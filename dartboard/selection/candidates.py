@@ -221,11 +221,9 @@ def _distinct_rows(
         return vectors[order], 0.5 - 0.5 * similarity, similarity, order, row_of
     check_matrix(vectors)
     rows, target = prepared(vectors, distance), prepared(query[None], distance)
-    order, row_of = distinct_rows(rows, -np.sqrt(row_dots(rows - target, rows - target)))
-    rows = rows[order]
-    centre = rows.mean(axis=0)  # distances stay, and lose less to rounding
     to_query = np.sqrt(row_dots(rows - target, rows - target))
-    return rows - centre, to_query, cosines[order], order, row_of
+    order, row_of = distinct_rows(rows, -to_query)
+    return rows[order], to_query[order], cosines[order], order, row_of
 
 
 def _representatives(groups: IntArray, scores: FloatArray | None) -> IntArray:

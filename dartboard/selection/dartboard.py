@@ -8,6 +8,7 @@ gain and one by gain per token: together they reach at least ½(1 - 1/e) of the 
 (Leskovec et al., 2007), where no other limit applies.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,12 +71,10 @@ class _GreedyRun:
         """Several picks at one go, where no limit depends on the picks before."""
         if self._tracker.selective or not self.picks:
             return False
-        block = self.greedy.best_block(self._most - len(self.picks))
+        first = math.exp(self.greedy.log_gains[0])
+        block = self.greedy.best_block(self._most - len(self.picks), first * self._limits.min_gain_share)
         for row, gain in block:
-            log_gain = self.greedy.log_gain(row, gain)
-            if self._limits.stops(log_gain, self.greedy.log_gains):
-                return False
-            self._pick(int(self._leaders[row]), log_gain)
+            self._pick(int(self._leaders[row]), self.greedy.log_gain(row, gain))
         return bool(block)
 
     def _step(self) -> bool:

@@ -1,11 +1,13 @@
-"""Lazy greedy maximisation of a submodular objective, with every pick proved.
+"""Lazy greedy maximisation of a submodular objective, with every pick certified.
 
 The objective is submodular: a gain never grows while the set grows. So an old gain is an upper bound of
 today's, and only the rows whose bound could still win are evaluated again (Minoux, 1978).
 
-A pick is taken from the screen's gains if its lead over every other row is larger than rounding. Otherwise
-the rows in question are compared by their exact gains. Exact gains that differ by less than ``TIE`` of
-themselves are a tie, which goes to the more relevant row, then to the lower one.
+The screen's gain g of a row is off by at most its ``slack``: the true gain lies in [g - slack, g + slack]. A
+row is picked if its lower end is above the upper end of every other row. Where no row's is, those that could
+win are compared by their exact gains. Exact gains that differ by less than ``TIE`` of themselves are a tie,
+which goes to the more relevant row, then to the lower one. ``slack`` includes ``TIE``, so that the screen
+decides no tie.
 """
 
 import math
@@ -15,10 +17,9 @@ import numpy.typing as npt
 
 from dartboard.deadline import check
 from dartboard.selection.kernel_matrix import CACHED
-from dartboard.selection.objective import Objective
+from dartboard.selection.objective import TIE, Objective
 from dartboard.types import FloatArray, IntArray
 
-TIE = 1e-9
 ROUGH = 1e-3
 
 
@@ -42,22 +43,22 @@ class LazyGreedy:
         self._upper[row] = 0.0
         self._log_upper[row] = -np.inf
 
-    def best_block(self, count: int) -> list[tuple[int, float]]:
-        """The next picks and their gains by the screen, up to ``count``: as many as it proves at one go.
+    def best_block(self, count: int, least: float) -> list[tuple[int, float]]:
+        """The next picks and their gains by the screen, up to ``count``: as many as it certifies at one go.
 
         The rows with the largest bounds are picked from by the screen alone, as long as a pick gains more
-        than any row that does not take part can. Then the proof follows for all of these picks together;
-        it fails at the first whose lead is within rounding.
+        than ``least`` and than any row outside of the block can. Then all of these picks are certified
+        together, up to the first whose interval meets another.
         """
         check()
         rows = _largest(np.arange(len(self._upper)), self._upper, self._block)
-        floor = float(np.delete(self._upper, rows).max(initial=0.0))
+        floor = float(np.delete(self._upper, rows).max(initial=least))
         picks, gains = self.objective.rehearse(rows, min(count, len(rows)), floor)
         slack = self.objective.slack[rows]
         found = gains[np.arange(len(picks)), picks]
-        least = found - slack[picks]
-        rivals = np.count_nonzero(gains[: len(picks)] + slack >= least[:, None], axis=1)
-        unproved = np.flatnonzero((rivals > 1) | (least <= floor))
+        lower = found - slack[picks]
+        rivals = np.count_nonzero(gains[: len(picks)] + slack >= lower[:, None], axis=1)
+        unproved = np.flatnonzero((rivals > 1) | (lower <= floor))
         made = int(unproved[0]) if len(unproved) else len(picks)
         self._upper[rows] = gains[min(made, len(gains) - 1)] + slack
         return list(zip(rows[picks[:made]].tolist(), found[:made].tolist(), strict=True))
@@ -70,27 +71,24 @@ class LazyGreedy:
         Gains are shares of what all rows together cover.
         """
         check()
-        stale = self._log_upper > -np.inf
+        open_rows = self._log_upper > -np.inf
         if allowed is not None:
-            stale &= allowed
-        open_rows = stale.copy()
-        price = np.ones(len(stale)) if costs is None else costs
-        leader, lead, gain = -1, 0.0, 0.0
-        while True:
-            rivals = np.flatnonzero(stale & (self._upper >= lead * price))
-            if not len(rivals):
-                break
-            rows = _largest(rivals, self._upper / price, self._block)
+            open_rows &= allowed
+        unevaluated = open_rows.copy()
+        costs = np.ones(len(open_rows)) if costs is None else costs
+        winner, lower, gain = -1, 0.0, 0.0  # the row with the largest lower end so far
+        while len(rivals := np.flatnonzero(unevaluated & (self._upper >= lower * costs))):
+            rows = _largest(rivals, self._upper / costs, self._block)
             gains = self._evaluate(rows)
-            stale[rows] = False
-            lowest = (gains - self.objective.slack[rows]) / price[rows]
-            first = int(lowest.argmax())
-            if lowest[first] > lead:
-                leader, lead, gain = int(rows[first]), float(lowest[first]), float(gains[first])
-        rivals = np.flatnonzero(open_rows & (self._upper >= lead * price))
-        if leader >= 0 and len(rivals) == 1:
-            return leader, self.log_gain(leader, gain)
-        return self._exact_best(rivals, np.log(price))
+            unevaluated[rows] = False
+            lowers = (gains - self.objective.slack[rows]) / costs[rows]
+            first = int(lowers.argmax())
+            if lowers[first] > lower:
+                winner, lower, gain = int(rows[first]), float(lowers[first]), float(gains[first])
+        rivals = np.flatnonzero(open_rows & (self._upper >= lower * costs))
+        if winner >= 0 and len(rivals) == 1:
+            return winner, self.log_gain(winner, gain)
+        return self._exact_best(rivals, np.log(costs))
 
     def refresh(self, count: int) -> FloatArray:
         """Upper bounds of all gains, ``(rows,)``, the ``count`` largest of them up to date."""
@@ -110,29 +108,30 @@ class LazyGreedy:
             return math.log(gain)
         return float(self.objective.log_gains(np.array([row]))[0])
 
-    def _exact_best(self, rivals: IntArray, log_price: FloatArray) -> tuple[int, float] | None:
+    def _exact_best(self, rivals: IntArray, log_costs: FloatArray) -> tuple[int, float] | None:
         """The best of a few rows by exact gains, lazily."""
         with np.errstate(divide="ignore"):
-            bound = np.minimum(self._log_upper[rivals], np.log(self._upper[rivals])) - log_price[rivals]
-        order = rivals[np.argsort(-bound, kind="stable")]
-        bound = np.sort(-bound)
-        best = -np.inf
-        done: list[IntArray] = []
-        start, size = 0, 4
-        while start < len(order) and -bound[start] >= best - TIE:
+            upper = np.minimum(self._log_upper[rivals], np.log(self._upper[rivals])) - log_costs[rivals]
+        order = np.argsort(-upper, kind="stable")
+        rivals, upper = rivals[order], upper[order]
+        best, done, size = -np.inf, 0, 4
+        while done < len(rivals) and upper[done] >= best - _tie(best):
             check()
-            rows = order[start : start + size]
+            rows = rivals[done : done + size]
             self._log_upper[rows] = self.objective.log_gains(rows)
-            best = max(best, float((self._log_upper[rows] - log_price[rows]).max()))
-            done.append(rows)
-            start, size = start + size, min(2 * size, max(16, self._block // 4))
+            best = max(best, float((self._log_upper[rows] - log_costs[rows]).max()))
+            done, size = done + size, min(2 * size, max(16, self._block // 4))
         if best == -np.inf:
             return None
-        seen = np.concatenate(done)
-        keys = self._log_upper[seen] - log_price[seen]
-        level = seen[keys >= best - max(TIE, 1e-15 * abs(best))]
-        winner = int(level[np.lexsort((level, -self._relevance[level]))[0]])
+        rows = rivals[:done]
+        tied = rows[self._log_upper[rows] - log_costs[rows] >= best - _tie(best)]
+        winner = int(tied[np.lexsort((tied, -self._relevance[tied]))[0]])
         return winner, float(self._log_upper[winner])
+
+
+def _tie(log_gain: float) -> float:
+    """Log gains that differ by less are equal: ``TIE``, or their rounding where they are huge."""
+    return max(TIE, 1e-15 * abs(log_gain)) if log_gain > -np.inf else TIE
 
 
 def _largest(rows: IntArray, values: FloatArray, count: int) -> IntArray:

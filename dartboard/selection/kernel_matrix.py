@@ -4,6 +4,7 @@ A kernel comes in two precisions. ``log_rows`` is exact: log K in float64. ``scr
 had: K as a share of the target's largest entry (``peaks``), in ``dtype``, with a known ``rounding`` error.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +21,9 @@ _SINGLE_FROM_SIGMA = 0.03
 
 _SINGLE_FROM_ROWS = 64
 """Smaller matrices, which are given in float64, are as fast in float64."""
+
+_NEAR, _SAME = 0.01, 1e-30
+"""Cosine distances that are worked out from differences; squared differences that are rounding alone."""
 
 _KEPT = 25_000_000
 """Larger kernels are not kept: their rows are worked out again when they are asked for."""
@@ -46,15 +50,21 @@ class VectorKernel:
         single = self.vectors.dtype == np.float32 and self.distance == "scaled_cosine"
         return np.float32 if single and self.sigma >= _SINGLE_FROM_SIGMA else np.float64
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """What rounding may do to a gain of the screen, as a share of what its row covers alone.
 
-        A float32 cosine is off by about 1e-7, which moves ``exp(-d²/2σ²)`` by up to ``1e-7 · d/2σ²``.
-
-        The worst error that ``benchmarks/rounding.py`` finds is 3e-7 + 4e-8/σ²; this is 2.5 times as much.
+        A cosine of d numbers is off by some ``ε√d``. That moves the exponent x = d²/2σ² by ``ε√d · √(x/2) / σ``,
+        where x ends at underflow; a Euclidean d² is off by ε times the squared lengths. Then x is rounded.
         """
-        return 1e-6 + 1e-7 / self.sigma**2 if self.dtype is np.float32 else 1e-13 + 1e-15 / self.sigma**2
+        eps, tiny = float(np.finfo(self.dtype).eps), float(np.finfo(self.dtype).tiny)
+        most = -1.2 * math.log(tiny)
+        if self.distance == "euclidean":
+            moved = 16.0 * eps * float(row_dots(self._exact, self._exact).max()) / self.sigma**2
+        else:
+            most = min(most, 0.5 / self.sigma**2)
+            moved = eps * math.sqrt(self.vectors.shape[1] * most / 2.0) / self.sigma
+        return moved + 2.0 * eps * most + 8.0 * eps
 
     @property
     def peaks(self) -> FloatArray:
@@ -63,14 +73,17 @@ class VectorKernel:
 
     def log_rows(self, rows: IntArray) -> FloatArray:
         """``(len(rows), T)`` exact log kernel, float64."""
-        # Not a matrix product: BLAS rounds a row by where it stands, and a row must always be the same.
-        exact, found = self._exact, np.empty((len(rows), len(self.vectors)))
-        for place, row in enumerate(exact[rows]):
-            if self.distance == "scaled_cosine":
-                found[place] = np.maximum(0.5 - 0.5 * row_dots(exact, row), 0.0)
-            else:
-                apart = exact - row
-                found[place] = np.sqrt(row_dots(apart, apart))
+        exact = self._exact
+        if self.sigma >= _SINGLE_FROM_SIGMA and self.distance == "scaled_cosine":
+            found = distances(exact[rows], exact, self.distance)
+        else:
+            # BLAS rounds a row by where it stands. At a small σ that matters, and a row must stay the same.
+            found = np.stack([self._distances_to(row) for row in rows])
+        if self.distance == "scaled_cosine":
+            for place, row in enumerate(exact[rows]):
+                near = np.flatnonzero(found[place] < _NEAR)  # 1 - cos cancels there: d = ‖a - b‖² / 4
+                squares = row_dots(exact[near] - row, exact[near] - row)
+                found[place, near] = np.where(squares > _SAME, squares / 4.0, 0.0)
         found[np.arange(len(rows)), rows] = 0.0
         return log_kernel(found, self.sigma)
 
@@ -132,6 +145,13 @@ class VectorKernel:
         kernel = self._gaussian(self._fast, self._fast)
         np.fill_diagonal(kernel, 1.0)
         return kernel
+
+    def _distances_to(self, row: int) -> FloatArray:
+        exact = self._exact
+        if self.distance == "scaled_cosine":
+            return np.maximum(0.5 - 0.5 * row_dots(exact, exact[row]), 0.0)
+        apart = exact - exact[row]
+        return np.sqrt(row_dots(apart, apart))
 
     def _gaussian(self, rows: FloatArray, others: FloatArray) -> FloatArray:
         if self.dtype is np.float64:

@@ -19,6 +19,9 @@ from dartboard.selection.kernel_matrix import Kernel
 from dartboard.selection.kernels import log_sum_exp
 from dartboard.types import FloatArray, IntArray
 
+TIE = 1e-9
+"""Gains that differ by less than this share of themselves are equal."""
+
 
 class Objective:
     """Gains of rows given the picks so far, as shares of what all rows together cover."""
@@ -32,7 +35,7 @@ class Objective:
         self.alone: FloatArray = kernel.sums(self._weights).astype(np.float64)
         """``(rows,)`` the objective of each row by itself."""
         underflow = len(reach) * float(np.finfo(kernel.dtype).tiny)  # what the screen may have lost
-        self.slack: FloatArray = kernel.rounding * self.alone + underflow
+        self.slack: FloatArray = (kernel.rounding + TIE) * self.alone + underflow
         """``(rows,)`` how far rounding may have moved a gain of the screen."""
         self.picks: list[int] = []
         self._covered = np.zeros_like(self._weights)

@@ -61,13 +61,15 @@ class Pool:
             order = np.empty(len(self), dtype=np.intp)
             order[self.row_of] = np.arange(len(self))
             return order, np.arange(len(self))
-        ties = (self.positions,) if self.content is None else (self.positions, self.content)
-        order = np.lexsort((*ties, -self.relevance, self.row_of))
+        order = np.lexsort((*self._ties(), -self.relevance, self.row_of))
         return order, np.searchsorted(self.row_of[order], np.arange(self.rows))
 
     def by_relevance(self) -> IntArray:
-        """Candidates, the most relevant first, then by row, then in the caller's order."""
-        return np.lexsort((self.positions, self.row_of, -self.relevance))
+        """Candidates, the most relevant first, then by row, then by content."""
+        return np.lexsort((*self._ties(), self.row_of, -self.relevance))
+
+    def _ties(self) -> tuple[IntArray, ...]:
+        return (self.positions,) if self.content is None else (self.positions, self.content)
 
     def find(self, positions: Sequence[int]) -> list[int]:
         """Candidates by their places in the caller's arrays."""

@@ -140,3 +140,13 @@ def test_given_arrays_are_left_alone():
     vectors = CANDIDATES.copy()
     vectors.flags.writeable = False
     select(vectors, QUERY)
+
+
+def test_mmr_compares_euclidean_candidates_around_their_mean():
+    found = select(np.array([[1.0, 0], [2.0, 0], [3.0, 1]]), [2.0, 0], 3, method="mmr", distance="euclidean")
+    assert sorted(found) == [0, 1, 2] and np.isfinite(found.similarity).all()
+
+
+def test_mmr_takes_candidates_of_probability_zero():
+    pool = from_log_probs([0.0, -np.inf, -1.0], np.log(np.eye(3) * 0.9 + 0.1))
+    assert len(MMR().select(pool, Limits(k=2))) == 2

@@ -310,3 +310,60 @@ def test_every_pick_that_gains_represents_itself_beside_multiples_of_its_vector(
         found = select(both, query, len(both), sigma=sigma)
         for pick, stands_for, gain in zip(found.indices, found.stands_for, found.log_gains, strict=True):
             assert gain == -np.inf or pick in stands_for
+
+
+def test_euclidean_picks_are_exact_beside_an_outlier():
+    point = np.array([0.63, 0.58, 1.29])
+    embeddings = np.array(
+        [[1e-9, 0, 0], point, -point * (1 + 1e-6), [-0.75, 1.69, -0.29], [1e6, 0, 0]], dtype=np.float64
+    )
+    found = select(embeddings, [1e-9, 0, 0], 4, sigma=1.0, distance="euclidean")
+    assert found.indices.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.0 - 1e-7, 1.0 + 1e-7])
+@pytest.mark.parametrize("sigma", [0.03, 0.1, 0.3])
+def test_the_screen_keeps_to_its_slack_on_opposite_vectors(sigma, scale):
+    rng = np.random.default_rng(1)
+    one = rng.standard_normal(384)
+    embeddings = np.sign(rng.standard_normal((80, 1))) * one + 0.02 * rng.standard_normal((80, 384))
+    embeddings *= scale / np.linalg.norm(embeddings, axis=1, keepdims=True)
+    pool = from_embeddings(one, embeddings.astype(np.float32), sigma=sigma)
+    for target in range(0, 80, 8):
+        weights = np.where(np.arange(pool.rows) == target, 0.0, -np.inf)
+        screened, rows = Objective(weights, pool.kernel), np.arange(pool.rows)
+        with np.errstate(under="ignore"):
+            assert (np.abs(screened.alone - np.exp(screened.log_gains(rows))) <= screened.slack).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_that_differ_by_less_than_their_cosine_tells(dtype):
+    embeddings = np.array([[1.0, 0.0], [1.0, 1e-8], [0.0, 1.0]], dtype=dtype)
+    assert select(embeddings, [1.0, 0.0], 2, sigma=0.03).indices.tolist() == [0, 1]
+
+
+def test_multiples_of_a_pick_gain_nothing():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        one, other = rng.standard_normal((2, 3))
+        embeddings = np.array([one, 3 * one, 7 * one, other])
+        found = select(embeddings, one, 2, sigma=0.02)
+        assert found.indices[0] < 3 and found.indices[1] == 3
+
+
+def test_the_screen_decides_no_tie():
+    for tilt in (3e-12, 1e-11, 1e-10, 3e-10):
+        embeddings = np.array([[1, 0, 0], [1, 0.5, tilt], [1, -0.5, 0]], dtype=np.float32)
+        query = np.array([1, -1e-12, 0])
+        single = select(embeddings, query, 2, sigma=0.1)
+        assert (
+            single.indices.tolist()
+            == select(embeddings.astype(np.float64), query, 2, sigma=0.1).indices.tolist()
+        )
+
+
+def test_the_bound_holds_where_the_stop_rule_ends_picks():
+    query = [1, 0.95, 0.94, 0.93, 0.92, 0.91]
+    whole = select(np.eye(6), query, 5, sigma=0.05)
+    ended = select(np.eye(6), query, 5, sigma=0.05, min_gain_share=0.7)
+    assert len(ended) < 5 and ended.coverage[-1] / ended.bound >= whole.coverage[-1]

@@ -162,3 +162,15 @@ def test_sigma_is_that_of_the_representatives_by_the_scores_in_use():
     found = select(embeddings, query, 5, scores=scores, groups=groups)
     alone = select(embeddings[kept], query, 5, scores=scores[kept])
     assert found.sigma.value == pytest.approx(alone.sigma.value, rel=1e-5)
+
+
+def test_near_duplicates_that_fill_up_do_not_depend_on_the_order_of_candidates():
+    query, embeddings = topical(4, seed=5)
+    groups = np.array([0, 0, 0, 3])
+    pool = from_embeddings(query, embeddings, groups=groups, ranking=[1.0, 1.0, 1.0, 0.5])
+    picked = Dartboard().select(pool, Limits(k=3)).indices
+    for order in ([2, 1, 0, 3], [3, 1, 2, 0], [1, 0, 3, 2]):
+        again = from_embeddings(
+            query, embeddings[order], groups=groups[order], ranking=np.array([1.0, 1.0, 1.0, 0.5])[order]
+        )
+        assert np.array(order)[Dartboard().select(again, Limits(k=3)).indices].tolist() == picked.tolist()
