@@ -412,6 +412,7 @@ def test_the_example_through_the_command_line(example, tmp_path):
     go("index", "docs", *shelf, "--retriever", "phrase:0.9")
     assert len(list((tmp_path / "shelf").glob("*.shelf"))) == 1
     (tmp_path / "dartboard.toml").write_text(f'store = "shelf://{tmp_path}/shelf"\nmethod = "farthest"\n')
+    go("config", "--trust")
     found = json.loads(go("search", 'what about keys and the "token budget"?', "-k", "2", "--json"))
     assert (found["method"], found["retriever"]) == ("farthest", "phrase")
     assert "token budget" in found["chunks"][0]["text"] and len(found["chunks"]) == 2

@@ -235,7 +235,8 @@ def _opened(settings: "Configured", shown: str) -> str:
     from dartboard.engine import Engine
 
     name = settings.settings.collection
-    with Engine.open(settings.settings.store, read_only=True, collection=name) as engine:
+    named = (settings.settings.model, *settings.trusted)
+    with Engine.open(settings.settings.store, read_only=True, collection=name, trust_model=named) as engine:
         if not engine.exists:
             return f"{shown} opens; no collection {name!r} yet: dartboard index PATH makes it"
         fits = _fits(engine)

@@ -91,8 +91,8 @@ def _at_endpoint(named: EndpointName, send_key: bool) -> EmbeddingModel:
         return OpenAIModel(named.base_url, named.model, api_key=None if send_key else "")
     if not send_key:
         raise ConfigError(
-            f"gemini:{named.model} at {named.base_url} needs a key, and GEMINI_API_KEY goes only to hosts that "
-            "you named: give the model by --model, or model=… in Python"
+            f"gemini:{named.model} at {named.base_url} needs a key, and GEMINI_API_KEY goes only to hosts "
+            "that you named: give the model by --model, or model=… in Python"
         )
     from dartboard.embeddings.gemini import GeminiModel
 

@@ -115,8 +115,8 @@ class Engine:
         name, send_key = self._stored_model()
         if not send_key:
             raise UntrustedModelError(
-                f"collection {self.name!r} names the model {trust.shown(name)!r}, and only the index names its "
-                "host, which gets no API key: give --model with exactly this name, or model=… in Python"
+                f"collection {self.name!r} names the model {trust.shown(name)!r}, and only the index names "
+                "its host, which gets no API key: give --model with exactly this name, or model=… in Python"
             )
         return name
 
@@ -293,7 +293,7 @@ class Engine:
         trust.carry(trust.place_of(self.store), trust.place_of(path), settings)
 
     def restore(self, path: str | Path, name: str | None = None) -> Collection:
-        """A new collection of the store from a snapshot; what was confirmed for the one holds for the other."""
+        """A new collection from a snapshot; what was confirmed for the one holds for the other."""
         made = self.store.restore(path, name)
         trust.carry(trust.place_of(path), trust.place_of(self.store), made.manifest.settings)
         return made

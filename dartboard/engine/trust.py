@@ -1,15 +1,15 @@
 """Whether a name that came from a file may choose what is loaded and where data are sent.
 
-An index stores the names of its model and its retriever, and a ``dartboard.toml`` may lie in any folder. Either
-may be a stranger's. By itself such a name chooses only what ships with dartboard. Everything else
-(an endpoint, weights in a folder or on a hub, a plug-in, a server) is refused until the user has confirmed it:
+An index stores the names of its model and its retriever, and a ``dartboard.toml`` may lie in any folder.
+Either may be a stranger's. By itself such a name chooses only what ships with dartboard. Everything else (an
+endpoint, weights in a folder or on a hub, a plug-in, a server) is refused until the user has confirmed it:
 
 - by naming exactly the same model (``--model``, ``model=…``, ``DARTBOARD_TRUST_MODELS``), or by having made
   the index with it on this machine;
 - by ``--trust-model``, or ``trust_model=True`` in Python: whatever this index names.
 
-What was confirmed is kept in the folder ``trusted`` of the user's configuration folder, one small file for each
-place and name. Never in the index.
+What was confirmed is kept in the folder ``trusted`` of the user's configuration folder, never in the index:
+one small file for each place and name.
 
 API keys go to the provider's own host and to hosts that the user named. ``--trust-model`` alone sends no key
 to a host that only the index names.
@@ -69,7 +69,9 @@ def foreign(setting: str, name: str) -> str | None:
         case "store":
             scheme = name.partition("://")[0].lower() if "://" in name else ""
             own = scheme in ("", "file", "memory")
-            return None if own else f"questions and documents would be sent to {shown(without_password(name))}"
+            return (
+                None if own else f"questions and documents would be sent to {shown(without_password(name))}"
+            )
         case "ray":
             own = name in ("off", "auto", "local")
             return None if own else f"work would be sent to the cluster {shown(name)}"
@@ -106,12 +108,7 @@ def remember(place: str, setting: str, name: str, *, with_key: bool) -> None:
     """Keep that the user confirmed a name for a place; names that need no confirmation are not kept."""
     if foreign(setting, name) is None or _known(place, setting, name) in (True, with_key):
         return
-    mark = _mark(place, setting, name)
-    _this_process[mark] = with_key
-    if place.startswith("memory:"):
-        return
-    facts = {"place": place, "setting": setting, "name": name.strip(), "with_key": with_key}
-    _write(mark, facts)
+    _keep(place, setting, name.strip(), with_key)
 
 
 def trust_stored(store: Store, collections: Sequence[str]) -> list[str]:
@@ -140,10 +137,7 @@ def carry(source: str, target: str, settings: Mapping[str, object]) -> None:
 
 def trust_file(file: Path) -> None:
     """Confirm a file of settings as it is now; a change has to be confirmed again."""
-    mark = _mark(_path(file), "settings", _digest(file))
-    facts = {"place": _path(file), "setting": "settings", "name": _digest(file), "with_key": True}
-    _this_process[mark] = True
-    _write(mark, facts)
+    _keep(_path(file), "settings", _digest(file), True)
 
 
 def is_trusted_file(file: Path) -> bool:
@@ -193,7 +187,9 @@ def _of_model(name: str) -> str:
     if kind == "onnx":
         return f"weights would be loaded from the folder {shown(rest)!r}"
     if kind == "sentence-transformers":
-        return f"weights, and code beside them, would be loaded from {shown(rest)!r}, a folder or a hub's name"
+        return (
+            f"weights, and code beside them, would be loaded from {shown(rest)!r}, a folder or a hub's name"
+        )
     return "it is no model that ships with dartboard"
 
 
@@ -209,9 +205,9 @@ def _refusal(store: Store, setting: str, name: str, what: str, collection: str) 
     stays = f"; {key} is then not sent to a host that only the index names" if key else ""
     goes = f" and {key} goes there" if key else ""
     return (
-        f"collection {collection!r} of {shown(store.url)} asks for the {setting} {shown(name)!r}: {what}. The "
-        f"name came from the index, not from you, so nothing was sent or loaded. If you know who made this "
-        f"index, either give {option} with exactly this name (it counts as yours{goes}), or confirm it once "
+        f"collection {collection!r} of {shown(store.url)} asks for the {setting} {shown(name)!r}: {what}. "
+        f"The name came from the index, not from you, so nothing was sent or loaded. If you know who made "
+        f"this index, either give {option} with exactly this name (it counts as yours{goes}), or confirm it once "
         f"with --trust-model{stays}; services and programs: {VARIABLE}, {setting}=… or trust_model=True"
     )
 
@@ -276,9 +272,13 @@ def _located(setting: str, name: str) -> str:
     return f"{name} in {Path.cwd()}" if relative else name
 
 
-def _write(mark: str, facts: dict[str, object]) -> None:
-    """One file, there as a whole or not at all, for its owner alone."""
-    where = folder()
+def _keep(place: str, setting: str, name: str, with_key: bool) -> None:
+    """One file, there as a whole or not at all, for its owner alone; this process where that cannot be."""
+    mark, where = _mark(place, setting, name), folder()
+    if place.startswith("memory:"):
+        _this_process[mark] = with_key
+        return
+    facts = {"place": place, "setting": setting, "name": name, "with_key": with_key}
     part = where / f".{mark}.{os.getpid()}.part"
     try:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -289,6 +289,7 @@ def _write(mark: str, facts: dict[str, object]) -> None:
             os.fsync(stream.fileno())
         part.replace(where / f"{mark}.json")
     except OSError as error:
+        _this_process[mark] = with_key
         logger.warning(
             "what you trust cannot be kept in %s (%s): name the model each time, or set %s",
             where,
