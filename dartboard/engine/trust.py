@@ -207,8 +207,8 @@ def _refusal(store: Store, setting: str, name: str, what: str, collection: str) 
     return (
         f"collection {collection!r} of {shown(store.url)} asks for the {setting} {shown(name)!r}: {what}. "
         f"The name came from the index, not from you, so nothing was sent or loaded. If you know who made "
-        f"this index, either give {option} with exactly this name (it counts as yours{goes}), or confirm it once "
-        f"with --trust-model{stays}; services and programs: {VARIABLE}, {setting}=… or trust_model=True"
+        f"this index, either give {option} with exactly this name (it counts as yours{goes}), or confirm it "
+        f"once with --trust-model{stays}; services and programs: {VARIABLE}, {setting}=… or trust_model=True"
     )
 
 
