@@ -29,6 +29,7 @@ GROUPS = {
     "tests/web/": "browser",
     "tests/stores/test_postgres": "postgres",
     "tests/stores/test_filter_fields.py": "postgres",
+    "tests/test_hostile_index.py": "postgres",
     "tests/embeddings/": "torch",
     "tests/retrievers/test_catalogue.py": "torch",
     "tests/retrievers/test_splade.py": "torch",

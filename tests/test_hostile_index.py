@@ -84,11 +84,11 @@ def test_the_service_sends_nothing(kind, attacker, victim, tmp_path):
     """Also where another collection than the service's own is the stranger's."""
     store = attacker.index(tmp_path / "theirs", kind, collection="theirs")
     with running(victim / "home", store=str(store)) as client:
-        found = client.post(f"{BASE}/retrieve", json={"query": QUESTION, "corpus_id": "theirs"})
+        found = client.post(f"{BASE}/retrieve", json={"query": QUESTION, "collection": "theirs"})
         listed = client.get(f"{BASE}/collections")
         for path in ("collections/theirs", "collections/theirs/documents"):
             client.get(f"{BASE}/{path}")
-    assert found.status_code != 200 and attacker.url not in found.text
+    assert found.status_code == 503 and attacker.url not in found.text
     assert listed.status_code == 200
     assert "theirs" not in [one["name"] for one in listed.json()["collections"]]
     assert attacker.requests == []
