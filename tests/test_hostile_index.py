@@ -177,8 +177,8 @@ def test_a_server_that_others_write_to_is_no_better(attacker, victim, capsys):
     ("name", "told"),
     [
         ("onnx:{folder}", "weights would be loaded from the folder"),
-        ("sentence-transformers:{folder}", "weights, and code beside them, would be loaded from"),
-        ("sentence-transformers:evil/model", "a folder or a hub's name"),
+        ("sentence-transformers:{folder}", "weights would be loaded from"),
+        ("sentence-transformers:evil/model", "a name on the Hugging Face hub"),
         ("openai:m@http://good.example\x1b[2K\r@x", "would be sent to"),
         ("openai:text-embedding-3-small", "would be sent to https://api.openai.com/v1"),
     ],

@@ -62,7 +62,7 @@ def foreign(setting: str, name: str) -> str | None:
         case "reranker":
             path = shown(name.partition(":")[2])
             own = name in ("none", "late-interaction")
-            return None if own else f"weights, and code beside them, would be loaded from {path!r}"
+            return None if own else f"weights would be loaded from {path!r}"
         case "method":
             own = name in METHODS or name not in names("selector")
             return None if own else f"the plug-in {shown(name)!r} would be run"
@@ -187,9 +187,7 @@ def _of_model(name: str) -> str:
     if kind == "onnx":
         return f"weights would be loaded from the folder {shown(rest)!r}"
     if kind == "sentence-transformers":
-        return (
-            f"weights, and code beside them, would be loaded from {shown(rest)!r}, a folder or a hub's name"
-        )
+        return f"weights would be loaded from {shown(rest)!r}, a folder or a name on the Hugging Face hub"
     return "it is no model that ships with dartboard"
 
 
