@@ -195,6 +195,9 @@ def test_no_weights_are_loaded(name, told, attacker, victim, tmp_path, capsys, m
     said = capsys.readouterr().err
     assert told in said and "nothing was sent or loaded" in said
     assert "\x1b" not in said and "\r" not in said and said.count("\n") == 1
+    assert main(["stats", "--store", str(store)]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "\r" not in said
 
 
 @pytest.mark.parametrize(

@@ -260,10 +260,12 @@ def _fits(engine: "Engine") -> str:
 
 
 def _tried(what: str, attempt: Callable[[], str], mend: str) -> Finding:
-    from dartboard.errors import DartboardError
+    from dartboard.errors import DartboardError, UntrustedModelError
 
     try:
         return Finding(what, "ok", attempt())
+    except UntrustedModelError as error:  # nothing is damaged, and it says itself how to go on
+        return Finding(what, "wrong", " ".join(str(error).split()))
     except (DartboardError, OSError) as error:
         return Finding(what, "wrong", " ".join(str(error).split()), mend)
 

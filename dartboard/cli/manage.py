@@ -21,6 +21,7 @@ def stats(
       dartboard stats --store postgresql://me@localhost/docs --json
     """
     from dartboard.cli.terminal import results
+    from dartboard.display.plain_text import clean
     from dartboard.ingest.documents import Kind
     from dartboard.stores.filters import Equal
 
@@ -40,19 +41,21 @@ def stats(
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     console = results()
-    console.print(f"{found.name}: {found.records:,} chunks, {_size(found.bytes)}", style="bold", markup=False)
-    console.print(f"model {manifest.model_name}, {manifest.dimension} dimensions", markup=False)
+    console.print(
+        clean(f"{found.name}: {found.records:,} chunks, {_size(found.bytes)}"), style="bold", markup=False
+    )
+    console.print(clean(f"model {manifest.model_name}, {manifest.dimension} dimensions"), markup=False)
     if facts["chunks_by_kind"]:
         console.print(f"chunks: {_plain(facts['chunks_by_kind'])}")
     for name, value in {**manifest.settings, **found.details}.items():
         if value in ({}, [], None, "") or name == "calibration":
             continue
-        console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True, markup=False)
+        console.print(clean(f"{name.replace('_', ' ')}: {_plain(value)}"), soft_wrap=True, markup=False)
     if calibration is not None:
-        console.print(f"calibrated: {calibration.told()}", soft_wrap=True, markup=False)
+        console.print(clean(f"calibrated: {calibration.told()}"), soft_wrap=True, markup=False)
     if len(names) > 1:
         others = ", ".join(name for name in names if name != found.name)
-        console.print(f"other collections: {others}", soft_wrap=True, markup=False)
+        console.print(clean(f"other collections: {others}"), soft_wrap=True, markup=False)
 
 
 def delete(

@@ -65,7 +65,7 @@ class Engine:
 
     A name that the collection stores chooses only what ships with dartboard, unless the user has confirmed it
     (:mod:`dartboard.engine.trust`). ``trust_model`` confirms it for this engine: True for whatever is stored,
-    or the names that may be.
+    or the names that may be used.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Engine:
         self._model = model
         self._retriever = retriever
         self._pair_scorer = pair_scorer
-        self._trust = (trust_model,) if isinstance(trust_model, str) else trust_model
+        self._trust = trust_model
         self._known_fields: set[str] = set()
 
     @classmethod

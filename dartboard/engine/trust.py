@@ -237,7 +237,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def _named(trust: bool | Sequence[str]) -> set[str]:
-    given = () if isinstance(trust, bool) else trust
+    given = () if isinstance(trust, bool) else (trust,) if isinstance(trust, str) else trust
     return {name.strip() for name in (*given, *names_in(os.environ.get(VARIABLE, "")))}
 
 

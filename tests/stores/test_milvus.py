@@ -40,8 +40,8 @@ from dartboard.stores.milvus.ranking import best_hits
 from dartboard.stores.milvus.schema import MANIFEST_PROPERTY, choose_layout, index_kinds
 from dartboard.testing.samples import MANIFEST, PLAIN, own_word, sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, record, same_hits, same_record
-from tests.hostile_index import QUESTION, SECRET, attacking, elsewhere
 from dartboard.types import Hit
+from tests.hostile_index import QUESTION, SECRET, attacking, elsewhere
 from tests.stores.milvus_server import MilvusServer, free_port, milvus_server, milvus_url
 
 __all__ = ["milvus_server", "milvus_url"]
