@@ -116,7 +116,7 @@ class Engine:
         if not send_key:
             raise UntrustedModelError(
                 f"collection {self.name!r} names the model {trust.shown(name)!r}, and only the index names "
-                "its host, which gets no API key: give --model with exactly this name, or model=… in Python"
+                "its host, which gets no API key: name the model yourself, by --model or model=… in Python"
             )
         return name
 

@@ -198,7 +198,7 @@ def _of_retriever(name: str) -> str:
 
 
 def _refusal(store: Store, setting: str, name: str, what: str, collection: str) -> str:
-    option = "--model" if setting == "model" else "--retriever"
+    option = "--model (of ask: --embedding-model)" if setting == "model" else "--retriever"
     key = _key_of(name)
     stays = f"; {key} is then not sent to a host that only the index names" if key else ""
     goes = f" and {key} goes there" if key else ""
