@@ -13,7 +13,8 @@
     │   ├── StoreUnavailableError         a server that cannot be reached, or refuses
     │   └── CollectionError               a collection that is missing, or exists already
     ├── ModelError (RuntimeError)         a model that cannot be loaded, verified or trusted
-    │   └── EndpointError                 a remote model that refused, timed out or answered nonsense
+    │   ├── EndpointError                 a remote model that refused, timed out or answered nonsense
+    │   └── UntrustedModelError           a name from a file that the user has not confirmed
     ├── DeadlineError (TimeoutError)      work that was given less time than it needs, or that was cancelled
     ├── BudgetError (RuntimeError)        the next call could cost more than is left of the budget
     ├── ClusterError (RuntimeError)       machines that cannot be reached, are lost, or run something else
@@ -69,6 +70,10 @@ class ModelError(DartboardError, RuntimeError):
 
 class EndpointError(ModelError):
     """A remote model refused, timed out or answered something unusable."""
+
+
+class UntrustedModelError(ModelError):
+    """A file names what the user has not confirmed: nothing was loaded, nothing was sent."""
 
 
 class DeadlineError(DartboardError, TimeoutError):

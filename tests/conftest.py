@@ -29,6 +29,7 @@ GROUPS = {
     "tests/web/": "browser",
     "tests/stores/test_postgres": "postgres",
     "tests/stores/test_filter_fields.py": "postgres",
+    "tests/test_hostile_index.py": "postgres",
     "tests/embeddings/": "torch",
     "tests/retrievers/test_catalogue.py": "torch",
     "tests/retrievers/test_splade.py": "torch",
@@ -94,3 +95,11 @@ def pytest_collection_modifyitems(config, items):
     if hasattr(config, "workerinput"):
         place = {group: at for at, group in enumerate(DEAREST)}
         items.sort(key=lambda item: place.get(group_of(item.nodeid), len(place)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_configuration(tmp_path_factory):
+    """No test reads or writes the configuration of whoever runs it; processes that tests start neither."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield

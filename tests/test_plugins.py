@@ -12,7 +12,8 @@ import pytest
 from dartboard import plugins
 from dartboard.cli import main
 from dartboard.cli.doctor_plugins import seen_plugins
-from dartboard.errors import ConfigError, StoreError
+from dartboard.engine import Engine
+from dartboard.errors import ConfigError, StoreError, UntrustedModelError
 from dartboard.evaluation import EvaluationConfig, Judgements, Measure, evaluate
 from dartboard.evaluation.catalogue import check_names, choose
 from dartboard.evaluation.measures import MEASURES
@@ -26,6 +27,7 @@ from dartboard.types import Dataset
 from tests.cli.running import PATIENCE, environment
 from tests.mining.doors import write_house
 from tests.models import WordBag, chunks_of
+from tests.tea import filled
 
 ROOT = Path(__file__).parent.parent
 
@@ -160,6 +162,20 @@ def test_a_name_of_each_kind_is_used(package):
     assert evaluate(*run_of("q"), ["mine@1", "recall@1"]).means == {"mine@1": 1.0, "recall@1": 0.5}
     assert Measure("mine", 3).title == "mine@3"
     assert module in sys.modules
+
+
+def test_an_index_from_elsewhere_cannot_choose_one(package):
+    """Alone or as a member; whoever made the index here has chosen it."""
+    module = package("good-one", ALL)
+    for name in ("mine", "mine:3", "rrf:dense,mine", "hybrid:dense=1,mine:3=1"):
+        store = MemoryStore()
+        filled(store).collection.configure({"retriever": name})
+        with pytest.raises(UntrustedModelError, match="asks for the retriever"):
+            Engine(store, model=WordBag()).search("tea")
+        assert module not in sys.modules
+    store = MemoryStore()
+    Engine(store, model=WordBag(), retriever="mine").create()
+    assert Engine(store, model=WordBag()).search("tea").chunks == []
 
 
 def test_names_that_strangers_choose_take_no_argument(package):
@@ -412,6 +428,7 @@ def test_the_example_through_the_command_line(example, tmp_path):
     go("index", "docs", *shelf, "--retriever", "phrase:0.9")
     assert len(list((tmp_path / "shelf").glob("*.shelf"))) == 1
     (tmp_path / "dartboard.toml").write_text(f'store = "shelf://{tmp_path}/shelf"\nmethod = "farthest"\n')
+    go("config", "--trust")
     found = json.loads(go("search", 'what about keys and the "token budget"?', "-k", "2", "--json"))
     assert (found["method"], found["retriever"]) == ("farthest", "phrase")
     assert "token budget" in found["chunks"][0]["text"] and len(found["chunks"]) == 2

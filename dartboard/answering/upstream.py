@@ -124,7 +124,7 @@ class StreamingEndpoint(ChatEndpoint):
 
     def open(self, path: str, body: Mapping[str, Any], clock: Clock) -> Response:
         """Post; the caller has to :meth:`Response.leave`."""
-        client = httpx.Client(headers=self._client.headers)
+        client = httpx.Client(headers=self._client.headers, follow_redirects=False)
         return Response(client, f"{self.base_url}{path}", body, clock=clock)
 
     @property

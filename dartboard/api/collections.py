@@ -1,5 +1,6 @@
 """``/collections``: list, look at, make and drop them. Models are the service's own, never a request's."""
 
+import logging
 import pathlib
 from typing import Annotated, Any
 
@@ -14,9 +15,11 @@ from dartboard.api.service import Service, service_of
 from dartboard.api.wording import plain
 from dartboard.api.writing import demo_is_read_only, our_turn, when_free, writable
 from dartboard.engine import Engine
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, UntrustedModelError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
+
+logger = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/api/dartboard", tags=["collections"], route_class=JsonRoute)
 
@@ -74,9 +77,13 @@ async def drop(name: Name, service: Annotated[Service, Depends(service_of)]) -> 
 
 
 def _list(service: Service) -> Response:
-    return answer(
-        {"collections": [_described(service, service.engines.get(name)) for name in service.engines.names()]}
-    )
+    found = []
+    for name in service.engines.names():
+        try:
+            found.append(_described(service, service.engines.get(name)))
+        except UntrustedModelError as error:  # it cannot be searched, and must not hide the others
+            logger.error("collection left out: %s", error)
+    return answer({"collections": found})
 
 
 def _get(service: Service, name: str) -> Response:

@@ -13,11 +13,22 @@ from typing import Any, get_type_hints
 
 from dartboard.api.settings import NAMES, ServiceSettings
 from dartboard.engine import load_settings
-from dartboard.engine.settings import SERVICE_TABLE
+from dartboard.engine.settings import SERVICE_TABLE, unconfirmed
+from dartboard.engine.trust import foreign
 from dartboard.errors import ConfigError
 
 PREFIX = "DARTBOARD_SERVE_"
-_SHARED = ("store", "collection", "model", "retriever", "reranker", "answer_model", "answer_tokens")
+_SHARED = (
+    "store",
+    "collection",
+    "model",
+    "retriever",
+    "reranker",
+    "answer_model",
+    "answer_tokens",
+    "trust_models",
+)
+_WHO_REACHES_IT = ("host", "hosts", "origins", "keys")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -29,7 +40,8 @@ def service_settings(
 ) -> ServiceSettings:
     """Settings from all places, the first that has a value; flags that are None were not given."""
     environment = os.environ if environment is None else environment
-    shared = load_settings({}, environment=environment, folder=folder)
+    given = {name: flags.get(name) for name in _SHARED}
+    shared = load_settings(given, environment=environment, folder=folder)
     values: dict[str, Any] = {
         name: getattr(shared.settings, name) for name in _SHARED if shared.sources[name] != "default"
     }
@@ -37,6 +49,8 @@ def service_settings(
         values["keys"] = Path(keys)
     for name, value in _table(shared.file).items():
         values[name] = _read(name, value, f"{shared.file}, [{SERVICE_TABLE}]")
+        if shared.unconfirmed and flags.get(name) is None:
+            _refuse_doubtful(shared.file, name, values[name])
     _refuse_unknown(environment)
     for name in NAMES:
         variable = f"{PREFIX}{name.upper()}"
@@ -44,6 +58,13 @@ def service_settings(
             values[name] = _read(name, text, variable)
     values |= {name: value for name, value in flags.items() if value is not None}
     return ServiceSettings(**values)
+
+
+def _refuse_doubtful(file: Path | None, name: str, value: Any) -> None:
+    """A file that came with a folder lets nobody in, and sends nothing elsewhere."""
+    what = "it decides who reaches the service" if name in _WHO_REACHES_IT else foreign(name, str(value))
+    if what is not None:
+        raise unconfirmed(file, f"[{SERVICE_TABLE}] {name}", value, what)
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:

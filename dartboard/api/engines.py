@@ -18,6 +18,7 @@ from dartboard.api.turns import Turns
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.engine import Engine
+from dartboard.engine.trust import confirm, names_in
 from dartboard.errors import CollectionError, StoreLockedError
 from dartboard.stores import Manifest, Store, open_store
 from dartboard.stores.checks import missing
@@ -42,7 +43,8 @@ class Engines:
     def __init__(self, settings: ServiceSettings, metrics: "Metrics") -> None:
         self._settings = settings
         self._metrics = metrics
-        self._models: dict[str, BatchingModel] = {}
+        self._models: dict[tuple[str, bool], BatchingModel] = {}
+        self._trusted = names_in(settings.trust_models)
         self._open: dict[str, tuple[Engine, Manifest]] = {}
         self._store: Store | None = None
         self._demo: Engine | None = None
@@ -164,14 +166,19 @@ class Engines:
             self._store.close()
 
     def _engine(self, store: Store, name: str, manifest: Manifest) -> Engine:
-        made_with = str(manifest.settings.get("model", "default"))
-        model = self._model(self._settings.model or made_with)
+        if self._settings.model:
+            model = self.model
+        else:
+            made_with = str(manifest.settings.get("model", "default"))
+            send_key = confirm(store, "model", made_with, collection=name, trust=self._trusted)
+            model = self._model(made_with, send_key)
         return Engine(
             store,
             collection=name,
             model=model,
             retriever=self._settings.retriever,
             pair_scorer=self._scorer(),
+            trust_model=self._trusted,
         )
 
     def pair_scorer(self) -> PairScorer:
@@ -188,16 +195,16 @@ class Engines:
                 self._pair_scorer = pair_scorer_by_name(named, self.model)
             return self._pair_scorer
 
-    def _model(self, name: str) -> BatchingModel:
+    def _model(self, name: str, send_key: bool = True) -> BatchingModel:
         with self._lock:
-            if name not in self._models:
-                self._models[name] = BatchingModel(
-                    model_by_name(name, threads=_ENCODER_THREADS),
+            if (name, send_key) not in self._models:
+                self._models[name, send_key] = BatchingModel(
+                    model_by_name(name, threads=_ENCODER_THREADS, send_key=send_key),
                     window=self._settings.batch_window,
                     cached=self._settings.cached_queries,
                     metrics=self._metrics,
                 )
-            return self._models[name]
+            return self._models[name, send_key]
 
     def _demo_engine(self) -> Engine:
         if self._demo is None:

@@ -25,6 +25,9 @@ class ServiceSettings:
     reranker: str | None = None
     """The pair scorer of ``crossencoder`` and ``hybrid``: late-interaction, which None means too, or
     cross-encoder:PATH. No request can name one."""
+    trust_models: str = ""
+    """Names of models and retrievers that any collection may choose, with semicolons between; others are used
+    only once they are confirmed: see ``docs/security.md``."""
     answer_model: str = ""
     """Who writes answers: openai:MODEL@URL or gemini:MODEL[@URL]; empty: nobody, and ``/ask`` says so."""
     answer_tokens: int = 4096

@@ -12,6 +12,7 @@ from dartboard.cli.opening import (
     JsonOption,
     RetrieverOption,
     StoreOption,
+    TrustOption,
     configured,
     opened,
 )
@@ -52,6 +53,7 @@ def ask(
         str | None,
         typer.Option(metavar="NAME", help="Embedding model; by default the one the index was made with."),
     ] = None,
+    trust_model: TrustOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask an index a question and get an answer with its sources.
@@ -93,7 +95,7 @@ def ask(
         max_output_tokens=settings.answer_tokens,
         timeout=settings.answer_timeout,
     )
-    with opened(found) as engine:
+    with opened(found, trust=trust_model) as engine:
         asking = asked(engine, question, writer, **picking.knobs(found))
     aloud = stream and not as_json
     try:

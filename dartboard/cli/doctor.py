@@ -235,7 +235,8 @@ def _opened(settings: "Configured", shown: str) -> str:
     from dartboard.engine import Engine
 
     name = settings.settings.collection
-    with Engine.open(settings.settings.store, read_only=True, collection=name) as engine:
+    named = (settings.settings.model, *settings.trusted)
+    with Engine.open(settings.settings.store, read_only=True, collection=name, trust_model=named) as engine:
         if not engine.exists:
             return f"{shown} opens; no collection {name!r} yet: dartboard index PATH makes it"
         fits = _fits(engine)
@@ -259,10 +260,12 @@ def _fits(engine: "Engine") -> str:
 
 
 def _tried(what: str, attempt: Callable[[], str], mend: str) -> Finding:
-    from dartboard.errors import DartboardError
+    from dartboard.errors import DartboardError, UntrustedModelError
 
     try:
         return Finding(what, "ok", attempt())
+    except UntrustedModelError as error:  # nothing is damaged, and it says itself how to go on
+        return Finding(what, "wrong", " ".join(str(error).split()))
     except (DartboardError, OSError) as error:
         return Finding(what, "wrong", " ".join(str(error).split()), mend)
 

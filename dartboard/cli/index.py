@@ -99,7 +99,7 @@ def index(
     from dartboard.ingest import ReadOptions, RowFields
 
     found = configured(
-        **vars(place),
+        **place.settings,
         chunk_method=chunking,
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
@@ -115,8 +115,8 @@ def index(
     check_paths(paths)
     splitting = _chunking(found)
     with (
-        encoding_elsewhere(found) as encoder,
-        opened(found, read_only=False, create=True) as engine,
+        encoding_elsewhere(found, trust=place.trust_model) as encoder,
+        opened(found, read_only=False, create=True, trust=place.trust_model) as engine,
         _progress() as listen,
     ):
         try:

@@ -21,6 +21,7 @@ def stats(
       dartboard stats --store postgresql://me@localhost/docs --json
     """
     from dartboard.cli.terminal import results
+    from dartboard.display.plain_text import clean
     from dartboard.ingest.documents import Kind
     from dartboard.stores.filters import Equal
 
@@ -40,19 +41,21 @@ def stats(
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     console = results()
-    console.print(f"{found.name}: {found.records:,} chunks, {_size(found.bytes)}", style="bold", markup=False)
-    console.print(f"model {manifest.model_name}, {manifest.dimension} dimensions", markup=False)
+    console.print(
+        clean(f"{found.name}: {found.records:,} chunks, {_size(found.bytes)}"), style="bold", markup=False
+    )
+    console.print(clean(f"model {manifest.model_name}, {manifest.dimension} dimensions"), markup=False)
     if facts["chunks_by_kind"]:
         console.print(f"chunks: {_plain(facts['chunks_by_kind'])}")
     for name, value in {**manifest.settings, **found.details}.items():
         if value in ({}, [], None, "") or name == "calibration":
             continue
-        console.print(f"{name.replace('_', ' ')}: {_plain(value)}", soft_wrap=True, markup=False)
+        console.print(clean(f"{name.replace('_', ' ')}: {_plain(value)}"), soft_wrap=True, markup=False)
     if calibration is not None:
-        console.print(f"calibrated: {calibration.told()}", soft_wrap=True, markup=False)
+        console.print(clean(f"calibrated: {calibration.told()}"), soft_wrap=True, markup=False)
     if len(names) > 1:
         others = ", ".join(name for name in names if name != found.name)
-        console.print(f"other collections: {others}", soft_wrap=True, markup=False)
+        console.print(clean(f"other collections: {others}"), soft_wrap=True, markup=False)
 
 
 def delete(
@@ -120,22 +123,41 @@ def restore(
     """Make a collection from a snapshot, in any store.
 
     The collection gets the name it had, or the one that --collection gives. One of that name is left alone.
+    A model that the snapshot names is not loaded. Your own snapshots keep what you confirmed for their index;
+    for those of others, --trust-model has to be given with the first search.
     """
+    from dartboard.cli.terminal import warn
+    from dartboard.engine.trust import confirm, stored_names
+    from dartboard.errors import UntrustedModelError
     from dartboard.stores.snapshots import read_snapshot
 
     read_snapshot(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)
     name = found.chosen("collection")
     with opened(found, read_only=False, create=True) as engine:
-        made = engine.store.restore(path, name)
+        made = engine.restore(path, name)
         print(f"{made.count()} chunks restored into collection {made.name!r} of {engine.store.url}.")
+        for setting, stored in stored_names(made.manifest.settings).items():
+            try:
+                confirm(engine.store, setting, stored, collection=made.name, trust=found.trusted)
+            except UntrustedModelError as error:
+                warn(str(error))
 
 
-def config(as_json: JsonOption = False) -> None:
+def config(
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Confirm the dartboard.toml of this folder, until it changes."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show every setting, its value and where it comes from.
 
     Flags win over DARTBOARD_* variables, and these over a TOML file: the one that DARTBOARD_CONFIG names,
     else dartboard.toml in this folder, else the one in your configuration folder.
+
+    A dartboard.toml in this folder may be somebody else's. Until you confirm it with --trust, it is refused
+    where it names a model, a plug-in or a server: things that get your questions, or run on your machine.
 
     \b
     A dartboard.toml:
@@ -145,11 +167,20 @@ def config(as_json: JsonOption = False) -> None:
     """
     from rich.table import Table
 
-    from dartboard.cli.terminal import results
+    from dartboard.cli.terminal import results, warn
+    from dartboard.engine import load_settings
     from dartboard.engine.settings import MEANING
+    from dartboard.engine.trust import trust_file
     from dartboard.stores.opening import without_password
 
-    found = configured()
+    found = load_settings(confirmed=False)
+    if trust and found.file is None:
+        raise typer.BadParameter("there is no dartboard.toml in this folder")
+    if trust and found.file is not None and found.unconfirmed:
+        trust_file(found.file)
+        found = load_settings(confirmed=False)
+    for name, what in found.doubts().items():
+        warn(f"{found.file} sets {name}, which is not used until you confirm it (--trust): {what}")
     values = asdict(found.settings) | {"store": without_password(found.settings.store)}
     if as_json:
         rows = {name: {"value": value, "source": found.sources[name]} for name, value in values.items()}

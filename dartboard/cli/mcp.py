@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import Place, RerankerOption, configured
+from dartboard.cli.opening import Place, RerankerOption, configured, trust_index
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ def mcp(
         raise MissingExtraError("the package mcp", "mcp", "dartboard mcp")
     if http is not None and not 0 <= http <= 65535:
         raise typer.BadParameter(f"--http must be a port, 0 to 65535, got {http}")
-    _serve(configured(**vars(place), k=k, method=method, reranker=reranker), http)
+    found = configured(**place.settings, k=k, method=method, reranker=reranker)
+    if place.trust_model:
+        trust_index(found.settings.store, found.settings.collection)
+    _serve(found, http)
 
 
 def _serve(found: "Configured", port: int | None) -> None:
@@ -88,6 +91,7 @@ def _serve(found: "Configured", port: int | None) -> None:
         model=found.chosen("model"),
         retriever=found.chosen("retriever"),
         pair_scorer=found.pair_scorer,
+        trust_model=found.trusted,
     )
     _log_to_stderr()
     try:

@@ -216,6 +216,14 @@ def _same_corpus(raw: "RawCandidates", given: str | None) -> "Corpus":
         raise ConfigError(
             "the raw candidates do not say where their corpus is: give --corpus, or --no-kernels"
         )
+    from dartboard.engine.trust import foreign
+
+    kind, _, url = spec.partition(":")
+    what = foreign("store", url) if kind == "store" and not given else None
+    if what is not None:
+        raise ConfigError(
+            f"the raw candidates name their corpus themselves: {what}. If that is right, say so by --corpus"
+        )
     try:
         corpus = _opened(spec)
     except DartboardError as error:

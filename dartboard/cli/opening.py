@@ -1,6 +1,6 @@
 """Options that several commands share, and the engine that they open."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, Engine
+    from dartboard.stores import Store
 
 StoreOption = Annotated[
     str | None,
@@ -49,6 +50,14 @@ RerankerOption = Annotated[
         "or none, which is the default.",
     ),
 ]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-model",
+        help="From now on, use the model and the retriever that this index names, also where they come from "
+        "elsewhere or get the questions. Needed for an index that others made.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -60,6 +69,17 @@ class Place:
     collection: CollectionOption = None
     model: ModelOption = None
     retriever: RetrieverOption = None
+    trust_model: TrustOption = False
+
+    @property
+    def settings(self) -> dict[str, str | None]:
+        """Those that are settings."""
+        return {
+            "store": self.store,
+            "collection": self.collection,
+            "model": self.model,
+            "retriever": self.retriever,
+        }
 
 
 def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Configured":
@@ -73,10 +93,13 @@ def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Co
 
 
 @contextmanager
-def opened(found: "Configured", *, read_only: bool = True, create: bool = False) -> "Iterator[Engine]":
+def opened(
+    found: "Configured", *, read_only: bool = True, create: bool = False, trust: bool = False
+) -> "Iterator[Engine]":
     """The engine of the settings, closed at the end. What was not chosen comes from the collection.
 
-    A store that is a file has to be there, unless ``create`` allows a new one.
+    A store that is a file has to be there, unless ``create`` allows a new one. With ``trust``, what the
+    collection names is confirmed from now on.
     """
     from dartboard.engine import Engine
     from dartboard.errors import StoreError
@@ -94,5 +117,30 @@ def opened(found: "Configured", *, read_only: bool = True, create: bool = False)
         model=found.chosen("model"),
         retriever=found.chosen("retriever"),
         pair_scorer=found.pair_scorer,
+        trust_model=found.trusted,
     ) as engine:
+        if trust and engine.exists:
+            engine.confirm_names()
+            say_trusted(engine.store, [engine.name])
         yield engine
+
+
+def say_trusted(store: "Store", collections: "Sequence[str]") -> None:
+    """Confirm what collections name, and say what that means."""
+    from dartboard.cli.terminal import messages
+    from dartboard.engine.trust import trust_stored
+
+    for line in trust_stored(store, collections):
+        messages().print(line, soft_wrap=True, markup=False)
+
+
+def trust_index(url: str, collection: str | None = None) -> None:
+    """``--trust-model`` for what opens the index later: one collection, or all that are there now."""
+    from dartboard.stores import open_store
+    from dartboard.stores.opening import is_there
+
+    if not is_there(url):
+        return
+    with open_store(url, read_only=True) as store:
+        there = store.collections()
+        say_trusted(store, [name for name in there if collection in (None, name)])

@@ -27,7 +27,7 @@ RayOption = Annotated[
 
 
 @contextmanager
-def encoding_elsewhere(found: "Configured") -> "Iterator[Encoder | None]":
+def encoding_elsewhere(found: "Configured", *, trust: bool = False) -> "Iterator[Encoder | None]":
     """Machines that encode, all of them examined; None where the settings ask for none."""
     with _joined(found.settings.ray) as cluster:
         if cluster is None:
@@ -37,7 +37,7 @@ def encoding_elsewhere(found: "Configured") -> "Iterator[Encoder | None]":
         from dartboard.cluster import ClusterEncoder, recipe_of
 
         with messages().status("Looking at the machines of the cluster"):
-            encoder = ClusterEncoder(cluster, recipe_of(_model_name(found)))
+            encoder = ClusterEncoder(cluster, recipe_of(_model_name(found, trust)))
         _say(len(encoder.machines), encoder.slots, "list", "of passages")
         yield encoder
 
@@ -71,13 +71,13 @@ def _joined(address: str) -> "Iterator[Cluster | None]":
         yield cluster
 
 
-def _model_name(found: "Configured") -> str:
+def _model_name(found: "Configured", trust: bool) -> str:
     """The model as the engine will choose it; looking makes no store."""
     settings = found.settings
     new = "://" not in settings.store and not Path(settings.store).exists()
     if new or found.sources["model"] != "default":
         return settings.model
-    with opened(found) as engine:
+    with opened(found, trust=trust) as engine:
         return str(engine.model_wanted)
 
 

@@ -41,8 +41,8 @@ def search(
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
       dartboard search "why 429?" --reranker late-interaction
     """
-    found = configured(**vars(place), **picking.flags)
-    with opened(found) as engine:
+    found = configured(**place.settings, **picking.flags)
+    with opened(found, trust=place.trust_model) as engine:
         result = engine.search(query, **picking.knobs(found))
     if as_json:
         print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))

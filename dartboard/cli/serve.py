@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import Place
+from dartboard.cli.opening import Place, trust_index
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def serve(
         {
             "host": host,
             "port": port,
-            **vars(place),
+            **place.settings,
             "reranker": reranker,
             "keys": keys,
             "home": home,
@@ -152,6 +152,8 @@ def serve(
         }
     )
     settings.check_exposure()
+    if place.trust_model:
+        trust_index(settings.store)
     _run(settings)
 
 

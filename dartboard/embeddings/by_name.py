@@ -23,8 +23,10 @@ FORMS = "default, onnx:PATH, sentence-transformers:NAME, openai:MODEL[@BASE_URL]
 PAIR_SCORERS = "late-interaction, cross-encoder:PATH"
 
 
-def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
+def model_by_name(name: str, *, threads: int | None = None, send_key: bool = True) -> EmbeddingModel:
     """The model, loaded; ``threads`` of None leaves their number to the model, and only ONNX models heed it.
+
+    Without ``send_key`` the API key of the environment is not sent to the endpoint.
 
     The default model is one object for all who ask without ``threads``.
     """
@@ -36,7 +38,7 @@ def model_by_name(name: str, *, threads: int | None = None) -> EmbeddingModel:
     if kind == "sentence-transformers" and rest:
         return _sentence_transformers(rest)
     if (named := endpoint_name(name)) is not None:
-        return _at_endpoint(named)
+        return _at_endpoint(named, send_key)
     raise ConfigError(f"unknown model {name!r}: use {FORMS}")
 
 
@@ -82,11 +84,16 @@ def _sentence_transformers(name: str) -> EmbeddingModel:
     return SentenceTransformerModel(name)
 
 
-def _at_endpoint(named: EndpointName) -> EmbeddingModel:
+def _at_endpoint(named: EndpointName, send_key: bool) -> EmbeddingModel:
     if named.kind == "openai":
         from dartboard.embeddings.openai import OpenAIModel
 
-        return OpenAIModel(named.base_url, named.model)
+        return OpenAIModel(named.base_url, named.model, api_key=None if send_key else "")
+    if not send_key:
+        raise ConfigError(
+            f"gemini:{named.model} at {named.base_url} needs a key, and GEMINI_API_KEY goes only to hosts "
+            "that you named: give the model by --model, or model=… in Python"
+        )
     from dartboard.embeddings.gemini import GeminiModel
 
     return GeminiModel(named.model, base_url=named.base_url)

@@ -80,7 +80,8 @@ class Endpoint:
         self._secret = secret
         self._patience = patience
         self._sleep = sleep
-        self._client = httpx.Client(headers=dict(headers), timeout=patience.timeout)
+        # A redirect is an error: another host must not get the key, nor the texts.
+        self._client = httpx.Client(headers=dict(headers), timeout=patience.timeout, follow_redirects=False)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded answer; 408, 429, 5xx and broken connections are tried again, other refusals not."""

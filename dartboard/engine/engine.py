@@ -19,7 +19,14 @@ from dartboard.core import DartboardRetriever
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
 from dartboard.embeddings.pairs import PairScorer
-from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.engine import trust
+from dartboard.errors import (
+    CollectionError,
+    ConfigError,
+    InvalidInputError,
+    StoreFormatError,
+    UntrustedModelError,
+)
 from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
 from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Candidates, Fields, Retriever
@@ -55,6 +62,10 @@ class Engine:
     ``model`` and ``retriever`` are objects or names; where they are left out, those that the collection
     was made with are taken, and for a new one the defaults. ``pair_scorer`` is an object or a name too
     (``late-interaction``, ``cross-encoder:PATH``), loaded when a search first asks for a ``reranker``.
+
+    A name that the collection stores chooses only what ships with dartboard, unless the user has confirmed it
+    (:mod:`dartboard.engine.trust`). ``trust_model`` confirms it for this engine: True for whatever is stored,
+    or the names that may be used.
     """
 
     def __init__(
@@ -65,12 +76,14 @@ class Engine:
         model: EmbeddingModel | str | None = None,
         retriever: Retriever | str | None = None,
         pair_scorer: PairScorer | str | None = None,
+        trust_model: bool | Sequence[str] = False,
     ) -> None:
         self.store = store
         self.name = collection
         self._model = model
         self._retriever = retriever
         self._pair_scorer = pair_scorer
+        self._trust = trust_model
         self._known_fields: set[str] = set()
 
     @classmethod
@@ -93,18 +106,29 @@ class Engine:
 
     @property
     def model_wanted(self) -> EmbeddingModel | str:
-        """The model that was given, or its name; else the name of the one the collection was made with."""
+        """The model that was given, or its name; else the name of the one the collection was made with.
+
+        Whoever loads it by that name sends the API key along: a stored name has to allow that.
+        """
         if self._model is not None:
             return self._model
-        stored = self.collection.manifest.settings if self.exists else {}
-        return str(stored.get("model", "default"))
+        name, send_key = self._stored_model()
+        if not send_key:
+            raise UntrustedModelError(
+                f"collection {self.name!r} names the model {trust.shown(name)!r}, and only the index names "
+                "its host, which gets no API key: name the model yourself, by --model or model=… in Python"
+            )
+        return name
 
     @cached_property
     def model(self) -> EmbeddingModel:
         """The embedding model, loaded when it is first needed, and checked against the collection."""
         manifest = self.collection.manifest if self.exists else None
-        wanted = self.model_wanted
-        model = model_by_name(wanted) if isinstance(wanted, str) else wanted
+        if self._model is None:
+            name, send_key = self._stored_model()
+            model = model_by_name(name, send_key=send_key)
+        else:
+            model = model_by_name(self._model) if isinstance(self._model, str) else self._model
         if manifest is not None and model.fingerprint != manifest.model:
             raise StoreFormatError(
                 f"collection {self.name!r} was made with {manifest.model_name or manifest.model!r}, not with "
@@ -118,6 +142,8 @@ class Engine:
         wanted = self._retriever
         if wanted is None and self.exists:
             wanted = self.collection.manifest.settings.get("retriever")
+            if isinstance(wanted, str):
+                trust.confirm(self.store, "retriever", wanted, collection=self.name, trust=self._trust)
         if isinstance(wanted, Retriever):
             return wanted
         try:
@@ -148,7 +174,17 @@ class Engine:
                 **(settings or {}),
             },
         )
-        return self.store.create(self.name, manifest)
+        made = self.store.create(self.name, manifest)
+        for setting, name in trust.stored_names(manifest.settings).items():
+            trust.remember(trust.place_of(self.store), setting, name, with_key=True)
+        return made
+
+    def confirm_names(self) -> None:
+        """Names that were given and that the collection stores are confirmed for its store from now on."""
+        stored = trust.stored_names(self.collection.manifest.settings)
+        for setting, given in (("model", self._model), ("retriever", self._retriever)):
+            if isinstance(given, str) and given == stored.get(setting):
+                trust.remember(trust.place_of(self.store), setting, given, with_key=True)
 
     def check_fields(self) -> None:
         """What this retriever fills in is what the collection's records carry, or nothing may be added."""
@@ -253,6 +289,14 @@ class Engine:
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file that any store restores."""
         self.collection.snapshot(path)
+        settings = self.collection.manifest.settings
+        trust.carry(trust.place_of(self.store), trust.place_of(path), settings)
+
+    def restore(self, path: str | Path, name: str | None = None) -> Collection:
+        """A new collection from a snapshot; what was confirmed for the one holds for the other."""
+        made = self.store.restore(path, name)
+        trust.carry(trust.place_of(path), trust.place_of(self.store), made.manifest.settings)
+        return made
 
     def stats(self) -> CollectionStats:
         """Size and state of the collection."""
@@ -288,6 +332,12 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _stored_model(self) -> tuple[str, bool]:
+        """The model's name in the collection, once it may be used, and whether an API key may go along."""
+        stored = self.collection.manifest.settings if self.exists else {}
+        name = str(stored.get("model", "default"))
+        return name, trust.confirm(self.store, "model", name, collection=self.name, trust=self._trust)
 
     def _measured_levels(self) -> dict[str, dict[str, float]]:
         """The model's similarity levels for the manifest, unless they are known without."""

@@ -142,6 +142,7 @@ def _collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collec
         return engine.create(settings={"chunking": chunking.to_json(), "root": str(Path.cwd())}), chunking
     collection = engine.collection
     engine.check_fields()
+    engine.confirm_names()
     stored = collection.manifest.settings.get("chunking")
     before = ChunkingConfig.from_json(stored) if stored else ChunkingConfig()
     if chunking is not None and stored and chunking != before:

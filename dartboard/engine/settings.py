@@ -1,7 +1,8 @@
 """What an engine is opened with: from flags, then ``DARTBOARD_*`` variables, then a TOML file.
 
 The file is the one that ``DARTBOARD_CONFIG`` names, else ``dartboard.toml`` in this folder, else the
-user's own. Each value remembers where it came from.
+user's own. Each value remembers where it came from. A file in this folder may have come with the folder: what
+it would send elsewhere or load from elsewhere has to be confirmed once (``dartboard config --trust``).
 """
 
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from dartboard.config import RerankerType
+from dartboard.engine.trust import foreign, is_trusted_file, names_in, shown
 from dartboard.errors import ConfigError
 from dartboard.selection.kernels import Auto
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
@@ -42,6 +44,7 @@ class Settings:
     answer_tokens: int = 4096
     answer_timeout: int = 600
     ray: str = "off"
+    trust_models: str = ""
 
 
 MEANING: Mapping[str, str] = {
@@ -60,6 +63,7 @@ MEANING: Mapping[str, str] = {
     "answer_model": "who writes answers: openai:MODEL@URL, gemini:MODEL[@URL]; keys are in the environment",
     "answer_tokens": "longest answer, in tokens of that model, its thoughts included",
     "answer_timeout": "seconds that an answer of dartboard ask may take; the service has its own limit",
+    "trust_models": "models and retrievers that any index may choose, as NAME; NAME …",
     "ray": "where index and eval work: off (in this process), auto, local, HOST:PORT, ray://HOST:PORT",
 }
 """One line on each setting, for people."""
@@ -72,6 +76,13 @@ class Configured:
     settings: Settings
     sources: Mapping[str, str]
     file: Path | None
+    unconfirmed: bool = False
+    """Whether the file lies in this folder and the user has not confirmed it."""
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """The names that the user lets any index choose."""
+        return names_in(self.settings.trust_models)
 
     @property
     def pair_scorer(self) -> str | None:
@@ -87,6 +98,14 @@ class Configured:
         """The value of a setting that somebody chose; None where it is the default."""
         return getattr(self.settings, name) if self.sources[name] != "default" else None
 
+    def doubts(self) -> dict[str, str]:
+        """Settings of an unconfirmed file that would send or load something, each with what."""
+        if not self.unconfirmed:
+            return {}
+        ours = (name for name, source in self.sources.items() if source == str(self.file))
+        found = {name: foreign(name, str(getattr(self.settings, name))) for name in ours}
+        return {name: what for name, what in found.items() if what is not None}
+
 
 def load_settings(
     flags: Mapping[str, Any] | None = None,
@@ -94,10 +113,12 @@ def load_settings(
     options: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    confirmed: bool = True,
 ) -> Configured:
     """Settings from all three places; ``flags`` that are None were not given.
 
-    ``options`` are the names of flags that are not called like their setting, for errors.
+    ``options`` are the names of flags that are not called like their setting, for errors. ``confirmed`` of
+    False also returns what the user would have to confirm: to show it, not to use it.
     """
     environment = os.environ if environment is None else environment
     file = _file(environment, folder or Path.cwd())
@@ -113,7 +134,32 @@ def load_settings(
             where = f"{PREFIX}{name.upper()}" if source == "environment" else source
             values[name] = _checked(name, value, where, {**_OPTIONS, **(options or {})})
             sources[name] = where
-    return Configured(settings=Settings(**values), sources=sources, file=file)
+    found = Configured(
+        settings=Settings(**values), sources=sources, file=file, unconfirmed=_unconfirmed(file, environment)
+    )
+    if confirmed and (doubts := found.doubts()):
+        name, what = next(iter(doubts.items()))
+        raise unconfirmed(file, name, getattr(found.settings, name), what)
+    return found
+
+
+def unconfirmed(file: Path | None, name: str, value: object, what: str) -> ConfigError:
+    """What is said of a setting that came with a folder."""
+    return ConfigError(
+        f"{file} sets {name} = {shown(str(value))!r}: {what}. A file in the present folder may have come "
+        "with it, so nothing was done. If it is yours, or you have read it: dartboard config --trust (once, "
+        "until it changes). Else give the setting by a flag or a variable, or go to another folder"
+    )
+
+
+def _unconfirmed(file: Path | None, environment: Mapping[str, str]) -> bool:
+    """Whether the file is neither named by the user, nor in the user's own folder, nor confirmed."""
+    if file is None or environment.get(f"{PREFIX}CONFIG"):
+        return False
+    from platformdirs import user_config_path
+
+    own = user_config_path("dartboard") / FILE
+    return file.resolve() != own.resolve() and not is_trusted_file(file)
 
 
 def _file(environment: Mapping[str, str], folder: Path) -> Path | None:

@@ -64,6 +64,17 @@ def retriever_by_name(
     return made(model, rest)
 
 
+def loads_foreign(name: str) -> bool:
+    """Whether the name loads a model from a folder, or imports a plug-in, itself or for a member."""
+    kind, _, rest = name.strip().partition(":")
+    if kind in _MIXTURES:
+        members = (entry.rpartition("=") for entry in rest.split(","))
+        return any(loads_foreign(label if equals else entry) for label, equals, entry in members)
+    if kind in ("colbert", "splade"):
+        return bool(rest)
+    return kind not in NAMES and kind in names("retriever")
+
+
 def _dense(model: "EmbeddingModel", rest: str) -> Retriever:
     return DenseRetriever(model)
 

@@ -29,6 +29,7 @@ def test_every_kind_of_value(tmp_path):
     found = settings(
         tmp_path,
         '[serve]\norigins = ["https://a.example", "https://b.example"]\ndemo = false\n',
+        DARTBOARD_CONFIG=str(tmp_path / "dartboard.toml"),
         DARTBOARD_SERVE_HOSTS="a.example, b.example",
         DARTBOARD_SERVE_LOG_QUERIES="yes",
         DARTBOARD_SERVE_HOME="/srv/data",

@@ -87,6 +87,7 @@ def test_settings_come_from_everywhere(index, quiet, capsys, monkeypatch, tmp_pa
         file.write_text(
             f'store = "{index}"\nanswer_model = "openai:file@{server.url}"\nanswer_tokens = 77\nk = 1\n'
         )
+        assert main(["config", "--trust"]) == 0
         assert main(["ask", QUESTION, "--json"]) == 0
         monkeypatch.setenv("DARTBOARD_ANSWER_MODEL", f"openai:variable@{server.url}")
         assert main(["ask", QUESTION, "--json"]) == 0

@@ -365,6 +365,21 @@ def test_a_relative_corpus_is_found_from_everywhere(tmp_path, monkeypatch, capsy
     assert main([*judge, "--out", "again", "--corpus", "folder:../moved"]) == 0
 
 
+def test_candidates_do_not_choose_a_server(tmp_path, monkeypatch, capsys):
+    """A file from elsewhere names its corpus; a server would get the searches of the kernels."""
+    write_house(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    extract = ["mine", "extract", "registry.yaml", "--corpus", "folder:notes", "--out", "raw.jsonl"]
+    assert main([*extract, *FEW]) == 0
+    head, *rest = (tmp_path / "raw.jsonl").read_text().splitlines(keepends=True)
+    hostile = head.replace("folder:notes", "store:postgresql://attacker.example/docs")
+    assert hostile != head
+    (tmp_path / "raw.jsonl").write_text("".join([hostile, *rest]))
+    assert main(["mine", "judge", "raw.jsonl", "--judge", "answers", "--out", "mined"]) == 1
+    said = capsys.readouterr().err
+    assert "sent to postgresql://attacker.example/docs" in said and "--corpus" in said
+
+
 def unanswered_registry(tmp_path, lacking):
     registry, corpus = write_house(tmp_path)
     lines = registry.read_text().splitlines()

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dartboard.engine import Engine
 from dartboard.errors import (
     CollectionError,
     ConfigError,
@@ -24,6 +25,7 @@ from dartboard.errors import (
     StoreFormatError,
     StoreLockedError,
     StoreUnavailableError,
+    UntrustedModelError,
     install_command,
 )
 from dartboard.lexical.analysis import Analyzer
@@ -39,6 +41,7 @@ from dartboard.stores.milvus.schema import MANIFEST_PROPERTY, choose_layout, ind
 from dartboard.testing.samples import MANIFEST, PLAIN, own_word, sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, record, same_hits, same_record
 from dartboard.types import Hit
+from tests.hostile_index import QUESTION, SECRET, attacking, elsewhere
 from tests.stores.milvus_server import MilvusServer, free_port, milvus_server, milvus_url
 
 __all__ = ["milvus_server", "milvus_url"]
@@ -623,3 +626,18 @@ def test_other_users_of_the_client_keep_their_log(
 
 def _log_record() -> logging.LogRecord:
     return logging.LogRecord("pymilvus", logging.ERROR, __file__, 1, "theirs", None, None)
+
+
+def test_a_model_that_only_the_server_names_gets_nothing(milvus_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "map.md").write_text("The treasure is buried under the old oak.")
+    with attacking() as attacker:
+        with elsewhere(tmp_path):
+            attacker.fill(milvus_url, tmp_path / "docs")
+        with (
+            Engine.open(milvus_url, read_only=True) as engine,
+            pytest.raises(UntrustedModelError, match="came from the index"),
+        ):
+            engine.search(QUESTION)
+        assert attacker.requests == []

@@ -6,6 +6,7 @@ Nothing is ever locked: ``dartboard index`` may run beside it.
 """
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from urllib.parse import unquote, urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name
 from dartboard.engine import Engine
+from dartboard.engine.trust import confirm
 from dartboard.errors import CollectionError, StoreError
 from dartboard.stores import DEFAULT_COLLECTION, Manifest, Store, open_store
 from dartboard.stores.opening import without_password
@@ -31,13 +33,15 @@ class OpenIndex:
         model: str | None = None,
         retriever: str | None = None,
         pair_scorer: str | None = None,
+        trust_model: bool | Sequence[str] = False,
     ) -> None:
         self.url = url
         self.collection = collection
         self._model = model
         self._retriever = retriever
         self._pair_scorer = pair_scorer
-        self._models: dict[str, EmbeddingModel] = {}
+        self._trust = trust_model
+        self._models: dict[tuple[str, bool], EmbeddingModel] = {}
         self._store: Store | None = None
         self._stores: list[Store] = []
         self._file: tuple[int, int] | None = None
@@ -49,13 +53,16 @@ class OpenIndex:
         with self._lock:
             store, manifest = self._manifest()
             if self._engine is None or self._engine[1] != manifest:
-                name = self._model or str(manifest.settings.get("model", "default"))
+                name, send_key = self._model or str(manifest.settings.get("model", "default")), True
+                if self._model is None:
+                    send_key = confirm(store, "model", name, collection=self.collection, trust=self._trust)
                 engine = Engine(
                     store,
                     collection=self.collection,
-                    model=self._loaded(name),
+                    model=self._loaded(name, send_key),
                     retriever=self._retriever,
                     pair_scorer=self._pair_scorer,
+                    trust_model=self._trust,
                 )
                 engine.retriever  # noqa: B018 - loaded by whoever asks first, not by all at once
                 self._engine = (engine, manifest)
@@ -105,10 +112,10 @@ class OpenIndex:
             logger.info("opened %s", without_password(self.url))
         return self._store
 
-    def _loaded(self, name: str) -> EmbeddingModel:
-        if name not in self._models:
-            self._models[name] = model_by_name(name)
-        return self._models[name]
+    def _loaded(self, name: str, send_key: bool = True) -> EmbeddingModel:
+        if (name, send_key) not in self._models:
+            self._models[name, send_key] = model_by_name(name, send_key=send_key)
+        return self._models[name, send_key]
 
 
 def _path(url: str) -> Path | None:

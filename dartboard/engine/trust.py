@@ -1,0 +1,307 @@
+"""Whether a name that came from a file may choose what is loaded and where data are sent.
+
+An index stores the names of its model and its retriever, and a ``dartboard.toml`` may lie in any folder.
+Either may be a stranger's. By itself such a name chooses only what ships with dartboard. Everything else (an
+endpoint, weights in a folder or on a hub, a plug-in, a server) is refused until the user has confirmed it:
+
+- by naming exactly the same model (``--model``, ``model=…``, ``DARTBOARD_TRUST_MODELS``), or by having made
+  the index with it on this machine;
+- by ``--trust-model``, or ``trust_model=True`` in Python: whatever this index names.
+
+What was confirmed is kept in the folder ``trusted`` of the user's configuration folder, never in the index:
+one small file for each place and name.
+
+API keys go to the provider's own host and to hosts that the user named. ``--trust-model`` alone sends no key
+to a host that only the index names.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
+
+from dartboard.display.plain_text import shortened
+from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL, endpoint_name
+from dartboard.errors import UntrustedModelError
+from dartboard.plugins import names
+from dartboard.retrievers.catalogue import loads_foreign
+from dartboard.selection.methods import METHODS
+from dartboard.stores import Store
+from dartboard.stores.opening import without_password
+
+VARIABLE = "DARTBOARD_TRUST_MODELS"
+"""Names of models and retrievers that any index may choose, with semicolons between."""
+
+STORED = ("model", "retriever")
+"""The settings of a collection that are names."""
+
+logger = logging.getLogger(__name__)
+
+_in_memory: "WeakKeyDictionary[Store, str]" = WeakKeyDictionary()
+_this_process: dict[str, bool] = {}
+_LONGEST = 300
+
+
+def foreign(setting: str, name: str) -> str | None:
+    """What a name would send or load, for people; None where it chooses only what ships with dartboard."""
+    name = name.strip()
+    match setting:
+        case "model":
+            return None if name == "default" else _of_model(name)
+        case "answer_model":
+            return _of_model(name) if name else None
+        case "retriever":
+            return _of_retriever(name) if loads_foreign(name) else None
+        case "reranker":
+            path = shown(name.partition(":")[2])
+            own = name in ("none", "late-interaction")
+            return None if own else f"weights would be loaded from {path!r}"
+        case "method":
+            own = name in METHODS or name not in names("selector")
+            return None if own else f"the plug-in {shown(name)!r} would be run"
+        case "store":
+            scheme = name.partition("://")[0].lower() if "://" in name else ""
+            own = scheme in ("", "file", "memory")
+            return (
+                None if own else f"questions and documents would be sent to {shown(without_password(name))}"
+            )
+        case "ray":
+            own = name in ("off", "auto", "local")
+            return None if own else f"work would be sent to the cluster {shown(name)}"
+        case "trust_models":
+            return "names in other files would be trusted" if name else None
+    return None
+
+
+def confirm(
+    store: Store,
+    setting: str,
+    name: str,
+    *,
+    collection: str,
+    trust: bool | Sequence[str] = False,
+) -> bool:
+    """See that a stored name may be used; returns whether an API key may go to the host that it names.
+
+    ``trust`` is True for whatever is stored, or the names that the user gave.
+
+    Raises:
+        UntrustedModelError: the name needs a confirmation and there is none.
+    """
+    what = foreign(setting, name)
+    if what is None or name.strip() in _named(trust):
+        return True
+    known = _known(place_of(store), setting, name)
+    if known is None and trust is not True:
+        raise UntrustedModelError(_refusal(store, setting, name, what, collection))
+    return bool(known) or _users_host(name)
+
+
+def remember(place: str, setting: str, name: str, *, with_key: bool) -> None:
+    """Keep that the user confirmed a name for a place; names that need no confirmation are not kept."""
+    if foreign(setting, name) is None or _known(place, setting, name) in (True, with_key):
+        return
+    _keep(place, setting, name.strip(), with_key)
+
+
+def trust_stored(store: Store, collections: Sequence[str]) -> list[str]:
+    """Confirm what collections of a store name, as ``--trust-model`` asks; returns what to tell the user."""
+    told = []
+    for collection in collections:
+        for setting, name in stored_names(store.open(collection).manifest.settings).items():
+            what = foreign(setting, name)
+            if what is None:
+                continue
+            remember(place_of(store), setting, name, with_key=False)
+            key = _key_of(name)
+            if key and not confirm(store, setting, name, collection=collection, trust=True):
+                what += f"; {key} is not sent there"
+            told.append(f"trusted from now on: {shown(name)!r} of {shown(store.url)}. {what}")
+    return list(dict.fromkeys(told))
+
+
+def carry(source: str, target: str, settings: Mapping[str, object]) -> None:
+    """What was confirmed for one place holds for a copy of it: a snapshot, or what is restored from one."""
+    for setting, name in stored_names(settings).items():
+        known = _known(source, setting, name)
+        if known is not None:
+            remember(target, setting, name, with_key=known)
+
+
+def trust_file(file: Path) -> None:
+    """Confirm a file of settings as it is now; a change has to be confirmed again."""
+    _keep(_path(file), "settings", _digest(file), True)
+
+
+def is_trusted_file(file: Path) -> bool:
+    """Whether the file was confirmed as it is now."""
+    return _known(_path(file), "settings", _digest(file)) is not None
+
+
+def stored_names(settings: Mapping[str, object]) -> dict[str, str]:
+    """The names among the settings of a collection."""
+    return {setting: str(settings[setting]) for setting in STORED if settings.get(setting)}
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names with semicolons between."""
+    return tuple(name.strip() for name in text.split(";") if name.strip())
+
+
+def place_of(store: Store | str | Path) -> str:
+    """A store or a file, as it is written down: an absolute path, or a URL without its password."""
+    if isinstance(store, (str, Path)):
+        return _path(Path(store))
+    url = without_password(store.url)
+    if url.startswith("memory:"):
+        return _in_memory.setdefault(store, f"memory:{secrets.token_hex(8)}")
+    if url.startswith("file:"):
+        return _path(Path(unquote(urlsplit(url).path)))
+    return url if "://" in url else _path(Path(url))
+
+
+def shown(text: str) -> str:
+    """A name from a file, harmless for a terminal and not too long."""
+    return shortened(text, _LONGEST)
+
+
+def folder() -> Path:
+    """Where confirmations are kept."""
+    from platformdirs import user_config_path
+
+    return user_config_path("dartboard") / "trusted"
+
+
+def _of_model(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    named = endpoint_name(name)
+    if named is not None:
+        return f"questions and texts would be sent to {shown(named.base_url)}"
+    if kind == "onnx":
+        return f"weights would be loaded from the folder {shown(rest)!r}"
+    if kind == "sentence-transformers":
+        return f"weights would be loaded from {shown(rest)!r}, a folder or a name on the Hugging Face hub"
+    return "it is no model that ships with dartboard"
+
+
+def _of_retriever(name: str) -> str:
+    if name.partition(":")[0] in names("retriever"):
+        return f"the plug-in {shown(name.partition(':')[0])!r} would be run"
+    return f"weights, or a plug-in, would be loaded for {shown(name)!r}"
+
+
+def _refusal(store: Store, setting: str, name: str, what: str, collection: str) -> str:
+    option = "--model (of ask: --embedding-model)" if setting == "model" else "--retriever"
+    key = _key_of(name)
+    stays = f"; {key} is then not sent to a host that only the index names" if key else ""
+    goes = f" and {key} goes there" if key else ""
+    return (
+        f"collection {collection!r} of {shown(store.url)} asks for the {setting} {shown(name)!r}: {what}. "
+        f"The name came from the index, not from you, so nothing was sent or loaded. If you know who made "
+        f"this index, either give {option} with exactly this name (it counts as yours{goes}), or confirm it "
+        f"once with --trust-model{stays}; services and programs: {VARIABLE}, {setting}=… or trust_model=True"
+    )
+
+
+def _key_of(name: str) -> str:
+    named = endpoint_name(name)
+    return "" if named is None else f"{named.kind.upper()}_API_KEY"
+
+
+def _users_host(name: str) -> bool:
+    """Whether the host is the provider's own, or the one that the user's environment names for it."""
+    named = endpoint_name(name)
+    if named is None:
+        return True
+    own = OPENAI_URL if named.kind == "openai" else GEMINI_URL
+    theirs = os.environ.get("OPENAI_BASE_URL", "").strip() if named.kind == "openai" else ""
+    return _origin(named.base_url) in {_origin(url) for url in (own, theirs) if url}
+
+
+def _origin(url: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port, as the client reads them; None where it is no URL."""
+    import httpx
+
+    try:
+        read = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        return None
+    return read.scheme, read.host, read.port
+
+
+def _named(trust: bool | Sequence[str]) -> set[str]:
+    given = () if isinstance(trust, bool) else (trust,) if isinstance(trust, str) else trust
+    return {name.strip() for name in (*given, *names_in(os.environ.get(VARIABLE, "")))}
+
+
+def _known(place: str, setting: str, name: str) -> bool | None:
+    """Whether a key goes along with a name that was confirmed for a place; None where it was not."""
+    mark = _mark(place, setting, name)
+    try:
+        kept = json.loads((folder() / f"{mark}.json").read_text(encoding="utf-8"))
+        if (kept["place"], kept["setting"], kept["name"]) == (place, setting, name.strip()):
+            return kept["with_key"] is True
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return _this_process.get(mark)
+
+
+def _mark(place: str, setting: str, name: str) -> str:
+    """The name of the file for a confirmation."""
+    parts = json.dumps([place, setting, _located(setting, name.strip())])
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _located(setting: str, name: str) -> str:
+    """The name, with the present folder where it holds a path that starts there: elsewhere it is another."""
+    kind, _, rest = name.partition(":")
+    if setting == "model" and kind in ("onnx", "sentence-transformers"):
+        relative = not Path(rest).is_absolute() and Path(rest).exists()
+    else:
+        paths = re.findall(r"(?:colbert|splade):([^,]+)", name) if setting == "retriever" else []
+        relative = any(not Path(path).is_absolute() for path in paths)
+    return f"{name} in {Path.cwd()}" if relative else name
+
+
+def _keep(place: str, setting: str, name: str, with_key: bool) -> None:
+    """One file, there as a whole or not at all, for its owner alone; this process where that cannot be."""
+    mark, where = _mark(place, setting, name), folder()
+    if place.startswith("memory:"):
+        _this_process[mark] = with_key
+        return
+    facts = {"place": place, "setting": setting, "name": name, "with_key": with_key}
+    part = where / f".{mark}.{os.getpid()}.part"
+    try:
+        where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            json.dump(facts, stream, indent=2)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(where / f"{mark}.json")
+    except OSError as error:
+        _this_process[mark] = with_key
+        logger.warning(
+            "what you trust cannot be kept in %s (%s): name the model each time, or set %s",
+            where,
+            error.strerror or error,
+            VARIABLE,
+        )
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _path(path: Path) -> str:
+    return os.path.realpath(path.expanduser())
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
