@@ -4,13 +4,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from dartboard.errors import StoreError
 from dartboard.stores.embedded.faults import in_our_words
 from dartboard.stores.embedded.filter_sql import install_functions
 from dartboard.stores.embedded.locking import WriterLock
+from dartboard.stores.embedded.write_count import check_nothing_lost, raise_count
 
 _BUSY_SECONDS = 10
 _CACHE_KIB = 64 * 1024
@@ -96,21 +97,29 @@ class Connections:
                 self._give_back(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: what is done in it is kept when it ends, on disk, or not at all."""
+    def writing(self, *, counted: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction: what is done in it is kept when it ends, on disk, or not at all.
+
+        A write that only concerns derived files is not ``counted``: nobody misses it.
+        """
         if self.read_only:
             raise StoreError(f"{self.path} was opened with read_only=True: open it without to change it")
         with self._writing, in_our_words(self.path):
+            self._take_lock()
             connection = self._writer_connection()
-            self.lock.take()
             connection.execute("BEGIN IMMEDIATE")
             try:
+                before, count = connection.total_changes, None
                 yield connection
+                if counted and connection.total_changes > before:
+                    count = raise_count(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
+            if count is not None:
+                self.lock.acknowledge(count)
 
     @contextmanager
     def may_write(self) -> Iterator[bool]:
@@ -122,7 +131,7 @@ class Connections:
                     yield False
                     return
                 try:
-                    self.lock.take()
+                    self._take_lock()
                 except StoreError:
                     yield False
                     return
@@ -137,13 +146,38 @@ class Connections:
             self.lock.release()
 
     def close(self) -> None:
-        """Close all; the last one to close moves the log into the file."""
+        """Close all; the last one to close moves the log into the file, and then no write can be lost."""
         with self._writing, self._guard:
             self._closed = True
             for connection in (*self._idle, *([self._writer] if self._writer else [])):
                 connection.close()
             self._idle, self._writer = [], None
+            if not self.read_only:
+                with suppress(StoreError, sqlite3.Error):
+                    self._remove_note()
             self.lock.release()
+
+    def _remove_note(self) -> None:
+        """Where the log is empty, all that was acknowledged is in the file: an older copy may replace it."""
+        if self.lock.note is None or has_log(self.path):
+            return
+        self.lock.take()
+        if not has_log(self.path):  # nobody else has written meanwhile
+            with closing(connect_for_checking(self.path)) as connection:
+                check_nothing_lost(connection, self.path, self.lock.note)
+            self.lock.acknowledge(None)
+
+    def _take_lock(self) -> None:
+        """Become the writer, unless the file has lost writes."""
+        if self.lock.held:
+            return
+        connection = self._writer_connection()
+        self.lock.take()
+        try:
+            check_nothing_lost(connection, self.path, self.lock.note)
+        except BaseException:
+            self.lock.release()
+            raise
 
     def _borrow(self) -> sqlite3.Connection:
         with self._guard:

@@ -145,7 +145,7 @@ class DerivedFiles:
                 if not allowed:
                     return False
                 draft.rename(final)
-                with self._connections.writing() as connection:
+                with self._connections.writing(counted=False) as connection:
                     _remember(connection, collection, final.name, stamp, files)
         except (OSError, StoreError) as error:
             shutil.rmtree(final, ignore_errors=True)

@@ -4,7 +4,8 @@ A record's ``row`` is a number that is never used twice: whoever replaces a reco
 what an index has not seen yet are the rows beyond its last one, and what it has to forget stands in
 ``gone`` since its ``revision``, which every write to a collection raises. ``floor`` is the revision from
 which on ``gone`` is complete: older indexes are built anew. ``derived`` names the files beside the store
-that may be read, with their checksums.
+that may be read, with their checksums. ``writes`` counts what was acknowledged
+(:mod:`dartboard.stores.embedded.write_count`); files of earlier releases get it with their next write.
 
 Metadata stand apart from texts and vectors, so that a filter reads little. The columns ``sum`` hold checksums
 (:mod:`dartboard.stores.embedded.sums`); files of format 1 have none.
