@@ -15,6 +15,7 @@ import secrets
 import shutil
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from dartboard.stores.embedded.connections import Connections
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 _OURS = re.compile(r"\d+-[a-z]+-[0-9a-f]{16}")
 _BLOCK = 1 << 22
 _DRAFT = "draft-"
@@ -93,13 +94,16 @@ class DerivedFiles:
             "SELECT folder, revision, stamp FROM derived WHERE collection = ? AND kind = ?",
             (collection, kind),
         ).fetchone()
-        if row is None or not _OURS.fullmatch(row[0]):
+        if row is None or not _OURS.fullmatch(str(row[0])):
             return None
         if not (self.folder / row[0]).is_dir():
             self._miss()
             return None
         try:
             stamp = json.loads(row[2])
+            kept = stamp.pop("crc32")
+            if kept != _stamp_sum(collection, kind, row[0], row[1], stamp):
+                return None
             if stamp["format"] != FORMAT or stamp["settings"] != json.loads(json.dumps(settings)):
                 return None
             files = {name: (int(size), str(digest)) for name, (size, digest) in stamp["files"].items()}
@@ -110,7 +114,7 @@ class DerivedFiles:
                 about=stamp["about"],
                 files=files,
             )
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
     def _miss(self) -> None:
@@ -174,7 +178,7 @@ class DerivedFiles:
     def bytes_of(self, connection: sqlite3.Connection, collection: int) -> int:
         """What the collection's derived files take on disk."""
         rows = connection.execute("SELECT folder FROM derived WHERE collection = ?", (collection,))
-        folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(folder)]
+        folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(str(folder))]
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
@@ -212,9 +216,17 @@ def _remember(
             "kind": stamp.kind,
             "folder": folder,
             "revision": stamp.revision,
-            "stamp": json.dumps(text),
+            "stamp": json.dumps(
+                text | {"crc32": _stamp_sum(collection, stamp.kind, folder, stamp.revision, text)}
+            ),
         },
     )
+
+
+def _stamp_sum(collection: int, kind: str, folder: str, revision: int, stamp: Mapping[str, Any]) -> int:
+    """A checksum of all that the table says of an index."""
+    said = json.dumps([collection, kind, folder, revision, stamp], sort_keys=True)
+    return zlib.crc32(said.encode())
 
 
 def _age(path: Path) -> float:

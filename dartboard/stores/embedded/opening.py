@@ -38,6 +38,11 @@ def prepare(path: Path, *, read_only: bool) -> None:
             f"{path} {'is empty' if there else 'is gone'}, and its log {path.name}-wal is still there: "
             "put the file back, or remove the log to begin anew"
         )
+    if there and not read_only and lock_path(path).exists():
+        raise StoreFormatError(
+            f"{path} is empty, though a store was written there: restore it from a snapshot or a backup, or "
+            "remove it to begin anew"
+        )
     if read_only:
         raise StoreError(
             f"{path} {'is empty' if there else 'does not exist'}: index something first, or check the path"
