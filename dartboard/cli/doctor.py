@@ -206,6 +206,7 @@ def _store(settings: "Configured") -> Iterator[Finding]:
         yield from _rights(url, shown)
     else:
         yield _tried("contents", lambda: _contents(url), mend)
+        yield from _leftovers(url)
 
 
 def _no_appending(path: Path) -> str:
@@ -249,6 +250,23 @@ def _contents(url: str) -> str:
     if unchecked:
         said += f"; {unchecked} of them were written before there were checksums: index again to have them"
     return said
+
+
+def _leftovers(url: str) -> Iterator[Finding]:
+    """What killed processes left beside a file."""
+    from dartboard.errors import DartboardError
+    from dartboard.stores import open_store
+
+    try:
+        with open_store(url, read_only=True) as store:
+            found: list[Path] = getattr(store, "leftovers", list)()
+    except (DartboardError, OSError):
+        return  # told before
+    if found:
+        names = ", ".join(path.name for path in found)
+        yield Finding(
+            "leftovers", "note", f"of processes that were killed: {names}", "the next write removes them"
+        )
 
 
 def _chunks(count: int) -> str:

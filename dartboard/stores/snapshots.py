@@ -10,6 +10,8 @@ import gzip
 import hashlib
 import json
 import os
+import re
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -19,20 +21,27 @@ from typing import Any
 import numpy as np
 
 from dartboard.errors import StoreError, StoreFormatError
+from dartboard.stores.leftovers import owned, remove_leftovers
 from dartboard.stores.records import FORMAT_VERSION, Manifest, Record, SparseVector, VectorField
 from dartboard.types import FloatArray
 
 KIND = "dartboard snapshot"
+PART = re.compile(r".+\.[0-9a-f]{12}\.part")
+"""The name of a snapshot that is not finished."""
 _BATCH = 1000
 _LEVEL = 1  # vectors hardly compress; text does at any level
 
 
 def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]) -> None:
-    """Write all records; the file appears under its name only when it is whole."""
+    """Write all records; the file appears under its name only when it is whole.
+
+    What killed processes left of snapshots in the same folder is removed.
+    """
     target = Path(path)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part = target.with_name(f"{target.name}.{secrets.token_hex(6)}.part")
     try:
-        with part.open("wb") as raw:
+        remove_leftovers(target.parent, PART, marked=True)
+        with owned(part), part.open("wb") as raw:
             with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as stream:
                 head = {"kind": KIND, "format": FORMAT_VERSION, "name": name, **manifest_to_json(manifest)}
                 stream.write(_line(head))
@@ -46,11 +55,9 @@ def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Ite
                 stream.write(_line({"records": count, "sha256": digest.hexdigest()}))
             raw.flush()
             os.fsync(raw.fileno())
-        part.replace(target)
+            part.replace(target)
     except OSError as error:
         raise StoreError(f"cannot write the snapshot {target}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_snapshot(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:

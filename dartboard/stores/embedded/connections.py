@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -90,7 +90,9 @@ class Connections:
         self._writing = threading.RLock()
         self._process = os.getpid()
         self._closed = False
-        self._checked = self._sound = False
+        self._checked = self._sound = self._tidied = False
+        self.tidy: Callable[[], None] = lambda: None
+        """Called once, by the first that writes."""
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -197,6 +199,9 @@ class Connections:
         except BaseException:
             self.lock.release()
             raise
+        if not self._tidied:
+            self._tidied = True
+            self.tidy()
 
     def _check_small(self, connection: sqlite3.Connection) -> None:
         """Check how the pages of a small file fit together, once, before anything is made of them."""

@@ -14,16 +14,16 @@ import re
 import secrets
 import shutil
 import sqlite3
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dartboard.errors import StoreError
 from dartboard.stores.embedded.connections import Connections
+from dartboard.stores.leftovers import leftovers, owned, remove_leftovers
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ FORMAT = 2
 _OURS = re.compile(r"\d+-[a-z]+-[0-9a-f]{16}")
 _BLOCK = 1 << 22
 _DRAFT = "draft-"
-_DRAFT_SECONDS = 24 * 3600.0
+_DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 
 class Damaged(Exception):
@@ -132,13 +132,8 @@ class DerivedFiles:
         """A new folder to write an index into, gone afterwards unless it was kept; None where none can be."""
         slug = re.sub("[^a-z].*", "", kind)
         folder = self.folder / f"{_DRAFT}{collection}-{slug}-{secrets.token_hex(8)}"
-        if self._connections.read_only or not _made(folder):
-            yield None
-            return
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with ExitStack() as stack:
+            yield folder if not self._connections.read_only and _made(folder, stack) else None
 
     def keep(self, collection: int, draft: Path, stamp: Stamp) -> bool:
         """Vouch for what was written to a draft; False where that cannot be now."""
@@ -162,18 +157,24 @@ class DerivedFiles:
         """Remove folders that the store does not vouch for, unless somebody else is writing."""
         with self._connections.may_write() as allowed:
             if allowed and self.folder.is_dir():
-                self._sweep()
+                remove_leftovers(self.folder, _DRAFTS)
+                for folder in self._strays():
+                    shutil.rmtree(folder, ignore_errors=True)
 
-    def _sweep(self) -> None:
+    def leftovers(self) -> list[Path]:
+        """Drafts that no living process owns, and folders that the store does not vouch for."""
+        return [*leftovers(self.folder, _DRAFTS), *self._strays()]
+
+    def _strays(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
         with self._connections.reading() as connection:
             known = {folder for (folder,) in connection.execute("SELECT folder FROM derived")}
-        for path in list(self.folder.iterdir()):
-            if path.name.startswith(_DRAFT):
-                stray = _age(path) > _DRAFT_SECONDS
-            else:
-                stray = bool(_OURS.fullmatch(path.name)) and path.name not in known
-            if stray:
-                shutil.rmtree(path, ignore_errors=True)
+        return [
+            path
+            for path in sorted(self.folder.iterdir())
+            if _OURS.fullmatch(path.name) and path.name not in known
+        ]
 
     def bytes_of(self, connection: sqlite3.Connection, collection: int) -> int:
         """What the collection's derived files take on disk."""
@@ -182,9 +183,12 @@ class DerivedFiles:
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
-def _made(folder: Path) -> bool:
+def _made(folder: Path, stack: ExitStack) -> bool:
+    """Make a folder that is owned until the stack is left."""
     try:
-        folder.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(owned(folder))
+        folder.mkdir()
     except OSError as error:
         logger.warning("%s cannot be written, indexes are kept in memory: %s", folder.parent, error)
         return False
@@ -227,13 +231,6 @@ def _stamp_sum(collection: int, kind: str, folder: str, revision: int, stamp: Ma
     """A checksum of all that the table says of an index."""
     said = json.dumps([collection, kind, folder, revision, stamp], sort_keys=True)
     return zlib.crc32(said.encode())
-
-
-def _age(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def flush_to_disk(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Find out what a file is before anything in it is changed, and make new stores whole or not at all."""
 
 import os
+import re
 import secrets
 import sqlite3
 from contextlib import closing, suppress
@@ -19,6 +20,7 @@ from dartboard.stores.embedded.write_count import (
     lost_writes,
     read_note,
 )
+from dartboard.stores.leftovers import owned
 
 
 def prepare(path: Path, *, read_only: bool) -> None:
@@ -121,7 +123,7 @@ def _create(path: Path) -> None:
     """A new store appears under its name only when it is whole; one that appeared meanwhile is left."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(6)}")
-    try:
+    with owned(draft):
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.executescript(
@@ -134,9 +136,11 @@ def _create(path: Path) -> None:
             return
         with suppress(FileExistsError):
             _publish(draft, path)
-    finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def unfinished(path: Path) -> re.Pattern[str]:
+    """The names of stores that were to become the one at ``path``."""
+    return re.compile(re.escape(path.name) + r"\.new-[0-9a-f]{12}")
 
 
 def _publish(draft: Path, path: Path) -> None:
