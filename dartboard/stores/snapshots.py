@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.errors import StoreError, StoreFormatError
+from dartboard.errors import DartboardError, StoreError, StoreFormatError
 from dartboard.stores.leftovers import owned, remove_leftovers
 from dartboard.stores.records import FORMAT_VERSION, Manifest, Record, SparseVector, VectorField
 from dartboard.types import FloatArray
@@ -64,7 +64,10 @@ def read_snapshot(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record
     """Name, manifest and records in batches. The whole file is verified before the first record comes."""
     source = Path(path)
     head = _verified_head(source)
-    return head["name"], manifest_from_json(head), _batches(source)
+    name = head.get("name")
+    if not isinstance(name, str):
+        raise StoreFormatError(f"{source} is no dartboard snapshot: it has no name")
+    return name, manifest_from_json(head), _batches(source)
 
 
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
@@ -127,7 +130,7 @@ def _batches(source: Path) -> Iterator[list[Record]]:
         stored = _parsed(source, line)
         if "id" not in stored:
             break
-        batch.append(_record_from_json(stored))
+        batch.append(_record(source, stored))
         if len(batch) == _BATCH:
             yield batch
             batch = []
@@ -176,6 +179,15 @@ def _record_to_json(record: Record) -> dict[str, Any]:
     if record.blobs:
         row["blobs"] = {name: base64.b64encode(data).decode() for name, data in sorted(record.blobs.items())}
     return row
+
+
+def _record(source: Path, stored: dict[str, Any]) -> Record:
+    try:
+        return _record_from_json(stored)
+    except DartboardError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # sealed, but not by us
+        raise StoreFormatError(f"{source} holds no records of ours ({error!r})") from error
 
 
 def _record_from_json(row: dict[str, Any]) -> Record:

@@ -5,7 +5,7 @@ Every kind of damage is drawn from a seeded generator, so a failure names the se
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ SOME = [record.id for record in STORED[::9]]
 KINDS = ("zeroed", "flipped", "byte", "cut", "duplicated", "swapped", "random", "shifted", "emptied", "gone")
 
 
-def damage(files: list[Path], chance: random.Random) -> str:
+def damage(files: list[Path], chance: random.Random, kinds: Sequence[str] = KINDS) -> str:
     """Harm one file, or exchange pages of it; says what was done."""
     file = chance.choice(files)
     data = bytearray(file.read_bytes())
@@ -33,7 +33,7 @@ def damage(files: list[Path], chance: random.Random) -> str:
     one, other = (
         slice(at * page, (at + 1) * page) for at in (chance.randrange(pages), chance.randrange(pages))
     )
-    kind = chance.choice(KINDS)
+    kind = chance.choice(kinds)
     match kind:
         case "zeroed":
             data[one] = bytes(len(data[one]))
