@@ -135,7 +135,7 @@ def test_damaged_snapshots(tmp_path, capsys):
     [
         {"id": "a"},
         {"id": "a", "text": "x", "embedding": 3, "metadata": {}},
-        {"id": "a", "text": "x", "embedding": "!", "metadata": {}},
+        {"id": "a", "text": "x", "embedding": "abc", "metadata": {}},
     ],
 )
 def test_a_snapshot_that_somebody_else_sealed(tmp_path, record):
