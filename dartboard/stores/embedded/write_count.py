@@ -93,7 +93,8 @@ def write_note(lock_file: int, count: WriteCount | None) -> None:
         data = b"%b\n%d\n" % (text, zlib.crc32(text))
     os.lseek(lock_file, 0, os.SEEK_SET)
     os.write(lock_file, data)
-    os.ftruncate(lock_file, len(data))
+    if os.fstat(lock_file).st_size > len(data):
+        os.ftruncate(lock_file, len(data))
 
 
 def _valid(found: tuple[object, ...]) -> WriteCount:
