@@ -1,6 +1,6 @@
 # make demo   install what the demo needs, then run it
 # make test   install what the tests need, then lint and test, in three processes (WORKERS=3)
-# make test-deep  ask every operation of the service a thousand odd questions (some 20 minutes)
+# make test-deep  ask every operation of the service a thousand odd questions, damage stores (some 30 minutes)
 # make lint   ruff and mypy, which make test runs first
 # make docs   build the documentation site into site/
 # make bench  time selection beside its rivals
@@ -40,7 +40,7 @@ test: lint browser
 	$(BIN)/pytest -n $(WORKERS) --cov --cov-report=term
 
 test-deep: $(VENV)/.installed-dev
-	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py
+	DARTBOARD_DEEP_CASES=1000 $(BIN)/pytest tests/api/test_schema.py tests/stores/test_damage.py
 
 # The pages are tested in a real Chromium. Where it cannot be installed, those tests are skipped and say so.
 browser:

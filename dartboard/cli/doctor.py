@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -52,6 +52,12 @@ def doctor(
     store: StoreOption = None,
     collection: CollectionOption = None,
     model: ModelOption = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="Go on with a file that has lost acknowledged writes with its log (-wal)."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation, the model, the store and the index, and say how to mend what is wrong.
@@ -64,7 +70,9 @@ def doctor(
     from dartboard.cli.terminal import results
 
     plugins = seen_plugins()
-    found = list(examine(configured(store=store, collection=collection, model=model), plugins))
+    settings = configured(store=store, collection=collection, model=model)
+    accepted = [_accepted(settings.settings.store)] if accept_loss else []
+    found = [*accepted, *examine(settings, plugins)]
     wrong = any(finding.state == "wrong" for finding in found)
     if as_json:
         facts = {"ok": not wrong, "findings": [asdict(finding) for finding in found]}
@@ -84,6 +92,22 @@ def doctor(
         console.print("Something is wrong: see above." if wrong else "Everything that is needed works.")
     if wrong:
         raise typer.Exit(1)
+
+
+def _accepted(url: str) -> Finding:
+    """What is given up when a file goes on without the writes that it has lost."""
+    from dartboard.errors import ConfigError
+    from dartboard.stores.embedded import accept_loss
+    from dartboard.stores.opening import file_of, is_there
+
+    path = file_of(url)
+    if path is None or not is_there(url):
+        raise ConfigError("--accept-loss is for a store in a file that exists: give its path with --store")
+    lost = accept_loss(path)
+    if not lost:
+        return Finding("lost writes", "ok", "no acknowledged write is missing")
+    given_up = "1 acknowledged write is" if lost == 1 else f"{lost} acknowledged writes are"
+    return Finding("lost writes", "note", f"{given_up} given up", "index again: that adds what is missing")
 
 
 def examine(settings: "Configured", plugins: Sequence[Seen] = ()) -> Iterator[Finding]:
@@ -182,6 +206,7 @@ def _store(settings: "Configured") -> Iterator[Finding]:
         yield from _rights(url, shown)
     else:
         yield _tried("contents", lambda: _contents(url), mend)
+        yield from _leftovers(url)
 
 
 def _no_appending(path: Path) -> str:
@@ -225,6 +250,23 @@ def _contents(url: str) -> str:
     if unchecked:
         said += f"; {unchecked} of them were written before there were checksums: index again to have them"
     return said
+
+
+def _leftovers(url: str) -> Iterator[Finding]:
+    """What killed processes left beside a file."""
+    from dartboard.errors import DartboardError
+    from dartboard.stores import open_store
+
+    try:
+        with open_store(url, read_only=True) as store:
+            found: list[Path] = getattr(store, "leftovers", list)()
+    except (DartboardError, OSError):
+        return  # told before
+    if found:
+        names = ", ".join(path.name for path in found)
+        yield Finding(
+            "leftovers", "note", f"of processes that were killed: {names}", "the next write removes them"
+        )
 
 
 def _chunks(count: int) -> str:

@@ -190,7 +190,10 @@ class Names:
             return False
         name = self.store.name
         own = {name, *(f"{name}{end}" for end in ("-wal", "-shm", "-journal", ".lock", ".derived"))}
-        return any(part.parent == self.store.parent and part.name in own for part in (path, *path.parents))
+        return any(
+            part.parent == self.store.parent and (part.name in own or part.name.startswith(f"{name}.new-"))
+            for part in (path, *path.parents)
+        )
 
 
 class _Run:

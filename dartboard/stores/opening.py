@@ -33,8 +33,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     if scheme in ("", "file"):
         from dartboard.stores.embedded import EmbeddedStore
 
-        path = url if not scheme else unquote(urlsplit(url).path)
-        return EmbeddedStore(path, read_only=read_only)
+        return EmbeddedStore(_path(url), read_only=read_only)
     if scheme in ("postgresql", "postgres"):
         from dartboard.stores.postgres import PostgresStore
 
@@ -55,10 +54,18 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
 def is_there(url: str) -> bool:
     """Whether opening the store makes no new file."""
+    file = file_of(url)
+    return file is None or file.exists()
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a store that lives in one; None for servers and memory."""
     scheme = url.split("://", 1)[0].lower() if "://" in url else ""
-    if scheme not in ("", "file"):
-        return True
-    return Path(unquote(urlsplit(url).path) if scheme else url).exists()
+    return Path(_path(url)).expanduser().resolve() if scheme in ("", "file") else None
+
+
+def _path(url: str) -> str:
+    return unquote(urlsplit(url).path) if "://" in url else url
 
 
 def without_password(url: str) -> str:

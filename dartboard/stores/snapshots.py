@@ -10,6 +10,8 @@ import gzip
 import hashlib
 import json
 import os
+import re
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -18,21 +20,28 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.errors import StoreError, StoreFormatError
+from dartboard.errors import DartboardError, StoreError, StoreFormatError
+from dartboard.stores.leftovers import owned, remove_leftovers
 from dartboard.stores.records import FORMAT_VERSION, Manifest, Record, SparseVector, VectorField
 from dartboard.types import FloatArray
 
 KIND = "dartboard snapshot"
+PART = re.compile(r".+\.[0-9a-f]{12}\.part")
+"""The name of a snapshot that is not finished."""
 _BATCH = 1000
 _LEVEL = 1  # vectors hardly compress; text does at any level
 
 
 def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]) -> None:
-    """Write all records; the file appears under its name only when it is whole."""
+    """Write all records; the file appears under its name only when it is whole.
+
+    What killed processes left of snapshots in the same folder is removed.
+    """
     target = Path(path)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part = target.with_name(f"{target.name}.{secrets.token_hex(6)}.part")
     try:
-        with part.open("wb") as raw:
+        remove_leftovers(target.parent, PART, marked=True)
+        with owned(part), part.open("wb") as raw:
             with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as stream:
                 head = {"kind": KIND, "format": FORMAT_VERSION, "name": name, **manifest_to_json(manifest)}
                 stream.write(_line(head))
@@ -46,18 +55,19 @@ def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Ite
                 stream.write(_line({"records": count, "sha256": digest.hexdigest()}))
             raw.flush()
             os.fsync(raw.fileno())
-        part.replace(target)
+            part.replace(target)
     except OSError as error:
         raise StoreError(f"cannot write the snapshot {target}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_snapshot(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:
     """Name, manifest and records in batches. The whole file is verified before the first record comes."""
     source = Path(path)
     head = _verified_head(source)
-    return head["name"], manifest_from_json(head), _batches(source)
+    name = head.get("name")
+    if not isinstance(name, str):
+        raise StoreFormatError(f"{source} is no dartboard snapshot: it has no name")
+    return name, manifest_from_json(head), _batches(source)
 
 
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
@@ -120,7 +130,7 @@ def _batches(source: Path) -> Iterator[list[Record]]:
         stored = _parsed(source, line)
         if "id" not in stored:
             break
-        batch.append(_record_from_json(stored))
+        batch.append(_record(source, stored))
         if len(batch) == _BATCH:
             yield batch
             batch = []
@@ -169,6 +179,15 @@ def _record_to_json(record: Record) -> dict[str, Any]:
     if record.blobs:
         row["blobs"] = {name: base64.b64encode(data).decode() for name, data in sorted(record.blobs.items())}
     return row
+
+
+def _record(source: Path, stored: dict[str, Any]) -> Record:
+    try:
+        return _record_from_json(stored)
+    except DartboardError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # sealed, but not by us
+        raise StoreFormatError(f"{source} holds no records of ours ({error!r})") from error
 
 
 def _record_from_json(row: dict[str, Any]) -> Record:

@@ -107,6 +107,7 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
         "records": 0,
         "searches": 0,
         "idle": 0,
+        "leftovers": 0,
     }
     last, path = -1, folder
     for life in range(kills):
@@ -124,6 +125,12 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, int]:
         counts["searches"] += searches
         last = kept
     counts["records"] += BATCH * (last + 1)
+    for path in folder.glob("*.dartboard"):
+        with EmbeddedStore(path) as store:
+            counts["leftovers"] += len(store.leftovers())
+            if store.collections():
+                store.open().configure({})
+                assert store.leftovers() == [], "the next writer removes what was left"
     return counts
 
 

@@ -3,9 +3,9 @@
 import sqlite3
 from typing import NamedTuple
 
-from dartboard.errors import StoreFormatError
 from dartboard.stores.embedded.reading import read_batches
 from dartboard.stores.embedded.revisions import fresh_manifest, revision_of
+from dartboard.stores.embedded.structure import check_structure
 from dartboard.stores.embedded.sums import damaged, has_sums
 
 _BATCH = 1000
@@ -20,20 +20,21 @@ class Checked(NamedTuple):
 
 def check_file(connection: sqlite3.Connection) -> Checked:
     """Read everything; what is not as it was written is an error that says what it is."""
-    (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if said != "ok":
-        raise StoreFormatError(
-            f"the file is damaged ({' '.join(str(said).split())}): restore it from a snapshot or a backup, "
-            "or move it away and index again"
-        )
+    check_structure(connection)
     total = 0
     for key, name in connection.execute("SELECT key, name FROM collections ORDER BY key").fetchall():
-        counted = sum(len(batch) for batch in read_batches(connection, key, None, _BATCH))
         revision = revision_of(connection, key, name)
-        if counted != revision.records:
-            raise damaged(f"collection {name!r} ({counted} of {revision.records} records can be read)")
         fresh_manifest(revision.manifest_text)
-        total += counted
+        records = revision.records
+        counted = _with_contents(connection, key)
+        if counted != records:
+            raise damaged(f"collection {name!r} ({counted} of {records} records can be read)")
+        total += sum(len(batch) for batch in read_batches(connection, key, None, _BATCH, of=records))
     without = "WHERE sum IS NULL" if has_sums(connection) else ""
     (unchecked,) = connection.execute(f"SELECT count(*) FROM contents {without}").fetchone()  # noqa: S608
     return Checked(total, int(unchecked))
+
+
+def _with_contents(connection: sqlite3.Connection, collection: int) -> int:
+    query = "SELECT count(*) FROM records JOIN contents USING (row) WHERE collection = ?"
+    return int(connection.execute(query, (collection,)).fetchone()[0])

@@ -99,6 +99,7 @@ class EmbeddedCollection:
         with self._connections.writing() as connection:
             revision_of(connection, self.key, self.name)
             if where is not None:
+                self._remembered.check_metadata(connection, self.key)
                 rows = rows_that_match(connection, self.key, where).tolist()
             else:
                 rows = list(rows_of_ids(connection, self.key, list(ids or ())).values())

@@ -3,14 +3,18 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from dartboard.errors import StoreError
+from dartboard.errors import DartboardError, StoreError
+from dartboard.stores.embedded.checking import check_file
 from dartboard.stores.embedded.faults import in_our_words
 from dartboard.stores.embedded.filter_sql import install_functions
 from dartboard.stores.embedded.locking import WriterLock
+from dartboard.stores.embedded.structure import check_structure, is_small
+from dartboard.stores.embedded.sums import check_collections, damaged, sum_up_collections
+from dartboard.stores.embedded.write_count import check_nothing_lost, raise_count
 
 _BUSY_SECONDS = 10
 _CACHE_KIB = 64 * 1024
@@ -20,6 +24,9 @@ _CHECKPOINT_PAGES = 2000
 _NO_READING_ALONE = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
 )
+
+UNEXPECTED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+"""What reading raises where a file says something impossible: then the file is checked as a whole."""
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -83,6 +90,9 @@ class Connections:
         self._writing = threading.RLock()
         self._process = os.getpid()
         self._closed = False
+        self._checked = self._sound = self._tidied = False
+        self.tidy: Callable[[], None] = lambda: None
+        """Called once, by the first that writes."""
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -91,26 +101,45 @@ class Connections:
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
+                self._check_small(connection)
                 yield connection
-            finally:
-                self._give_back(connection)
+            except BaseException as error:
+                if isinstance(error, UNEXPECTED):
+                    self._suspect(connection, error)
+                connection.close()  # a statement that was not read to its end would go on seeing this state
+                raise
+            self._give_back(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: what is done in it is kept when it ends, on disk, or not at all."""
+    def writing(self, *, counted: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction: what is done in it is kept when it ends, on disk, or not at all.
+
+        A write that only concerns derived files is not ``counted``: nobody misses it.
+        """
         if self.read_only:
             raise StoreError(f"{self.path} was opened with read_only=True: open it without to change it")
         with self._writing, in_our_words(self.path):
+            self._take_lock()
             connection = self._writer_connection()
-            self.lock.take()
             connection.execute("BEGIN IMMEDIATE")
             try:
+                check_collections(connection)
+                before, count = connection.total_changes, None
                 yield connection
+                if counted and connection.total_changes > before:
+                    sum_up_collections(connection)
+                    count = raise_count(connection)
                 connection.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
+                if isinstance(error, UNEXPECTED):
+                    self._suspect(connection, error)
+                connection.close()
+                self._writer = None
                 raise
+            if count is not None:
+                self.lock.acknowledge(count)
 
     @contextmanager
     def may_write(self) -> Iterator[bool]:
@@ -122,7 +151,7 @@ class Connections:
                     yield False
                     return
                 try:
-                    self.lock.take()
+                    self._take_lock()
                 except StoreError:
                     yield False
                     return
@@ -137,13 +166,62 @@ class Connections:
             self.lock.release()
 
     def close(self) -> None:
-        """Close all; the last one to close moves the log into the file."""
+        """Close all; the last one to close moves the log into the file, and then no write can be lost."""
         with self._writing, self._guard:
             self._closed = True
             for connection in (*self._idle, *([self._writer] if self._writer else [])):
                 connection.close()
             self._idle, self._writer = [], None
+            if not self.read_only:
+                with suppress(StoreError, sqlite3.Error):
+                    self._remove_note()
             self.lock.release()
+
+    def _remove_note(self) -> None:
+        """Where the log is empty, all that was acknowledged is in the file: an older copy may replace it."""
+        if self.lock.note is None or has_log(self.path):
+            return
+        self.lock.take()
+        if not has_log(self.path):  # nobody else has written meanwhile
+            with closing(connect_for_checking(self.path)) as connection:
+                check_nothing_lost(connection, self.path, self.lock.note)
+            self.lock.acknowledge(None)
+
+    def _take_lock(self) -> None:
+        """Become the writer, unless the file has lost writes."""
+        if self.lock.held:
+            return
+        connection = self._writer_connection()
+        self.lock.take()
+        try:
+            self._check_small(connection)
+            check_nothing_lost(connection, self.path, self.lock.note)
+        except BaseException:
+            self.lock.release()
+            raise
+        if not self._tidied:
+            self._tidied = True
+            self.tidy()
+
+    def _check_small(self, connection: sqlite3.Connection) -> None:
+        """Check how the pages of a small file fit together, once, before anything is made of them."""
+        if not self._checked:
+            if is_small(connection):
+                check_structure(connection)
+            self._checked = True
+
+    def _suspect(self, connection: sqlite3.Connection, error: Exception) -> None:
+        """Where something failed that should not, look whether the file is damaged, and say that instead.
+
+        A file that was found to be sound once is not read again: then the error is of another kind.
+        """
+        if isinstance(error, (DartboardError, UnicodeError)) or self._sound:
+            return
+        try:
+            check_file(connection)
+        except (StoreError, *UNEXPECTED) as damage:
+            raise damaged(f"{self.path} ({damage})") from error
+        self._sound = True
 
     def _borrow(self) -> sqlite3.Connection:
         with self._guard:

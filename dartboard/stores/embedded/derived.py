@@ -14,23 +14,24 @@ import re
 import secrets
 import shutil
 import sqlite3
-import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dartboard.errors import StoreError
 from dartboard.stores.embedded.connections import Connections
+from dartboard.stores.leftovers import leftovers, owned, remove_leftovers
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 _OURS = re.compile(r"\d+-[a-z]+-[0-9a-f]{16}")
 _BLOCK = 1 << 22
 _DRAFT = "draft-"
-_DRAFT_SECONDS = 24 * 3600.0
+_DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 
 class Damaged(Exception):
@@ -93,13 +94,16 @@ class DerivedFiles:
             "SELECT folder, revision, stamp FROM derived WHERE collection = ? AND kind = ?",
             (collection, kind),
         ).fetchone()
-        if row is None or not _OURS.fullmatch(row[0]):
+        if row is None or not _OURS.fullmatch(str(row[0])):
             return None
         if not (self.folder / row[0]).is_dir():
             self._miss()
             return None
         try:
             stamp = json.loads(row[2])
+            kept = stamp.pop("crc32")
+            if kept != _stamp_sum(collection, kind, row[0], row[1], stamp):
+                return None
             if stamp["format"] != FORMAT or stamp["settings"] != json.loads(json.dumps(settings)):
                 return None
             files = {name: (int(size), str(digest)) for name, (size, digest) in stamp["files"].items()}
@@ -110,7 +114,7 @@ class DerivedFiles:
                 about=stamp["about"],
                 files=files,
             )
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
     def _miss(self) -> None:
@@ -128,13 +132,8 @@ class DerivedFiles:
         """A new folder to write an index into, gone afterwards unless it was kept; None where none can be."""
         slug = re.sub("[^a-z].*", "", kind)
         folder = self.folder / f"{_DRAFT}{collection}-{slug}-{secrets.token_hex(8)}"
-        if self._connections.read_only or not _made(folder):
-            yield None
-            return
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with ExitStack() as stack:
+            yield folder if not self._connections.read_only and _made(folder, stack) else None
 
     def keep(self, collection: int, draft: Path, stamp: Stamp) -> bool:
         """Vouch for what was written to a draft; False where that cannot be now."""
@@ -145,7 +144,7 @@ class DerivedFiles:
                 if not allowed:
                     return False
                 draft.rename(final)
-                with self._connections.writing() as connection:
+                with self._connections.writing(counted=False) as connection:
                     _remember(connection, collection, final.name, stamp, files)
         except (OSError, StoreError) as error:
             shutil.rmtree(final, ignore_errors=True)
@@ -158,29 +157,38 @@ class DerivedFiles:
         """Remove folders that the store does not vouch for, unless somebody else is writing."""
         with self._connections.may_write() as allowed:
             if allowed and self.folder.is_dir():
-                self._sweep()
+                remove_leftovers(self.folder, _DRAFTS)
+                for folder in self._strays():
+                    shutil.rmtree(folder, ignore_errors=True)
 
-    def _sweep(self) -> None:
+    def leftovers(self) -> list[Path]:
+        """Drafts that no living process owns, and folders that the store does not vouch for."""
+        return [*leftovers(self.folder, _DRAFTS), *self._strays()]
+
+    def _strays(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
         with self._connections.reading() as connection:
             known = {folder for (folder,) in connection.execute("SELECT folder FROM derived")}
-        for path in list(self.folder.iterdir()):
-            if path.name.startswith(_DRAFT):
-                stray = _age(path) > _DRAFT_SECONDS
-            else:
-                stray = bool(_OURS.fullmatch(path.name)) and path.name not in known
-            if stray:
-                shutil.rmtree(path, ignore_errors=True)
+        return [
+            path
+            for path in sorted(self.folder.iterdir())
+            if _OURS.fullmatch(path.name) and path.name not in known
+        ]
 
     def bytes_of(self, connection: sqlite3.Connection, collection: int) -> int:
         """What the collection's derived files take on disk."""
         rows = connection.execute("SELECT folder FROM derived WHERE collection = ?", (collection,))
-        folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(folder)]
+        folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(str(folder))]
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
-def _made(folder: Path) -> bool:
+def _made(folder: Path, stack: ExitStack) -> bool:
+    """Make a folder that is owned until the stack is left."""
     try:
-        folder.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(owned(folder))
+        folder.mkdir()
     except OSError as error:
         logger.warning("%s cannot be written, indexes are kept in memory: %s", folder.parent, error)
         return False
@@ -212,16 +220,17 @@ def _remember(
             "kind": stamp.kind,
             "folder": folder,
             "revision": stamp.revision,
-            "stamp": json.dumps(text),
+            "stamp": json.dumps(
+                text | {"crc32": _stamp_sum(collection, stamp.kind, folder, stamp.revision, text)}
+            ),
         },
     )
 
 
-def _age(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0
+def _stamp_sum(collection: int, kind: str, folder: str, revision: int, stamp: Mapping[str, Any]) -> int:
+    """A checksum of all that the table says of an index."""
+    said = json.dumps([collection, kind, folder, revision, stamp], sort_keys=True)
+    return zlib.crc32(said.encode())
 
 
 def flush_to_disk(path: Path) -> None:

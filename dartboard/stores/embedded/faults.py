@@ -11,6 +11,11 @@ from dartboard.stores.embedded.locking import locked
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC})
 
+_IMPOSSIBLE = frozenset(
+    {sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE}
+)
+"""Our own statements cannot cause these in a file that is sound."""
+
 
 @contextmanager
 def in_our_words(path: Path) -> Iterator[None]:
@@ -47,6 +52,8 @@ def translated(error: sqlite3.Error, path: Path) -> StoreError:
         return locked(path)
     if primary == sqlite3.SQLITE_READONLY:
         return StoreError(f"{path} cannot be written ({error}): open it with read_only=True")
+    if primary in _IMPOSSIBLE:
+        return _damaged(path, error)
     return StoreError(f"{path}: {error}")
 
 

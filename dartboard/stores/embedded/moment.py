@@ -17,6 +17,7 @@ from dartboard.stores.embedded.reading import read_batches, read_blobs, read_rec
 from dartboard.stores.embedded.remembered import Remembered
 from dartboard.stores.embedded.revisions import Revision, fresh_manifest
 from dartboard.stores.embedded.rows import Rows, ids_of_rows, rows_of_ids
+from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vectors import VectorState
 from dartboard.stores.filters import Filter
@@ -139,13 +140,15 @@ class Moment:
         if not rows:
             return []
         state = self._indexes.text(self.revision.manifest).current(self.connection, self.revision)
-        (position,) = np.flatnonzero(state.rows == rows[chunk_id])
-        return [dict(term) for term in state.index.explain(query, int(position))]
+        found = np.flatnonzero(state.rows == rows[chunk_id])
+        if found.size != 1:
+            raise damaged(f"the text of chunk {chunk_id!r}, which the index does not know,")
+        return [dict(term) for term in state.index.explain(query, int(found[0]))]
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
         """All records that match, whole, by rising id."""
         check_k(batch_size, "batch_size")
-        return read_batches(self.connection, self._key, where, batch_size)
+        return read_batches(self.connection, self._key, where, batch_size, of=self.revision.records)
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""

@@ -1,20 +1,31 @@
 """Find out what a file is before anything in it is changed, and make new stores whole or not at all."""
 
 import os
+import re
 import secrets
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
 from dartboard.errors import StoreError, StoreFormatError
-from dartboard.stores.embedded.connections import connect_for_checking, has_log
+from dartboard.stores.embedded.connections import connect, connect_for_checking, connect_for_reading, has_log
 from dartboard.stores.embedded.derived import flush_to_disk
-from dartboard.stores.embedded.faults import DAMAGE, code_of, translated
+from dartboard.stores.embedded.faults import DAMAGE, code_of, in_our_words, translated
+from dartboard.stores.embedded.locking import WriterLock, lock_path
 from dartboard.stores.embedded.schema import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
+from dartboard.stores.embedded.write_count import (
+    WRITES_TABLE,
+    WriteCount,
+    check_nothing_lost,
+    lost_writes,
+    read_note,
+)
+from dartboard.stores.leftovers import owned
 
 
 def prepare(path: Path, *, read_only: bool) -> None:
     """See that there is a store of our format at ``path``, making it where that is allowed."""
+    orphan = has_log(path)  # looked at first: who makes a store makes the file before its log
     try:
         there = path.exists()
         empty = there and path.is_file() and path.stat().st_size == 0
@@ -24,6 +35,16 @@ def prepare(path: Path, *, read_only: bool) -> None:
         raise StoreFormatError(f"{path} is no file: give the path of a file, e.g. {path / 'index.dartboard'}")
     if there and not empty:
         return _check(path)
+    if orphan:
+        raise StoreError(
+            f"{path} {'is empty' if there else 'is gone'}, and its log {path.name}-wal is still there: "
+            "put the file back, or remove the log to begin anew"
+        )
+    if there and not read_only and lock_path(path).exists():
+        raise StoreFormatError(
+            f"{path} is empty, though a store was written there: restore it from a snapshot or a backup, or "
+            "remove it to begin anew"
+        )
     if read_only:
         raise StoreError(
             f"{path} {'is empty' if there else 'does not exist'}: index something first, or check the path"
@@ -38,7 +59,8 @@ def prepare(path: Path, *, read_only: bool) -> None:
 
 
 def _check(path: Path) -> None:
-    """Refuse what is no store, or not one that this version reads; nothing is written."""
+    """Refuse what is no store, not one that this version reads, or has lost writes; nothing is written."""
+    noted = read_note(lock_path(path))
     try:
         with closing(connect_for_checking(path)) as connection:
             stamp = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -65,17 +87,47 @@ def _check(path: Path) -> None:
             f"{path} is cut off: {path.stat().st_size} of {pages * page_bytes} bytes are there. "
             "Restore it from a snapshot or a backup, or index again"
         )
+    _check_log(path, noted)
+
+
+def _check_log(path: Path, noted: WriteCount | None) -> None:
+    """Refuse a file whose log has lost writes. Reading only leaves the log as it is."""
+    if noted is None:
+        return
+    with in_our_words(path):
+        with closing(connect_for_checking(path)) as connection:
+            if not lost_writes(connection, noted):
+                return
+        with closing(connect_for_reading(path)) as connection:  # not fooled by a log that has just been begun
+            check_nothing_lost(connection, path, noted)
+
+
+def accept_loss(path: Path) -> int:
+    """Go on with a file that has lost writes with its log.
+
+    Returns how many acknowledged writes are given up, 0 where none are lost.
+    """
+    lock = WriterLock(path)
+    lock.take()
+    try:
+        with in_our_words(path), closing(connect(path, "rw")) as connection:
+            lost = lost_writes(connection, lock.note)
+        if lost:
+            lock.acknowledge(None)
+        return lost
+    finally:
+        lock.release()
 
 
 def _create(path: Path) -> None:
     """A new store appears under its name only when it is whole; one that appeared meanwhile is left."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(6)}")
-    try:
+    with owned(draft):
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.executescript(
-                f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION_ID}; "
+                f"BEGIN; {TABLES} {WRITES_TABLE} PRAGMA application_id = {APPLICATION_ID}; "
                 f"PRAGMA user_version = {FORMAT_VERSION}; COMMIT;"
             )
             connection.execute("PRAGMA journal_mode = WAL")
@@ -84,9 +136,11 @@ def _create(path: Path) -> None:
             return
         with suppress(FileExistsError):
             _publish(draft, path)
-    finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def unfinished(path: Path) -> re.Pattern[str]:
+    """The names of stores that were to become the one at ``path``."""
+    return re.compile(re.escape(path.name) + r"\.new-[0-9a-f]{12}")
 
 
 def _publish(draft: Path, path: Path) -> None:

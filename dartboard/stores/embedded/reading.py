@@ -11,12 +11,14 @@ import numpy.typing as npt
 from dartboard.errors import StoreFormatError
 from dartboard.stores.embedded.filter_sql import ending_in_time, filter_sql
 from dartboard.stores.embedded.rows import LISTED, Rows
+from dartboard.stores.embedded.structure import check_structure
 from dartboard.stores.embedded.sums import check_bytes, check_words, damaged, has_sums
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
-_JOINED = "FROM records JOIN contents USING (row)"
+_JOINED = "FROM records LEFT JOIN contents USING (row)"
+"""Where a record has lost its contents, that is damage, and not a record fewer."""
 
 
 def read_records(
@@ -48,21 +50,25 @@ def read_blobs(connection: sqlite3.Connection, rows: Sequence[int], name: str) -
 
 
 def read_batches(
-    connection: sqlite3.Connection, collection: int, where: Filter | None, size: int
+    connection: sqlite3.Connection, collection: int, where: Filter | None, size: int, *, of: int
 ) -> Iterator[list[Record]]:
-    """Whole records by rising id, in batches."""
+    """Whole records by rising id, in batches; without a filter, ``of`` of them must be there."""
+    if where is None:
+        check_structure(connection)
     condition, parameters = ("1", {}) if where is None else filter_sql(where)
     query = (
         f"{_JOINED} WHERE collection = :collection AND id > :after AND {condition} ORDER BY id LIMIT :size"
     )
-    after = ""
+    after, count = "", 0
     while found := _checked(
         connection, query, {"collection": collection, "after": after, "size": size, **parameters}
     ):
         yield _whole(connection, found)
         if found[-1][1] <= after:
             raise damaged("the order of ids")
-        after = found[-1][1]
+        after, count = found[-1][1], count + len(found)
+    if where is None and count != of:
+        raise damaged(f"the collection ({count} of {of} records can be read)")
 
 
 def _checked(connection: sqlite3.Connection, rest: str, parameters: Mapping[str, Any]) -> list[Any]:
@@ -135,19 +141,17 @@ def stream_vectors(
     stored = ("vector_sum" if own else "sum") if has_sums(connection) else "NULL"
     cursor = connection.execute(
         f"SELECT row, {'embedding' if own else 'data'}, {stored} "  # noqa: S608 - our names
-        f"FROM records JOIN {'contents' if own else 'vectors'} USING (row) "
+        f"FROM records {'LEFT JOIN contents' if own else 'JOIN vectors'} USING (row) "
         f"WHERE collection = :collection AND row > :after {'' if own else 'AND field = :field '}ORDER BY row",
         {"collection": collection, "after": after, "field": field},
     )
     before = () if field is None else (field.encode(),)
     while found := cursor.fetchmany(block):
         for row, data, kept in found:
+            if not isinstance(data, bytes) or len(data) != 4 * dimension:
+                raise damaged(f"a vector in row {row}")
             check_bytes("a vector", row, (*before, data), kept)
         joined = b"".join(data for _, data, _ in found)
-        if len(joined) != 4 * dimension * len(found):
-            raise StoreFormatError(
-                f"vectors of a length other than {dimension} are stored: the file is damaged"
-            )
         matrix = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
         yield np.fromiter((row for row, *_ in found), np.int64, len(found)), matrix
 
@@ -170,6 +174,19 @@ def stream_texts(connection: sqlite3.Connection, collection: int) -> Iterator[tu
     for row, id, metadata, text, words in found:
         check_words(row, id, metadata, text, words)
         yield row, text
+
+
+def check_words_after(connection: sqlite3.Connection, collection: int, after: int) -> int:
+    """Check ids, metadata and texts of the rows beyond ``after``; the last row that was checked."""
+    stored = "sum" if has_sums(connection) else "NULL"
+    found = connection.execute(
+        f"SELECT row, id, metadata, text, {stored} {_JOINED} WHERE collection = ? AND row > ? ORDER BY row",
+        (collection, after),
+    )
+    for row, id, metadata, text, words in found:
+        check_words(row, id, metadata, text, words)
+        after = row
+    return after
 
 
 def stream_sparse(
@@ -197,9 +214,9 @@ def _parsed(id: str, metadata: str) -> dict[str, Any]:
 
 def _matrix(packed: list[bytes]) -> FloatArray:
     """Vectors one below the other; those of a damaged file are refused."""
-    lengths = set(map(len, packed))
-    if not lengths:
+    if not packed:
         return np.zeros((0, 0), np.float32)
+    lengths = {len(data) if isinstance(data, bytes) else -1 for data in packed}
     if len(lengths) == 1 and lengths.pop() % 4 == 0:
         joined = np.frombuffer(b"".join(packed), "<f4").astype(np.float32)
         if np.isfinite(joined).all():

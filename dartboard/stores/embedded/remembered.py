@@ -6,7 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 
+from dartboard.stores.embedded.reading import check_words_after
 from dartboard.stores.embedded.rows import Rows, rows_that_match
+from dartboard.stores.embedded.structure import is_small
 from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.filters import Filter, filter_to_json
 
@@ -20,6 +22,7 @@ class Remembered:
     def __init__(self) -> None:
         self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
         self._ids: dict[int, str] = {}
+        self._checked_row = 0
         self._lock = Lock()
 
     def matching(self, connection: sqlite3.Connection, collection: int, revision: int, where: Filter) -> Rows:
@@ -29,6 +32,7 @@ class Remembered:
             if key in self._filters:
                 self._filters.move_to_end(key)
                 return self._filters[key]
+        self.check_metadata(connection, collection)
         rows = rows_that_match(connection, collection, where)
         with self._lock:
             for old in [old for old in self._filters if old[0] < revision]:
@@ -37,6 +41,14 @@ class Remembered:
             while len(self._filters) > _FILTERS_KEPT:
                 self._filters.popitem(last=False)
         return rows
+
+    def check_metadata(self, connection: sqlite3.Connection, collection: int) -> None:
+        """See that the metadata, by which a filter chooses, are those that were written; each row once.
+
+        In a large file that takes too long: there, only what is handed over is checked.
+        """
+        if is_small(connection):
+            self._checked_row = check_words_after(connection, collection, self._checked_row)
 
     def ids(self, rows: list[int], look_up: Callable[[list[int]], dict[int, str]]) -> list[str]:
         """The ids of rows, in their order; a row never changes its id, so it is looked up once."""

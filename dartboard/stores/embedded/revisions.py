@@ -5,7 +5,8 @@ import sqlite3
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dartboard.errors import CollectionError, StoreFormatError
+from dartboard.errors import CollectionError
+from dartboard.stores.embedded.sums import COLLECTION, check_collection, damaged, has_collection_sums
 from dartboard.stores.records import Manifest
 from dartboard.stores.snapshots import manifest_from_json, manifest_to_json
 
@@ -28,13 +29,18 @@ class Revision:
 
 def revision_of(connection: sqlite3.Connection, collection: int, name: str) -> Revision:
     """The collection's state, or an error where it was dropped."""
+    stored = "sum" if has_collection_sums(connection) else "NULL"
     found = connection.execute(
-        "SELECT revision, floor, records, next_row - 1, manifest FROM collections, counters WHERE key = ?",
+        f"SELECT {COLLECTION}, {stored}, next_row - 1 FROM collections, counters WHERE key = ?",  # noqa: S608
         (collection,),
     ).fetchone()
     if found is None:
         raise CollectionError(f"collection {name!r} was dropped meanwhile")
-    number, floor, records, last_row, text = found
+    *said, kept, last_row = found
+    check_collection(collection, said, kept)
+    _, text, records, number, floor = said
+    if not isinstance(last_row, int):
+        raise damaged("the count of rows")
     return Revision(number=number, floor=floor, records=records, last_row=last_row, manifest_text=text)
 
 
@@ -47,8 +53,8 @@ def fresh_manifest(text: str) -> Manifest:
     """A manifest of one's own."""
     try:
         return manifest_from_json(json.loads(text))
-    except ValueError as error:
-        raise StoreFormatError(f"the collection's manifest is damaged ({error})") from error
+    except (TypeError, ValueError) as error:
+        raise damaged(f"the collection's manifest ({error})") from error
 
 
 @lru_cache(maxsize=64)

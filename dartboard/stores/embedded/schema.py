@@ -4,14 +4,15 @@ A record's ``row`` is a number that is never used twice: whoever replaces a reco
 what an index has not seen yet are the rows beyond its last one, and what it has to forget stands in
 ``gone`` since its ``revision``, which every write to a collection raises. ``floor`` is the revision from
 which on ``gone`` is complete: older indexes are built anew. ``derived`` names the files beside the store
-that may be read, with their checksums.
+that may be read, with their checksums. ``writes`` counts what was acknowledged
+(:mod:`dartboard.stores.embedded.write_count`); files of earlier releases get it with their next write.
 
 Metadata stand apart from texts and vectors, so that a filter reads little. The columns ``sum`` hold checksums
-(:mod:`dartboard.stores.embedded.sums`); files of format 1 have none.
+(:mod:`dartboard.stores.embedded.sums`); files of format 1 have none, those of format 2 none of collections.
 """
 
 APPLICATION_ID = 0x44425354  # "DBST"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PAGE_BYTES = 16384
 
 TABLES = """
@@ -23,7 +24,8 @@ CREATE TABLE collections (
     manifest TEXT NOT NULL,
     records INTEGER NOT NULL,
     revision INTEGER NOT NULL,
-    floor INTEGER NOT NULL
+    floor INTEGER NOT NULL,
+    sum INTEGER
 );
 CREATE TABLE records (
     row INTEGER PRIMARY KEY,

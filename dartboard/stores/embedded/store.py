@@ -12,13 +12,14 @@ from dartboard.stores.embedded.checking import Checked, check_file
 from dartboard.stores.embedded.collection import EmbeddedCollection
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived import DerivedFiles
-from dartboard.stores.embedded.opening import prepare
+from dartboard.stores.embedded.opening import prepare, unfinished
 from dartboard.stores.embedded.revisions import manifest_text
 from dartboard.stores.embedded.rows import write_records
 from dartboard.stores.embedded.schema import ROW_TABLES
 from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.leftovers import leftovers, remove_leftovers
 from dartboard.stores.records import Manifest
-from dartboard.stores.snapshots import read_snapshot
+from dartboard.stores.snapshots import PART, read_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class EmbeddedStore:
         prepare(self._path, read_only=read_only)
         self._connections = Connections(self._path, read_only=read_only)
         self._derived = DerivedFiles(self._connections)
+        self._connections.tidy = self._tidy
         self._open: dict[int, EmbeddedCollection] = {}
         self._closed = False
 
@@ -99,6 +101,18 @@ class EmbeddedStore:
         with self._connections.reading() as connection:
             return check_file(connection)
 
+    def leftovers(self) -> list[Path]:
+        """What killed processes left: drafts of indexes, of the store itself, and snapshots in its folder.
+
+        The next write removes it. What a living process may own is not listed.
+        """
+        folder = self._path.parent
+        return [
+            *leftovers(folder, unfinished(self._path)),
+            *leftovers(folder, PART, marked=True),
+            *self._derived.leftovers(),
+        ]
+
     def let_others_write(self) -> None:
         """Give back the writer's lock until the next write here; for processes that stay open for long."""
         self._connections.unlock()
@@ -124,6 +138,11 @@ class EmbeddedStore:
             self.close()
         else:
             self._let_go()
+
+    def _tidy(self) -> None:
+        remove_leftovers(self._path.parent, unfinished(self._path))
+        remove_leftovers(self._path.parent, PART, marked=True)
+        self._derived.sweep()
 
     def _let_go(self) -> None:
         self._closed = True

@@ -16,6 +16,7 @@ from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, S
 from dartboard.stores.embedded.reading import stream_ids, stream_vectors
 from dartboard.stores.embedded.revisions import Outdated, Revision
 from dartboard.stores.embedded.rows import Rows, gone_since
+from dartboard.stores.embedded.structure import check_structure
 from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
@@ -124,7 +125,7 @@ class VectorUpkeep:
         gone = gone_since(connection, self._field.collection, state.revision)
         parts = list(self._stream(connection, after=state.last_row))
         rows, vectors, longest = _joined(parts, self._field.dimension)
-        return state.followed_by(
+        state = state.followed_by(
             revision=revision.number,
             last_row=revision.last_row,
             gone=gone,
@@ -132,6 +133,9 @@ class VectorUpkeep:
             new=vectors,
             longest=longest,
         )
+        if self._field.field is None and state.size != revision.records:
+            raise Damaged(f"{state.size} of {revision.records} records are known")
+        return state
 
     def _load(self, connection: sqlite3.Connection, revision: Revision) -> VectorState | None:
         """The state as it lies on disk, if it is whole and not too old."""
@@ -183,12 +187,14 @@ class VectorUpkeep:
                         return self._build_files(connection, revision, folder)
                     except OSError as error:
                         logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
+        check_structure(connection)
         parts = list(self._stream(connection))
         rows, vectors, longest = _joined(parts, self._field.dimension)
         del parts
         return self._finished(revision, rows, MemoryRows(vectors), longest)
 
     def _build_files(self, connection: sqlite3.Connection, revision: Revision, folder: Path) -> VectorState:
+        check_structure(connection)
         writer = RowWriter(folder / _MATRIX, self._field.dimension)
         numbers, longest = [np.zeros(0, np.int64)], 0.0
         try:

@@ -21,6 +21,7 @@ from dartboard.stores.ann import (
     rounding_slack,
 )
 from dartboard.stores.embedded.rows import Rows
+from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_file import FileRows, MemoryRows, PackedIds
 from dartboard.types import FloatArray, IntArray
@@ -51,6 +52,11 @@ class VectorState:
     def dead(self) -> int:
         """How many rows of the main part are gone."""
         return 0 if self.alive is None else int(self.alive.size - np.count_nonzero(self.alive))
+
+    @property
+    def size(self) -> int:
+        """How many vectors a search compares."""
+        return int(self.rows.size) - self.dead + len(self.tail_rows)
 
     @property
     def changes(self) -> int:
@@ -112,11 +118,11 @@ class VectorState:
     def take(self, rows: Rows) -> Floats:
         """The vectors of rows that are there, in the order asked."""
         if not self.tail_rows.size:
-            return self.vectors.take(np.searchsorted(self.rows, rows))
+            return self.vectors.take(_positions_of_all(self.rows, rows))
         newer = rows > (self.rows[-1] if self.rows.size else -1)
         vectors = np.empty((rows.size, self.tail.shape[1]), np.float32)
-        vectors[~newer] = self.vectors.take(np.searchsorted(self.rows, rows[~newer]))
-        vectors[newer] = self.tail[np.searchsorted(self.tail_rows, rows[newer])]
+        vectors[~newer] = self.vectors.take(_positions_of_all(self.rows, rows[~newer]))
+        vectors[newer] = self.tail[_positions_of_all(self.tail_rows, rows[newer])]
         return vectors
 
     def names(self, rows: Rows) -> dict[int, str]:
@@ -196,6 +202,16 @@ class Places:
             while len(self._found) > _FILTERS_KEPT:
                 self._found.popitem(last=False)
         return places
+
+
+def _positions_of_all(rows: Rows, wanted: Rows) -> IntArray:
+    """Where each of the wanted rows stands among rising rows; one that is missing is damage."""
+    at = np.searchsorted(rows, wanted)
+    known = at < rows.size
+    known[known] = rows[at[known]] == wanted[known]
+    if not known.all():
+        raise damaged(f"the vector of row {wanted[~known][0]}, which is missing,")
+    return at
 
 
 def positions_of(rows: Rows, wanted: Rows) -> IntArray:

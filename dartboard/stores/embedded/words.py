@@ -19,6 +19,7 @@ from dartboard.stores.ann import Mask
 from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
 from dartboard.stores.embedded.revisions import Outdated, Revision
 from dartboard.stores.embedded.rows import Rows
+from dartboard.stores.embedded.structure import check_structure
 from dartboard.stores.embedded.tuning import Tuning
 
 logger = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class WordUpkeep(Generic[_Index]):
                 numbers.append(row)
                 yield rest[0] if len(rest) == 1 else tuple(rest)
 
+        check_structure(connection)
         index = self._source.build(parts())
         state = WordState(revision=revision.number, rows=np.array(numbers, dtype=np.int64), index=index)
         if revision.records >= self._tuning.files_from:

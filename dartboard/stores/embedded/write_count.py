@@ -1,0 +1,108 @@
+"""How many writes a store has acknowledged: counted in its file, and noted in the lock file beside it.
+
+At reopening, SQLite drops what stands in its log (``-wal``) from the first frame on whose checksum does not
+match, and a log that is missing is no error to it either: acknowledged writes would be gone without a word.
+So every write raises a count in the file, and the writer notes the count in the lock file after each commit.
+A file that counts fewer writes than the note has lost some.
+
+The note follows the commit and is not flushed by itself: a killed process or a power cut leaves a note that
+is too small, never one that is too large. It is removed when the store is closed with an empty log: then all
+writes are in the file itself, and an older copy may take its place. A note that is damaged, or that belongs
+to another store, says nothing.
+"""
+
+import json
+import os
+import sqlite3
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+from dartboard.errors import StoreFormatError
+from dartboard.stores.embedded.sums import damaged
+
+_MOST_BYTES = 200
+_TABLE = "CREATE TABLE IF NOT EXISTS writes (store TEXT NOT NULL, number INTEGER NOT NULL)"
+_FIRST = "INSERT INTO writes SELECT lower(hex(randomblob(8))), 0 WHERE NOT EXISTS (SELECT 1 FROM writes)"
+WRITES_TABLE = f"{_TABLE};\n{_FIRST};\n"
+
+
+class WriteCount(NamedTuple):
+    """The random name of a store, and how many writes it has acknowledged."""
+
+    store: str
+    number: int
+
+
+def raise_count(connection: sqlite3.Connection) -> WriteCount:
+    """Count one more write, within its transaction; files of earlier releases begin with 1."""
+    connection.execute(_TABLE)
+    connection.execute(_FIRST)
+    connection.execute("UPDATE writes SET number = number + 1")
+    return _valid(connection.execute("SELECT store, number FROM writes").fetchone())
+
+
+def stored_count(connection: sqlite3.Connection) -> WriteCount:
+    """What the file says; a file of earlier releases has no name and no writes."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'writes'").fetchone():
+        return WriteCount("", 0)
+    found = connection.execute("SELECT store, number FROM writes").fetchone()
+    return _valid(found) if found else WriteCount("", 0)
+
+
+def check_nothing_lost(connection: sqlite3.Connection, path: Path, noted: WriteCount | None) -> None:
+    """Refuse a file that counts fewer writes than the note, which must have been read before."""
+    lost = lost_writes(connection, noted)
+    if lost and noted is not None:
+        raise StoreFormatError(
+            f"{path} has lost {_writes(lost)}: {noted.number} were acknowledged, and the file holds those "
+            f"up to number {noted.number - lost}. Its log {path.name}-wal is damaged or gone, or an older "
+            "copy of the file took its place. Put the log back if you have it. Otherwise dartboard doctor "
+            "--accept-loss goes on with what is there: then index again, which adds what is missing"
+        )
+
+
+def lost_writes(connection: sqlite3.Connection, noted: WriteCount | None) -> int:
+    """How many writes the note knows and the file does not."""
+    if noted is None:
+        return 0
+    stored = stored_count(connection)
+    if stored.store and stored.store != noted.store:
+        return 0
+    return max(0, noted.number - stored.number)
+
+
+def read_note(lock_file: Path) -> WriteCount | None:
+    """What the lock file says, where it says anything that can be relied on."""
+    try:
+        with lock_file.open("rb") as stream:
+            text, sum, end = stream.read(_MOST_BYTES).split(b"\n", 2)
+        if end or int(sum) != zlib.crc32(text):
+            return None
+        store, number = json.loads(text)
+        return WriteCount(str(store), int(number))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_note(lock_file: int, count: WriteCount | None) -> None:
+    """Replace what an open lock file says; None removes it."""
+    data = b""
+    if count is not None:
+        text = json.dumps(count).encode()
+        data = b"%b\n%d\n" % (text, zlib.crc32(text))
+    os.lseek(lock_file, 0, os.SEEK_SET)
+    os.write(lock_file, data)
+    if os.fstat(lock_file).st_size > len(data):
+        os.ftruncate(lock_file, len(data))
+
+
+def _valid(found: tuple[object, ...]) -> WriteCount:
+    store, number = found
+    if not isinstance(store, str) or not isinstance(number, int):
+        raise damaged("the count of writes")
+    return WriteCount(store, number)
+
+
+def _writes(count: int) -> str:
+    return "a write" if count == 1 else f"{count} writes"
