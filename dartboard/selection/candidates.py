@@ -93,10 +93,8 @@ def from_embeddings(
     if targets is None:
         return pool
     words = prepared(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
-    if target_distances is None:
-        covered = distances(prepared(vectors[order], kind), words, kind)
-    else:
-        covered = target_distances[order]
+    by_row = None if target_distances is None else target_distances[order]
+    covered = distances(prepared(vectors[order], kind), words, kind) if by_row is None else by_row
     unit = unit_rows(rows, np.float64)
     return replace(
         pool,

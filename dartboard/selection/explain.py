@@ -15,7 +15,7 @@ from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.objective import Objective
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
-from dartboard.types import FloatArray, IntArray
+from dartboard.types import FloatArray
 
 HALF = 0.5
 """A pick represents a target if it covers it at least this well."""
@@ -31,7 +31,9 @@ def explain(
     gains = np.exp(log_gains)
     coverage = np.minimum(gains.cumsum(), 1.0)
     kernel = greedy.objective.rows(pool.row_of[chosen])
-    owner = _owners(kernel)
+    owner = np.full(kernel.shape[1], -1, dtype=np.intp)
+    if len(chosen):  # the first pick that covers a target best, and well
+        owner[:] = np.where(kernel.max(axis=0) >= HALF, kernel.argmax(axis=0), -1)
     if pool.target_of is not None and len(chosen):
         # Of picks that cover a target equally well, as a vector and its multiple do, its own comes first.
         own, place = pool.target_of[chosen], np.arange(len(chosen))
@@ -72,15 +74,6 @@ def explain_picks(
         greedy.add(int(row[0]), log_gain)
         kept.append(pick)
     return explain(pool, limits, kept, greedy, method=method, **parameters)
-
-
-def _owners(kernel: FloatArray) -> IntArray:
-    """For each target, the first pick (a row of ``kernel``) that covers it best and well; -1: none."""
-    if not len(kernel):
-        return np.full(kernel.shape[1], -1, dtype=np.intp)
-    best: IntArray = kernel.argmax(axis=0)
-    best[kernel.max(axis=0) < HALF] = -1
-    return best
 
 
 def _bound(pool: Pool, limits: Limits, greedy: LazyGreedy, reached: float) -> float:

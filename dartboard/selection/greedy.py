@@ -115,7 +115,7 @@ class LazyGreedy:
         order = np.argsort(-upper, kind="stable")
         rivals, upper = rivals[order], upper[order]
         best, done, size = -np.inf, 0, 4
-        while done < len(rivals) and upper[done] >= best - _tie(best):
+        while done < len(rivals) and upper[done] >= best - max(TIE, 1e-15 * abs(best)):
             check()
             rows = rivals[done : done + size]
             self._log_upper[rows] = self.objective.log_gains(rows)
@@ -124,14 +124,9 @@ class LazyGreedy:
         if best == -np.inf:
             return None
         rows = rivals[:done]
-        tied = rows[self._log_upper[rows] - log_costs[rows] >= best - _tie(best)]
+        tied = rows[self._log_upper[rows] - log_costs[rows] >= best - max(TIE, 1e-15 * abs(best))]
         winner = int(tied[np.lexsort((tied, -self._relevance[tied]))[0]])
         return winner, float(self._log_upper[winner])
-
-
-def _tie(log_gain: float) -> float:
-    """Log gains that differ by less are equal: ``TIE``, or their rounding where they are huge."""
-    return max(TIE, 1e-15 * abs(log_gain)) if log_gain > -np.inf else TIE
 
 
 def _largest(rows: IntArray, values: FloatArray, count: int) -> IntArray:

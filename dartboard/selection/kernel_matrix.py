@@ -22,8 +22,8 @@ _SINGLE_FROM_SIGMA = 0.03
 _SINGLE_FROM_ROWS = 64
 """Smaller matrices, which are given in float64, are as fast in float64."""
 
-_NEAR, _SAME = 0.01, 1e-30
-"""Cosine distances that are worked out from differences; squared differences that are rounding alone."""
+_NEAR, _SAME = 0.98, 1e-30
+"""Cosines above are worked out from differences; squared differences below are rounding alone."""
 
 _KEPT = 25_000_000
 """Larger kernels are not kept: their rows are worked out again when they are asked for."""
@@ -54,7 +54,7 @@ class VectorKernel:
     def rounding(self) -> float:
         """What rounding may do to a gain of the screen, as a share of what its row covers alone.
 
-        A cosine of d numbers is off by some ``ε√d``. That moves the exponent x = d²/2σ² by ``ε√d · √(x/2) / σ``,
+        A cosine in n dimensions is off by some ε√n. It moves the exponent x = d²/2σ² by ``ε√n · √(x/2) / σ``,
         where x ends at underflow; a Euclidean d² is off by ε times the squared lengths. Then x is rounded.
         """
         eps, tiny = float(np.finfo(self.dtype).eps), float(np.finfo(self.dtype).tiny)
@@ -73,16 +73,19 @@ class VectorKernel:
 
     def log_rows(self, rows: IntArray) -> FloatArray:
         """``(len(rows), T)`` exact log kernel, float64."""
-        exact = self._exact
-        if self.sigma >= _SINGLE_FROM_SIGMA and self.distance == "scaled_cosine":
-            found = distances(exact[rows], exact, self.distance)
+        exact, found = self._exact, np.empty((len(rows), len(self.vectors)))
+        if self.distance == "euclidean":
+            for place, row in enumerate(exact[rows]):
+                found[place] = np.sqrt(row_dots(exact - row, exact - row))
         else:
             # BLAS rounds a row by where it stands. At a small σ that matters, and a row must stay the same.
-            found = np.stack([self._distances_to(row) for row in rows])
-        if self.distance == "scaled_cosine":
+            if self.sigma >= _SINGLE_FROM_SIGMA:
+                np.matmul(exact[rows], exact.T, out=found)
             for place, row in enumerate(exact[rows]):
-                near = np.flatnonzero(found[place] < _NEAR)  # 1 - cos cancels there: d = ‖a - b‖² / 4
+                dots = found[place] if self.sigma >= _SINGLE_FROM_SIGMA else row_dots(exact, row)
+                near = np.flatnonzero(dots > _NEAR)  # 1 - cos cancels there: d = ‖a - b‖² / 4
                 squares = row_dots(exact[near] - row, exact[near] - row)
+                found[place] = 0.5 - 0.5 * dots
                 found[place, near] = np.where(squares > _SAME, squares / 4.0, 0.0)
         found[np.arange(len(rows)), rows] = 0.0
         return log_kernel(found, self.sigma)
@@ -145,13 +148,6 @@ class VectorKernel:
         kernel = self._gaussian(self._fast, self._fast)
         np.fill_diagonal(kernel, 1.0)
         return kernel
-
-    def _distances_to(self, row: int) -> FloatArray:
-        exact = self._exact
-        if self.distance == "scaled_cosine":
-            return np.maximum(0.5 - 0.5 * row_dots(exact, exact[row]), 0.0)
-        apart = exact - exact[row]
-        return np.sqrt(row_dots(apart, apart))
 
     def _gaussian(self, rows: FloatArray, others: FloatArray) -> FloatArray:
         if self.dtype is np.float64:

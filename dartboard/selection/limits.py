@@ -162,8 +162,7 @@ class LimitTracker:
                 self._open &= self._sources != source
 
 
-Gate = LimitTracker
-"""The name that plug-ins import."""
+Gate = LimitTracker  # the name that plug-ins import
 
 
 def _real(value: object) -> bool:
