@@ -7,6 +7,7 @@ The names below are what a first script needs; the rooms (:mod:`dartboard.select
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.embeddings import EmbeddingModel, default_model
 from dartboard.errors import DartboardError
+from dartboard.forks import survive_forks
 from dartboard.selection import MMR, Dartboard, Selection, select
 from dartboard.types import Chunk, Dataset, RetrievalResult
 from dartboard.version import __version__
@@ -26,3 +27,5 @@ __all__ = [
     "default_model",
     "select",
 ]
+
+survive_forks()
