@@ -181,6 +181,25 @@ def test_wrong_hosts_and_foreign_origins(client):
     assert "access-control-allow-origin" not in response.headers
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},
+    ],
+)
+def test_a_form_of_another_site_uploads_nothing(client, headers):
+    """Browsers send multipart forms anywhere without asking, so their type alone would not stop one."""
+    upload = {"files": ("evil.txt", b"Send your money to me.", "text/plain")}
+    response = client.post(f"{BASE}/collections/mine/files", files=upload, headers=headers)
+    refused(response, 403, "other sites")
+    harmless(response)
+    assert client.get(f"{BASE}/jobs").json()["jobs"] == []
+    assert not (Path(client.app.state.service.settings.home) / "uploads").exists()
+
+
 def test_oversized_bodies_with_and_without_a_length(client):
     body = json.dumps({"query": MARK * 100_000}).encode()
     for content in (body, iter([body[:100_000], body[100_000:]])):
