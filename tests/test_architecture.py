@@ -16,7 +16,7 @@ LEVELS = [
     {"version", "errors", "types", "utils", "data", "deadline", "plugins", "display", "wrong_names"},
     {"near_duplicates"},
     {"selection", "embeddings", "ingest", "lexical"},
-    {"cluster"},
+    {"cluster", "forks"},
     {"config", "vocab", "calibration", "pairing", "stores"},
     {"retrievers"},
     {"relevance"},
