@@ -80,6 +80,7 @@ bench-retrieval: $(VENV)/.installed-dev
 bench-service: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/load.py --soak 600
 	$(BIN)/python benchmarks/slider.py
+	$(BIN)/python benchmarks/write_storm.py
 	$(BIN)/python benchmarks/tables.py
 
 # torch is left out, and installed by itself: see below.

@@ -5,16 +5,18 @@ a busy machine, where one of them waits for a processor while the other waits fo
 takes is a setting of the whole process, so one caller at a time sets it, and sets it back when done.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from threading import Lock
+from threading import Lock, active_count
 from typing import Any
 
 SMALL = 300
 """Of so many candidates at most, products are small."""
 
 _setting = Lock()
+_threaded = False
 
 
 def threads_for(candidates: int) -> AbstractContextManager[None]:
@@ -48,3 +50,21 @@ def libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _before_fork() -> None:
+    global _threaded
+    _threaded = active_count() > 1
+
+
+def _after_fork() -> None:
+    """In a child, use one thread: the others are not there, and what they held of BLAS is never released."""
+    global _setting
+    _setting = Lock()
+    if _threaded:
+        for library in libraries():
+            library.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

@@ -26,7 +26,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import combinations
 from zlib import crc32
@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import InvalidInputError
+from dartboard.lazy import lazy
 from dartboard.types import FloatArray, IntArray, as_matrix
 
 SHINGLE = 3  # words
@@ -206,12 +207,12 @@ class _Pool:
         found[pair, (at >= begin[pair]).astype(np.intp) + (at >= end[pair])] = True
         return found
 
-    @cached_property
+    @lazy
     def _vocabulary(self) -> _Hashes:
         """Which text has which words, in rising order."""
         return np.sort(_keys(np.repeat(np.arange(len(self.ends)), self.ends - self.starts + 1), self.words))
 
-    @cached_property
+    @lazy
     def _names(self) -> tuple[IntArray, IntArray, IntArray]:
         """Where names stand, how often each stands earlier in its text, and the first of each text."""
         name = (self.flags & _NAME) > 0

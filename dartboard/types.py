@@ -31,11 +31,14 @@ def _as_floats(values: npt.ArrayLike, name: str, what: str) -> FloatArray:
             raise TypeError(array.dtype)
     except InvalidInputError:
         raise
+    except OverflowError as error:
+        raise InvalidInputError(f"{name} has a number too large for a double: scale it") from error
     except (TypeError, ValueError, RuntimeError) as error:
         got = f"{type(values).__name__}{_advice(values)}"
         raise InvalidInputError(f"{name}: expected {what} of numbers, got {got}") from error
     if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+        with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite, which is refused
+            array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array
 
 
@@ -100,6 +103,17 @@ def check_vector(
     if not vector.any():
         raise InvalidInputError(f"{name} is all zeros and has no direction: encode the text again or drop it")
     return vector
+
+
+def as_float32(vector: FloatArray, name: str) -> npt.NDArray[np.float32]:
+    """A usable vector as float32; one that float32 cannot hold, or holds as zeros, is an error."""
+    with np.errstate(over="ignore", under="ignore"):
+        small = vector.astype(np.float32, copy=False)
+    if small is not vector and not (np.isfinite(small).all() and small.any()):
+        raise InvalidInputError(
+            f"{name} does not fit into float32 (1e-45 to 3e38): scale it, to length 1 for instance"
+        )
+    return small
 
 
 def as_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | None = None) -> FloatArray:

@@ -13,7 +13,19 @@ ROOT = Path(dartboard.__file__).parent
 
 # Lower rooms first; a room may import its own level and what is below.
 LEVELS = [
-    {"version", "errors", "types", "utils", "data", "deadline", "blas", "plugins", "display", "wrong_names"},
+    {
+        "version",
+        "errors",
+        "types",
+        "utils",
+        "data",
+        "deadline",
+        "blas",
+        "lazy",
+        "plugins",
+        "display",
+        "wrong_names",
+    },
     {"near_duplicates"},
     {"selection", "selection_view", "embeddings", "ingest", "lexical"},
     {"cluster"},

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 LONGEST_ANSWER = 600.0
 """Seconds for an answer unless told otherwise."""
 _LONGEST_BODY = 8_000_000
+"""Bytes of an answer that is not streamed, and characters of one that is."""
 _LONGEST_REFUSAL = 16_000
 
 
@@ -157,7 +158,7 @@ class StreamingChat(Chat):
             raise _Failed(reply, "broken" if reply.lost else "unreachable") from error
 
     def _events(self, parts: Iterable[bytes], clock: Clock) -> Iterator[Piece]:
-        ended, some = False, False
+        ended, some, size = False, False, 0
         try:
             for data in event_data(parts):
                 some = True
@@ -168,8 +169,11 @@ class StreamingChat(Chat):
                 if piece != Piece() or self._thinks(event):
                     clock.alive()
                 ended = ended or bool(piece.finish)
+                size += len(piece.text)
+                if size > _LONGEST_BODY:
+                    raise EndpointError(f"an answer of more than {_LONGEST_BODY:,} characters came")
                 yield piece
-        except EndpointError as error:  # an event that is too long
+        except EndpointError as error:  # an event or an answer that is too long
             raise _Failed(Reply(lost=True, trouble=str(error)), "broken") from None
         except (httpx.TransportError, httpx.DecodingError):
             if not ended:

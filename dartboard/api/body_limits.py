@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dartboard.api.clients import Client
 from dartboard.api.credentials import key_of
-from dartboard.api.errors import ApiError, TooLarge, Unauthorized, problem, request_id_of
+from dartboard.api.errors import ApiError, TooLarge, Unauthorized, UnsupportedType, problem, request_id_of
 from dartboard.api.settings import ServiceSettings
 
 SLOWEST = 16 * 1024
@@ -28,7 +28,7 @@ class BodyRefused(Exception):
 
 
 class BodyLimit:
-    """Refuses bodies that are too large (413) or too slow (408)."""
+    """Refuses bodies that are too large (413), too slow (408) or compressed (415)."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app = app
@@ -46,6 +46,14 @@ class BodyLimit:
         refusal: ApiError = TooLarge(f"the body is too large: at most {limit} bytes are taken here")
         if limit > STRANGERS and _stranger(scope):
             limit, refusal = STRANGERS, Unauthorized()
+        if _encoded(scope):
+            await _answer(
+                UnsupportedType("bodies are read as they come: send it without Content-Encoding"),
+                scope,
+                client,
+                send,
+            )
+            return
         if _declared(scope) > limit:
             await _answer(refusal, scope, client, send)
             return
@@ -116,6 +124,12 @@ def _declared(scope: Scope) -> int:
         if name == b"content-length" and value.isdigit():
             return int(value[:20])
     return 0
+
+
+def _encoded(scope: Scope) -> bool:
+    """Whether the body is said to be compressed: nothing is unpacked here, so nothing can swell."""
+    values = [value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"]
+    return any(value not in (b"", b"identity") for value in values)
 
 
 def _stranger(scope: Scope) -> bool:

@@ -62,7 +62,7 @@ async def create(
     name: Name, service: Annotated[Service, Depends(service_of)], body: CreateRequest | None = None
 ) -> Response:
     """Make a collection with the service's model. One that is there stays as it is."""
-    return await service.run(_create, service, name, body)
+    return await service.writes.run(_create, service, name, body)
 
 
 @router.delete(
@@ -73,7 +73,7 @@ async def create(
 )
 async def drop(name: Name, service: Annotated[Service, Depends(service_of)]) -> Response:
     """Drop a collection and all in it."""
-    return await service.run(_drop, service, name)
+    return await service.writes.run(_drop, service, name)
 
 
 def _list(service: Service) -> Response:

@@ -24,9 +24,10 @@ class Crowding:
     """Hears who is refused and who is let in, says who may wait. Times are seconds of one clock.
 
     ``few`` are worked on at a time in a crowd: as many as there are processors, more where they only wait.
+    With None there never is a crowd: whoever is in the queue may wait.
     """
 
-    def __init__(self, few: int = PROCESSORS) -> None:
+    def __init__(self, few: int | None = PROCESSORS) -> None:
         self._few = few
         self._on = False
         self._last = self._since = float("-inf")
@@ -47,7 +48,7 @@ class Crowding:
 
     def lasting(self, now: float) -> bool:
         """Whether there is a crowd."""
-        return self._on and now - self._last <= _CALM
+        return self._few is not None and self._on and now - self._last <= _CALM
 
     def patience(self, now: float, usual: float) -> float:
         """How long a request may have waited and still be served; ``usual`` is the time that one takes."""
@@ -55,7 +56,7 @@ class Crowding:
 
     def places(self, now: float, most: int) -> int:
         """How many may be worked on at a time, of ``most`` in better times."""
-        return min(most, self._few) if self.lasting(now) else most
+        return min(most, self._few) if self._few is not None and self.lasting(now) else most
 
     def _judge(self, now: float) -> None:
         if now - self._since < (_CALM if self._on else _STANDING):

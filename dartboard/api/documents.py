@@ -1,8 +1,7 @@
 """``/collections/{name}/documents``: a stream of them in, one out, some away."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Request
@@ -11,7 +10,7 @@ from starlette.responses import Response
 
 from dartboard.api.auth import reader, writer
 from dartboard.api.collections import Name
-from dartboard.api.errors import Busy, NotFound, Stopping, TooLarge, UnsupportedType
+from dartboard.api.errors import NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.lines import Line, lines_of
 from dartboard.api.narrowing import of_corpus, read_filter
@@ -23,8 +22,6 @@ from dartboard.api.writing import our_turn, when_free, writable
 from dartboard.errors import DeadlineError, StoreLockedError
 from dartboard.stores import Collection, Filter, Record
 from dartboard.stores.filters import Equal
-
-T = TypeVar("T")
 
 router = APIRouter(prefix="/api/dartboard", tags=["documents"], route_class=JsonRoute)
 
@@ -38,7 +35,6 @@ _TYPES = (
 )
 _GATHERED = 256 * 1024
 _LISTED = 1000
-_TRIES = 100
 
 DocumentId = Annotated[
     str,
@@ -79,18 +75,19 @@ async def upsert(name: Name, request: Request, service: Annotated[Service, Depen
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in _TYPES:
         raise UnsupportedType(f"send one JSON object a line: Content-Type: {NDJSON}")
-    run = await _patiently(service, Upsert, service, name)
-    try:
-        count = await _take_all(service, run, request)
-        await _finish(service, run)
-    except ClientDisconnect:
-        raise ClientGone from None
-    except Stopping:
-        raise _cut_off(run) from None
-    except asyncio.CancelledError:
-        if not service.stopping:
-            raise
-        raise _cut_off(run) from None
+    with service.writes.admitted():
+        run = await service.writes.step(Upsert, service, name)
+        try:
+            count = await _take_all(service, run, request)
+            await _finish(service, run)
+        except ClientDisconnect:
+            raise ClientGone from None
+        except Stopping:
+            raise _cut_off(run) from None
+        except asyncio.CancelledError:
+            if not service.stopping:
+                raise
+            raise _cut_off(run) from None
     if count > service.settings.documents:
         raise TooLarge(
             f"a request takes {service.settings.documents} lines: those were taken "
@@ -118,7 +115,7 @@ async def get(name: Name, id: DocumentId, service: Annotated[Service, Depends(se
 )
 async def delete(name: Name, id: DocumentId, service: Annotated[Service, Depends(service_of)]) -> Response:
     """Delete a document with all its passages, or one passage by its own id."""
-    return await service.run(_delete_one, service, name, id)
+    return await service.writes.run(_delete_one, service, name, id)
 
 
 @router.post(
@@ -131,7 +128,7 @@ async def delete_many(
     name: Name, body: DeleteRequest, service: Annotated[Service, Depends(service_of)]
 ) -> Response:
     """Delete documents by their ids, or all passages that match a filter."""
-    return await service.run(_delete_many, service, name, body)
+    return await service.writes.run(_delete_many, service, name, body)
 
 
 async def _take_all(service: Service, run: Upsert, request: Request) -> int:
@@ -149,15 +146,15 @@ async def _take_all(service: Service, run: Upsert, request: Request) -> int:
             gathered, size = [], 0
     await _take(service, run, gathered)
     while run.waiting:
-        await _patiently(service, run.keep)
+        await service.writes.step(run.keep)
     return count
 
 
 async def _take(service: Service, run: Upsert, lines: list[Line]) -> None:
     if lines:
-        await _patiently(service, run.add, lines)
+        await service.writes.step(run.add, lines)
     while run.waiting >= BATCH:
-        await _patiently(service, run.keep)
+        await service.writes.step(run.keep)
 
 
 async def _finish(service: Service, run: Upsert) -> None:
@@ -165,8 +162,8 @@ async def _finish(service: Service, run: Upsert) -> None:
     if not run.outcome.accepted:
         return
     try:
-        await _patiently(service, run.finish)
-    except (Busy, DeadlineError, StoreLockedError):
+        await service.writes.step(run.finish)
+    except (TimedOut, DeadlineError, StoreLockedError):
         return
 
 
@@ -176,18 +173,6 @@ def _cut_off(run: Upsert) -> Stopping:
         "the service is shutting down in the middle of the upload: at least "
         f"{run.outcome.accepted} documents of it are kept; send all of it again later, which replaces them"
     )
-
-
-async def _patiently(service: Service, function: Callable[..., T], *arguments: Any) -> T:
-    """Run a step; a busy moment must not break an upload in the middle."""
-    for attempt in range(_TRIES):
-        try:
-            return await service.run(function, *arguments)
-        except Busy:
-            if attempt == _TRIES - 1:
-                raise
-            await asyncio.sleep(0.1)
-    raise AssertionError("unreachable")
 
 
 def _answer(run: Upsert, request: Request) -> Response:

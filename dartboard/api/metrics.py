@@ -40,6 +40,8 @@ class Metrics:
         self._stages = self._histogram("stage_seconds", "Time of one stage of a search.", _SECONDS, "stage")
         self._waiting = self._gauge("queue_waiting", "Requests that wait for a worker.")
         self._busy = self._gauge("workers_busy", "Workers that are busy.")
+        self._writers_busy = self._gauge("writers_busy", "Threads that change collections now.")
+        self._writes_waiting = self._gauge("writes_waiting", "Changes of collections that wait for a thread.")
         self._cache = self._counter(
             "query_cache", "Questions whose vector was known (hit), or had to be made (miss).", "result"
         )
@@ -92,6 +94,11 @@ class Metrics:
         """How busy the workers are now."""
         self._busy.set(running)
         self._waiting.set(waiting)
+
+    def write_queue(self, running: int, waiting: int) -> None:
+        """How many threads change collections now, and how many changes wait for one."""
+        self._writers_busy.set(running)
+        self._writes_waiting.set(waiting)
 
     def writing(self, running: int, waiting: int) -> None:
         """How many answers are being written now, and how many requests wait for that."""

@@ -19,6 +19,7 @@ from dartboard.api.rate_limits import RateLimits
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.turns import Turn
 from dartboard.api.workers import Workers
+from dartboard.api.write_queue import WriteQueue
 
 T = TypeVar("T")
 
@@ -31,6 +32,7 @@ class Service:
         self.metrics = Metrics()
         self.engines = Engines(settings, self.metrics)
         self.workers = Workers(settings, self.metrics)
+        self.writes = WriteQueue(settings, self.metrics)
         self.answers = Answers(settings, self.metrics)
         self.jobs = Jobs(settings, self.metrics)
         self.keys = Keys.open(settings.keys) if settings.keys else None
@@ -65,7 +67,7 @@ class Service:
         end = began + self.settings.grace
         self.jobs.close()
         left = max(0.0, end - time.monotonic())
-        await asyncio.gather(self.workers.stop(left), self.answers.stop(left))
+        await asyncio.gather(self.workers.stop(left), self.writes.stop(left), self.answers.stop(left))
         await asyncio.to_thread(self.jobs.stop, max(0.0, end - time.monotonic()))
         self.engines.close()
 

@@ -65,6 +65,9 @@ class ServiceSettings:
     encoder, which takes all that wait as one batch."""
     queue: int = 16
     """Requests that may wait for a worker; those beyond are refused with 429."""
+    write_queue: int = 16
+    """Changes of collections that may wait beside the two that are worked on; those beyond are refused with
+    429. They have threads of their own, so searches never wait for them."""
     answers: int = 4
     """Answers that are written at a time, beside the searches."""
     answer_timeout: float = 120.0
@@ -91,7 +94,7 @@ class ServiceSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} must be >= 1, got {value}")
-        for name in ("queue", "cached_queries", "rate", "batch_window", "grace"):
+        for name in ("queue", "write_queue", "cached_queries", "rate", "batch_window", "grace"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
         for name in ("timeout", "answer_timeout"):

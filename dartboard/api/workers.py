@@ -47,7 +47,7 @@ class Counting(Protocol):
 class Workers:
     """Runs functions in threads for one event loop."""
 
-    def __init__(self, settings: ServiceSettings, metrics: Counting, *, few: int = PROCESSORS) -> None:
+    def __init__(self, settings: ServiceSettings, metrics: Counting, *, few: int | None = PROCESSORS) -> None:
         self._settings = settings
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="dartboard-worker")
@@ -85,7 +85,7 @@ class Workers:
         """Why a request need not even be read: there is a crowd, and as many wait as will be let in."""
         now = time.monotonic()
         crowded = self._crowding.lasting(now) and len(self._queue) >= self._room(now)
-        return self._refusal(now) if crowded else None
+        return self.refusal(now) if crowded else None
 
     async def stop(self, grace: float | None = None) -> None:
         """Take nothing more, let what runs finish within the grace (or what is left of it), then end it."""
@@ -112,7 +112,7 @@ class Workers:
             self._take()
             return
         if len(self._queue) >= self._room(now):
-            raise self._refusal(now)
+            raise self.refusal(now)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(place)
         self._joined[place] = now
@@ -127,7 +127,9 @@ class Workers:
             raise self._why(leaving)
         place.result()
 
-    def _refusal(self, now: float) -> Busy:
+    def refusal(self, now: float | None = None) -> Busy:
+        """The error for a request that finds no room; counted."""
+        now = time.monotonic() if now is None else now
         self._crowding.refused(now)
         self._metrics.rejected("busy")
         return Busy(retry_after=self._delay())
@@ -206,7 +208,7 @@ class Workers:
             if place.done():
                 continue
             if waited > patience:
-                place.set_exception(self._refusal(now))
+                place.set_exception(self.refusal(now))
                 continue
             self.running += 1
             self._crowding.admitted(now)

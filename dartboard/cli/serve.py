@@ -219,15 +219,21 @@ def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str
 def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
     import logging
 
-    import uvicorn
-
     from dartboard.api.logs import configure
-    from dartboard.api.protocol import http_protocol
 
     configure()
     for handler in list(logging.getLogger("dartboard").handlers):
         logging.getLogger("dartboard").removeHandler(handler)  # the log of the service has its own lines
-    config = uvicorn.Config(
+    server_of(config_of(app, settings), app.state.service.told_to_stop).run(sockets=[bound])
+
+
+def config_of(app: "FastAPI", settings: "ServiceSettings") -> Any:
+    """How uvicorn is to serve."""
+    import uvicorn
+
+    from dartboard.api.protocol import http_protocol
+
+    return uvicorn.Config(
         app,
         http=http_protocol(),
         log_config=None,
@@ -238,7 +244,6 @@ def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) ->
         ws="none",
         timeout_graceful_shutdown=max(1, round(settings.grace)),
     )
-    server_of(config, app.state.service.told_to_stop).run(sockets=[bound])
 
 
 def server_of(config: Any, told: "Callable[[], None]") -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import httpx
 import numpy as np
@@ -61,11 +61,19 @@ class Patience:
 PATIENCE = Patience()
 
 _A_YEAR = 365 * 86400.0
+_MB = 1_000_000
 _WORTH_ANOTHER_TRY = frozenset({408, 429})
+
+
+class TooLongAnswerError(EndpointError):
+    """The endpoint sends more than any answer holds; the rest is not read."""
 
 
 class Endpoint:
     """Posts JSON and returns JSON; asks again where that can help, and never shows the key."""
+
+    longest: ClassVar[int] = 128 * _MB
+    """Bytes of an answer: room for two thousand vectors of 3,072 numbers."""
 
     def __init__(
         self,
@@ -113,13 +121,17 @@ class Endpoint:
         )
 
     def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
-        """The whole response within the timeout, however slowly its bytes come in."""
+        """The whole response within the timeout and the limit, however slowly its bytes come in."""
         patience = max(0.001, within(self._patience.timeout))
         ends = time.monotonic() + patience
         with self._client.stream("POST", url, json=body, timeout=patience) as response:
             content = bytearray()
             for part in response.iter_bytes():
                 content += part
+                if len(content) > self.longest:
+                    raise TooLongAnswerError(
+                        f"{url} answers with more than {self.longest // _MB} MB: it is no model's endpoint"
+                    )
                 if time.monotonic() > ends:
                     raise httpx.ReadTimeout(f"no whole answer within {patience:g} s")
         decoded = {name: value for name, value in response.headers.items() if name != "content-encoding"}

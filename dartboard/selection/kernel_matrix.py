@@ -6,10 +6,10 @@ had: K as a share of the target's largest entry (``peaks``), in ``dtype``, with 
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from dartboard.lazy import lazy
 from dartboard.selection.kernels import Distance, distances, log_kernel, prepared, row_dots, unit_rows
 from dartboard.types import FloatArray, IntArray
 
@@ -44,13 +44,13 @@ class VectorKernel:
     sigma: float
     apart: FloatArray | None = None
 
-    @cached_property
+    @lazy
     def dtype(self) -> type:
         """The screen's precision."""
         single = self.vectors.dtype == np.float32 and self.distance == "scaled_cosine"
         return np.float32 if single and self.sigma >= _SINGLE_FROM_SIGMA else np.float64
 
-    @cached_property
+    @lazy
     def rounding(self) -> float:
         """What rounding may do to a gain of the screen, as a share of what its row covers alone.
 
@@ -128,15 +128,15 @@ class VectorKernel:
         """``(n, n)`` distances between the rows, float64."""
         return distances(self._exact, self._exact, self.distance)
 
-    @cached_property
+    @lazy
     def _exact(self) -> FloatArray:
         return prepared(self.vectors, self.distance)
 
-    @cached_property
+    @lazy
     def _fast(self) -> FloatArray:
         return prepared(self.vectors, self.distance, np.float32) if self.dtype is np.float32 else self._exact
 
-    @cached_property
+    @lazy
     def _whole(self) -> FloatArray | None:
         """The screen of all rows, unless it is too large to keep."""
         if self.apart is not None and self.apart.dtype == self.dtype:
@@ -185,7 +185,7 @@ class MatrixKernel:
         """A log-probability x is off by up to ``6e-8 · x`` in float32, where x ends at 104: underflow."""
         return 2e-5 if self.dtype is np.float32 else 1e-13
 
-    @cached_property
+    @lazy
     def peaks(self) -> FloatArray:
         peaks: FloatArray = self.log_matrix.max(axis=0)
         return peaks
@@ -208,7 +208,7 @@ class MatrixKernel:
         matrix = self.log_matrix[rows] if targets is None else self.log_matrix[np.ix_(rows, targets)]
         return MatrixKernel(matrix, self.similarity, self.places[rows])
 
-    @cached_property
+    @lazy
     def _whole(self) -> FloatArray:
         screen: FloatArray = np.empty(self.log_matrix.shape, self.dtype)
         peaks = np.where(self.peaks > -np.inf, self.peaks, 0.0)

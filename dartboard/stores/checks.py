@@ -7,7 +7,7 @@ import numpy as np
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Manifest, Metric
-from dartboard.types import FloatArray, check_vector
+from dartboard.types import FloatArray, as_float32, check_vector
 
 _LONGEST_NAME = 200
 
@@ -43,8 +43,9 @@ def check_query_vector(manifest: Manifest, query: FloatArray, field: str | None)
         )
     asked = check_vector(query, name="query vector", dim=dimension).astype(np.float64)
     if metric == "cosine":
-        asked = asked / np.linalg.norm(asked)
-    return asked.astype(np.float32), metric  # type: ignore[return-value]
+        asked = np.ldexp(asked, -np.frexp(np.abs(asked).max())[1])  # exact; squares stay in range
+        asked /= np.linalg.norm(asked)
+    return as_float32(asked, "query vector"), metric  # type: ignore[return-value]
 
 
 def check_sparse_field(manifest: Manifest, field: str, collection: str) -> None:

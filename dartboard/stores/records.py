@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.types import Chunk, FloatArray, check_vector
+from dartboard.types import Chunk, FloatArray, as_float32, check_vector
 
 FORMAT_VERSION = 1
 LARGEST_INTEGER = 2**53
@@ -63,16 +63,15 @@ class Record:
         checked = Chunk(self.id, self.text, self.embedding, self.metadata)
         for words in (self.id, self.text):
             _check_text(words, f"chunk {self.id!r}")
-        self.embedding = checked.embedding.astype(np.float32, copy=False)
+        self.embedding = as_float32(checked.embedding, f"embedding of chunk {self.id!r}")
         check_metadata(self.metadata, self.id)
-        self.vectors = {
-            name: check_vector(vector, name=f"vector {name!r} of chunk {self.id!r}", one_row=False).astype(
-                np.float32, copy=False
-            )
-            for name, vector in self.vectors.items()
-        }
+        self.vectors = {name: self._vector(name, vector) for name, vector in self.vectors.items()}
         _check_types(self.id, "sparse vector", self.sparse, SparseVector)
         _check_types(self.id, "blob", self.blobs, bytes)
+
+    def _vector(self, name: str, vector: FloatArray) -> FloatArray:
+        named = f"vector {name!r} of chunk {self.id!r}"
+        return as_float32(check_vector(vector, name=named, one_row=False), named)
 
     @property
     def chunk(self) -> Chunk:

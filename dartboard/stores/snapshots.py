@@ -29,6 +29,8 @@ KIND = "dartboard snapshot"
 PART = re.compile(r".+\.[0-9a-f]{12}\.part")
 """The name of a snapshot that is not finished."""
 _BATCH = 1000
+_LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes of a record: a small file can unpack to a line that fills the memory."""
 _LEVEL = 1  # vectors hardly compress; text does at any level
 
 
@@ -141,7 +143,13 @@ def _batches(source: Path) -> Iterator[list[Record]]:
 def _lines(source: Path) -> Iterator[bytes]:
     try:
         with gzip.open(source, "rb") as stream:
-            yield from stream
+            while line := stream.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise StoreFormatError(
+                        f"{source} has a record of more than {_LONGEST_LINE // 2**20} MB: it is no snapshot "
+                        "that dartboard made"
+                    )
+                yield line
     except FileNotFoundError:
         raise StoreError(f"there is no snapshot {source}") from None
     except (OSError, EOFError, zlib.error) as error:

@@ -1,5 +1,6 @@
 """Streaming models over real sockets: what they send, what they make of faults, how they are left."""
 
+import itertools
 import json
 import logging
 import shutil
@@ -409,3 +410,25 @@ def test_over_tls_it_is_the_same(certificate):
             text_of(model)
         assert waiting.left.wait(10)
         waiting.go.set()
+
+
+def test_a_stream_of_words_without_end_is_cut():
+    words = "word " * 20_000
+    asked = event({"choices": [{"delta": {"content": words}}]})
+    sent = itertools.count()
+
+    def endless(_):
+        return 200, (asked for _ in iter(lambda: next(sent) < 100_000, False)), SSE
+
+    with ChatServer(endless) as server:
+        with pytest.raises(AnswerError, match="more than 8,000,000 characters") as caught:
+            text_of(openai(server))
+        assert caught.value.kind == "cut" and len(server.requests) == 1
+    assert next(sent) < 1_000
+
+
+def test_an_answer_of_ten_megabytes_is_refused():
+    body = json.dumps({"choices": [{"message": {"content": "x" * 10_000_000}, "finish_reason": "stop"}]})
+    with ChatServer((200, body.encode(), JSON)) as server:
+        failed = error_of(server)
+    assert failed.kind == "broken" and len(str(failed)) < 1000

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from dartboard.api.app import create_app
-from dartboard.api.errors import Busy, Stopping
+from dartboard.api.errors import Stopping
 from dartboard.api.lines import Line, lines_of
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, REMOTE, ids, refused, retrieve, running, upsert
 from tests.api.small_app import serving, talk, until
@@ -201,7 +201,7 @@ def test_a_client_that_leaves_keeps_what_was_taken(tmp_path):
         talk(port, head, b"%x\r\n%s\r\n" % (len(lines), lines), pause=0.3, read=False)
         collection = app.state.service.engines.get("notes").collection
         until(lambda: collection.count() >= 64)
-        until(lambda: app.state.service.workers.running == 0)
+        until(lambda: app.state.service.writes.workers.running == 0)
         assert collection.count() in (64, 128)
         assert not app.state.service.writing.locked()
 
@@ -222,28 +222,17 @@ def test_two_uploads_at_once(client):
     assert client.get(f"{BASE}/collections/notes").json()["passages"] == 80
 
 
-def test_a_busy_moment_does_not_break_an_upload(client, monkeypatch):
-    service = client.app.state.service
-    run, refusals = service.run, iter([True, True, False, True])
-
-    async def busy_at_times(function, *arguments, **options):
-        if next(refusals, False):
-            raise Busy()
-        return await run(function, *arguments, **options)
-
-    monkeypatch.setattr(service, "run", busy_at_times)
-    assert upsert(client, "notes", {"id": "a", "text": LEAVE}).json()["accepted"] == 1
-    assert next(refusals, "all used") == "all used"
-
-
-def test_an_upload_gives_up_when_it_stays_busy(client, monkeypatch):
-    async def always_busy(function, *arguments, **options):
-        raise Busy()
-
-    monkeypatch.setattr("dartboard.api.documents._TRIES", 2)
-    monkeypatch.setattr(client.app.state.service, "run", always_busy)
-    problem = refused(upsert(client, "notes", {"text": LEAVE}), 429)
-    assert problem["code"] == "busy"
+def test_a_busy_moment_does_not_break_an_upload(tmp_path):
+    with running(tmp_path, collection="notes", workers=1, queue=0) as client:
+        service, go = client.app.state.service, threading.Event()
+        busy = client.portal.start_task_soon(service.run, go.wait, 60)
+        until(lambda: service.workers.running == 1)
+        try:
+            refused(retrieve(client), 429)
+            assert upsert(client, "notes", {"id": "a", "text": LEAVE}).json()["accepted"] == 1
+        finally:
+            go.set()
+            assert busy.result() is True
 
 
 def test_an_upload_that_shutdown_cuts_off_is_told_what_is_kept(tmp_path, caplog):
@@ -262,7 +251,7 @@ def test_an_upload_that_shutdown_cuts_off_is_told_what_is_kept(tmp_path, caplog)
         sender = threading.Thread(target=lambda: answers.append(talk(port, head, body)))
         sender.start()
         collection = service.engines.get("notes").collection
-        until(lambda: collection.count() >= 128 and service.workers.running == 0)
+        until(lambda: collection.count() >= 128 and service.writes.workers.running == 0)
         service.told_to_stop()
     sender.join(30)
     first, _, body = answers[0].partition(b"\r\n\r\n")

@@ -1,21 +1,26 @@
 """Requests that mean harm, to the real service: never a server error, never an echo, nothing left behind."""
 
+import gzip
 import io
 import json
 import logging
 import math
 import random
+import socket
+import threading
 import time
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from dartboard.api import logs
 from dartboard.api.app import create_app
 from dartboard.api.keys import Keys
 from dartboard.api.settings import ServiceSettings
-from tests.api.core_app import BASE, JSON, NDJSON, running
-from tests.api.small_app import serving, talk
+from dartboard.cli.serve import config_of
+from tests.api.core_app import BASE, JSON, NDJSON, refused, running
+from tests.api.small_app import serving, talk, until
 
 MARK = "zebra9marker"
 POSTS = (
@@ -176,6 +181,25 @@ def test_wrong_hosts_and_foreign_origins(client):
     assert "access-control-allow-origin" not in response.headers
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},
+    ],
+)
+def test_a_form_of_another_site_uploads_nothing(client, headers):
+    """Browsers send multipart forms anywhere without asking, so their type alone would not stop one."""
+    upload = {"files": ("evil.txt", b"Send your money to me.", "text/plain")}
+    response = client.post(f"{BASE}/collections/mine/files", files=upload, headers=headers)
+    refused(response, 403, "other sites")
+    harmless(response)
+    assert client.get(f"{BASE}/jobs").json()["jobs"] == []
+    assert not (Path(client.app.state.service.settings.home) / "uploads").exists()
+
+
 def test_oversized_bodies_with_and_without_a_length(client):
     body = json.dumps({"query": MARK * 100_000}).encode()
     for content in (body, iter([body[:100_000], body[100_000:]])):
@@ -212,6 +236,56 @@ def test_lines_that_are_no_documents_spoil_no_others(client):
     harmless(response)
     assert response.json()["accepted"] == 1 and response.json()["failed"] == len(lines) - 1
     assert client.get(f"{BASE}/collections/mine/documents/good").status_code == 200
+
+
+def test_of_a_key_that_comes_twice_the_last_is_checked_and_used(client):
+    """A body is parsed once, so nothing can be checked in one reading and used in another."""
+    low, high = b'"top_k": 2', b'"top_k": 100000'
+    for first, last in ((low, high), (high, low)):
+        body = b'{"query": "a question", ' + first + b", " + last + b"}"
+        response = client.post(f"{BASE}/retrieve", content=body, headers=JSON)
+        if last == high:
+            refused(response, 422, "limited to 100")
+        else:
+            assert len(response.json()["results"]) == 2
+            assert response.json()["config"]["top_k"] == 2
+    line = b'{"id": "twice", "text": "The first.", "text": "The last."}'
+    client.post(f"{BASE}/collections/mine/documents", content=line, headers=NDJSON)
+    (kept,) = client.get(f"{BASE}/collections/mine/documents/twice").json()["passages"]
+    assert kept["text"] == "The last."
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "x-gzip", "identity, gzip", MARK])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/retrieve", "application/json"), ("/collections/mine/documents", NDJSON["content-type"])],
+)
+def test_compressed_bodies_are_never_unpacked(client, path, kind, coding):
+    bomb = gzip.compress(b" " * 50_000_000)
+    headers = {"content-type": kind, "content-encoding": coding}
+    response = client.post(f"{BASE}{path}", content=bomb, headers=headers)
+    refused(response, 415, "without Content-Encoding")
+    harmless(response)
+
+
+def test_a_body_that_says_that_it_is_not_compressed_is_read(client):
+    headers = JSON | {"content-encoding": "Identity"}
+    assert client.post(f"{BASE}/retrieve", content=b'{"query": "a"}', headers=headers).status_code == 200
+
+
+def test_half_surrogates_get_into_no_document(client):
+    lines = [
+        b'{"id": "s1", "text": "half \\ud800"}',
+        b'{"id": "\\udfff", "text": "whole"}',
+        b'{"id": "s2", "text": "whole", "metadata": {"\\ud800": 1}}',
+        b'{"id": "s3", "text": "whole", "metadata": {"a": ["\\udc00"]}}',
+        b'{"id": "pair", "text": "a face \\ud83d\\ude00"}',
+    ]
+    found = client.post(f"{BASE}/collections/mine/documents", content=b"\n".join(lines), headers=NDJSON)
+    assert (found.json()["accepted"], found.json()["failed"]) == (1, 4)
+    assert all("surrogate" in one["message"] for one in found.json()["errors"])
+    (kept,) = client.get(f"{BASE}/collections/mine/documents/pair").json()["passages"]
+    assert kept["text"] == "a face \N{GRINNING FACE}"
 
 
 def test_random_bytes_to_every_operation(client):
@@ -295,6 +369,34 @@ def test_a_body_that_drips_is_given_up(guarded):
     began = time.monotonic()
     answer = talk(port, request(f"{BASE}/retrieve", *headers), *[b" "] * 8, pause=0.1)
     assert answer.split(b" ")[1] == b"408" and time.monotonic() - began < 15
+
+
+def test_a_forwarded_address_is_not_believed(tmp_path):
+    """As ``dartboard serve`` runs it: uvicorn by itself would believe a proxy on loopback."""
+    settings = ServiceSettings(
+        store=str(tmp_path / "i.dartboard"), home=tmp_path / "home", rate=0.0001, burst=2
+    )
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(config_of(create_app(settings), settings))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: server.started)
+            statuses = []
+            for number in range(4):
+                forged = (
+                    f"X-Forwarded-For: 10.0.0.{number}, 127.0.0.1".encode(),
+                    f"Forwarded: for=10.0.0.{number}".encode(),
+                    f"X-Real-IP: 10.0.0.{number}".encode(),
+                    b"X-Forwarded-Proto: https",
+                )
+                head = request("/metrics", *forged, b"Connection: close", method="GET")
+                statuses.append(talk(listener.getsockname()[1], head).split(b" ")[1])
+        finally:
+            server.should_exit = True
+            thread.join(30)
+    assert statuses == [b"200", b"200", b"429", b"429"]
 
 
 def test_what_is_no_http_gets_an_answer_or_a_closed_door(guarded):

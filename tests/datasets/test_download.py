@@ -182,3 +182,45 @@ def test_an_archive_of_something_else(server, monkeypatch, tmp_path):
     )
     with pytest.raises(DatasetError, match=r"the archive holds none of corpus.jsonl"):
         download("nq", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_names_in_archives_lead_nowhere_else(server, monkeypatch, tmp_path, kind):
+    names = (
+        "../../corpus.jsonl",
+        "/corpus.jsonl",
+        "a/../../queries.jsonl",
+        "..",
+        "../evil.txt",
+        "qrels/../../test.tsv",
+        "C:\\\\corpus.jsonl",
+    )
+    stream = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(stream, "w") as zipped:
+            for name in names:
+                zipped.writestr(name, "x")
+            link = zipfile.ZipInfo("qrels/link.tsv")
+            link.external_attr = 0o120777 << 16
+            zipped.writestr(link, "/etc/passwd")
+    else:
+        with tarfile.open(fileobj=stream, mode="w:gz") as tarred:
+            for name in names:
+                info = tarfile.TarInfo(name)
+                info.size = 1
+                tarred.addfile(info, io.BytesIO(b"x"))
+            for number, make in enumerate((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)):
+                info = tarfile.TarInfo(f"qrels/{number}.tsv")
+                info.type, info.linkname = make, "/etc/passwd"
+                tarred.addfile(info)
+    server.files[f"/x.{kind}"] = stream.getvalue()
+    wanted = ("corpus.jsonl", "queries.jsonl", "qrels/*.tsv")
+    monkeypatch.setitem(SOURCES, "nq", Source(url=f"{server.url}/x.{kind}", layout="files", wanted=wanted))
+    folder = download("nq", tmp_path / "data")
+    made = [path for path in tmp_path.rglob("*") if not path.is_dir()]
+    assert made and all(path.is_relative_to(folder) and not path.is_symlink() for path in made)
+    assert (
+        {"corpus.jsonl", "queries.jsonl"}
+        <= set(files_in(folder))
+        <= {"corpus.jsonl", "queries.jsonl", "qrels/link.tsv"}
+    )

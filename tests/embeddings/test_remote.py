@@ -1,6 +1,7 @@
 """Remote models against a real server on this machine, which behaves badly in every way we know."""
 
 import base64
+import itertools
 import json
 import logging
 import time
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 from dartboard.embeddings import GeminiModel, ModelDescription, OpenAIModel, Patience, TaskType
+from dartboard.embeddings.remote import Endpoint
 from dartboard.errors import ConfigError, EndpointError, InvalidInputError, ModelError
+from tests.embeddings.local_server import LocalServer
 
 KEY = "sk-secret-0123456789"
 QUICK = Patience(timeout=1.0, attempts=3, first_wait=0.001, longest_wait=0.01)
@@ -327,3 +330,17 @@ def test_gemini_trouble(serve, monkeypatch):
     ):
         assert model.embedding_dim == 768
         model.encode("a")
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(Endpoint, "longest", 3_000_000)
+    sent = itertools.count()
+    server = LocalServer(
+        lambda _: (200, (b"[" * 65_536 for _ in iter(lambda: next(sent) < 100_000, False)), {})
+    )
+    try:
+        with pytest.raises(EndpointError, match="more than 3 MB"):
+            OpenAIModel(server.url, "m", api_key="sk-secret").encode_query("What?")
+    finally:
+        server.stop()
+    assert len(server.requests) == 1 and next(sent) < 10_000

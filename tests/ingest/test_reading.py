@@ -556,3 +556,13 @@ def test_notebooks_and_pictures():
         assert "no notebook" in problem.reason and problem.code == "damaged"
     (picture,) = read_bytes(b"<svg><text>x</text></svg>", "p.svg")
     assert picture.reason == "is a picture" and picture.code == "binary"
+
+
+@pytest.mark.parametrize(
+    "tag", ["!!python/object/apply:os.system", "!!python/name:os.system", "!!binary", "&a [*a, *a]", "!evil"]
+)
+def test_tags_and_aliases_in_front_matter_are_plain_text(tag, monkeypatch):
+    monkeypatch.setattr("os.system", lambda *_: pytest.fail("a document ran a command"))
+    document = read_one(f"---\ntitle: Rules\nowner: {tag} ['true']\n---\n\n# Leave\n\nTwo days.\n", "a.md")
+    assert document.metadata["owner"] == f"{tag} ['true']"
+    assert "Two days." in document.text

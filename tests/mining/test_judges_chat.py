@@ -1,7 +1,9 @@
 """Chat judges over real sockets: what they send, believe, pay, give up and hide."""
 
+import itertools
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -374,3 +376,27 @@ def test_other_answers_are_not_read(text):
 def test_answers_lose_what_no_file_can_hold():
     answer = read_answer('{"label": "NO", "missing": "a\\ud800b\\u0000c", "reason": null}')
     assert (answer.missing, answer.reason) == ("a?bc", "")
+
+
+@pytest.mark.parametrize("kind", ["one long string", "valid", "endless"])
+def test_an_answer_of_ten_megabytes_or_without_end_is_not_read_to_its_end(kind):
+    sent = itertools.count()
+
+    def endless():
+        while next(sent) < 100_000:  # some 6 GB
+            yield b"x" * 65_536
+
+    replies = {
+        "one long string": openai_answer("x" * 10_000_000),
+        "valid": openai_answer(said(reason="because " * 1_250_000)),
+        "endless": (200, endless(), {"content-type": "application/json"}),
+    }
+    server = LocalServer(lambda _: replies[kind] if kind != "endless" else (200, endless(), {}))
+    try:
+        judge = OpenAIJudge("m", server.url, api_key="sk-secret", patience=replace(QUICK, attempts=2))
+        with pytest.raises(EndpointError, match="more than 8 MB") as caught:
+            judge.judge(CASE, [NOTE])
+    finally:
+        server.stop()
+    assert "sk-secret" not in str(caught.value) and len(str(caught.value)) < 1000
+    assert len(server.requests) == 2 and next(sent) < 10_000

@@ -193,3 +193,12 @@ def test_a_bomb_of_aliases_is_refused_before_it_expands(folder):
     layers += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(DatasetError, match="line 2: alias"):
         load_cases(write(folder, "\n".join(layers)))
+
+
+@pytest.mark.parametrize(
+    "tag", ["!!python/object/apply:os.system ['true']", "!!python/name:os.system ''", "!evil {a: 1}"]
+)
+def test_a_tag_builds_nothing(folder, tag, monkeypatch):
+    monkeypatch.setattr("os.system", lambda *_: pytest.fail("a registry ran a command"))
+    with pytest.raises(DatasetError, match=r"registry\.yaml, line"):
+        load_cases(write(folder, f"cases:\n- id: {tag}\n  question: Which?\n"))

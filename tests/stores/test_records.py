@@ -5,6 +5,7 @@ import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.stores import Manifest, Record, SparseVector, VectorField
+from dartboard.stores.checks import check_query_vector
 
 
 def record(**changes):
@@ -28,6 +29,9 @@ def test_a_record_is_float32_and_a_chunk():
         ({"metadata": {"a": ["\udfff"]}}, "no valid Unicode"),
         ({"metadata": {"\x00": 1}}, "U\\+0000"),
         ({"embedding": [np.nan, 1]}, "NaN"),
+        ({"embedding": np.array([1e60, 1.0])}, "embedding of chunk 'a' does not fit into float32"),
+        ({"embedding": np.array([1e-60, 0.0])}, "embedding of chunk 'a' does not fit into float32"),
+        ({"vectors": {"v": [1e39, 1.0]}}, "vector 'v' of chunk 'a' does not fit into float32"),
         ({"vectors": {"v": [0.0, 0.0]}}, "vector 'v' of chunk 'a' is all zeros"),
         ({"metadata": {"a": float("inf")}}, "finite"),
         ({"metadata": {"a": 2**60}}, "within"),
@@ -42,6 +46,14 @@ def test_a_record_is_float32_and_a_chunk():
 def test_bad_records(changes, complaint):
     with pytest.raises(InvalidInputError, match=complaint):
         record(**changes)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-310, 1e-60, 1e60, 1e307])
+def test_a_query_of_any_magnitude_is_a_direction(scale):
+    manifest = Manifest(model="m", dimension=2)
+    asked, _ = check_query_vector(manifest, np.array([3.0, 4.0]) * scale, None)
+    np.testing.assert_allclose(asked, [0.6, 0.8], rtol=1e-6)
 
 
 def test_deep_metadata():

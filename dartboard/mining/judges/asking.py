@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from dartboard.embeddings.remote import Endpoint, retry_after
+from dartboard.embeddings.remote import Endpoint, TooLongAnswerError, retry_after
 from dartboard.errors import EndpointError
 
 
@@ -54,12 +54,16 @@ def _asked_wait(response: httpx.Response) -> float | None:
 class ChatEndpoint(Endpoint):
     """An endpoint that is asked once a call: limits and budget stand between one attempt and the next."""
 
+    longest = 8_000_000
+
     def once(self, path: str, body: Mapping[str, Any]) -> Reply:
         """Post, and say what happened."""
         try:
             response = self._answer(f"{self.base_url}{path}", body)
         except (httpx.TransportError, httpx.DecodingError) as error:
             return self.failure(error)
+        except TooLongAnswerError as error:
+            return Reply(lost=True, trouble=self.hidden(str(error)))
         if not response.is_success:
             return self.refusal(response)
         try:
