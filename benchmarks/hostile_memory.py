@@ -68,10 +68,12 @@ def indexed(folder: Path, store: Path) -> dict[str, Any]:
         seconds = round(time.monotonic() - began, 1)
         out.seek(0)
         err.seek(0)
-        said = out.read().decode()
-        told = f"stopped while encoding, after {PATIENCE:.0f} s" if stopped else _told(said)
-        if process.returncode and not stopped:
+        if stopped:
+            told = f"stopped after {PATIENCE:.0f} s, while encoding"
+        elif process.returncode:
             told = f"ended with {process.returncode}: {err.read().decode()[-300:]}"
+        else:
+            told = _told(out.read().decode())
     return {"peak": peak, "seconds": seconds, "outcome": told}
 
 

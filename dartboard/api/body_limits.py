@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dartboard.api.clients import Client
 from dartboard.api.credentials import key_of
 from dartboard.api.errors import ApiError, TooLarge, Unauthorized, problem, request_id_of
+from dartboard.api.memory import LARGE, Release
 from dartboard.api.settings import ServiceSettings
 
 SLOWEST = 16 * 1024
@@ -33,6 +34,7 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app = app
         self.settings = settings
+        self.release = Release()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a body that is counted."""
@@ -49,7 +51,12 @@ class BodyLimit:
         if _declared(scope) > limit:
             await _answer(refusal, scope, client, send)
             return
-        await _Passage(self.app, scope, client, send, limit, refusal, self.settings.timeout).run()
+        passage = _Passage(self.app, scope, client, send, limit, refusal, self.settings.timeout)
+        try:
+            await passage.run()
+        finally:
+            if passage.received > LARGE:
+                self.release.soon()
 
 
 class _Passage:

@@ -41,7 +41,7 @@ _MOST_TOKENS = 1024
 Memory grows with them, speed does not.
 """
 _LETTERS_A_TOKEN = 64
-"""Of a text, so many letters for each token that the model reads go to the tokenizer; the rest is not read."""
+"""Letters of a text that go to the tokenizer, for each token that the model reads; the rest is not read."""
 _COUNTED = 100_000
 """Letters whose tokens are counted at once: a token takes some 300 bytes."""
 _SPACE = re.compile(r"\s")
