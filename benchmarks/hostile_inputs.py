@@ -433,18 +433,6 @@ REQUESTS: dict[str, Call] = {
         f"{_BASE}/select", _around(b'{"query": [1], "embeddings": [[1]], "exclude": [', b"1,", b"1]}")
     ),
     "batch: 4 million queries": Call(f"{_BASE}/retrieve/batch", _around(b'{"queries": [', b'"",', b'""]}')),
-    "batch: 100 queries, 100 passages each": Call(
-        f"{_BASE}/retrieve/batch",
-        _json(
-            {
-                "queries": [f"word {at}" for at in range(100)],
-                "top_k": 100,
-                "triage_k": 1000,
-                "explain": True,
-                "collection": "mine",
-            }
-        ),
-    ),
     "retrieve: a query of 8 MB": Call(f"{_BASE}/retrieve", _around(b'{"query": "', b"a ", b'"}')),
     "retrieve: a filter of 8 MB": Call(
         f"{_BASE}/retrieve", _around(b'{"query": "a", "filter": "', b"a=1 or ", b'a=1"}')
@@ -452,8 +440,8 @@ REQUESTS: dict[str, Call] = {
     "retrieve: 8 MB of ids": Call(
         f"{_BASE}/retrieve", _around(b'{"query": "a", "corpus_ids": [', b'"a",', b'"a"]}')
     ),
-    "explore: 1,000 candidates": Call(
-        f"{_BASE}/explore", _json({"query": "word", "collection": "mine", "triage_k": 1000, "top_k": 100})
+    "explore: 300 candidates": Call(
+        f"{_BASE}/explore", _json({"query": "many words", "collection": "mine", "triage_k": 300, "k": 100})
     ),
     "rerank: 4 million documents": Call(
         "/v1/rerank", _around(b'{"query": "a", "documents": [', b'"",', b'""]}')
@@ -467,7 +455,7 @@ REQUESTS: dict[str, Call] = {
     "upsert: lines of 4 MB of dots": Call(_DOCUMENTS, _lines(_dots, 3), _NDJSON),
     "upsert: one line of 250 MB": Call(_DOCUMENTS, _lines(lambda at: b"a" * 1_000_000, 250), _NDJSON),
     "upsert: 100,000 bad lines": Call(_DOCUMENTS, _lines(lambda at: b"{}\n", 100_000), _NDJSON),
-    "upsert: 2 million empty lines": Call(_DOCUMENTS, _lines(lambda at: b"\n" * 1_000_000, 100), _NDJSON),
+    "upsert: 100 million empty lines": Call(_DOCUMENTS, _lines(lambda at: b"\n" * 1_000_000, 100), _NDJSON),
     "upsert: lines of empty lists": Call(
         _DOCUMENTS,
         _lines(lambda at: b'{"text": "a", "metadata": {"x": [' + b"[]," * 1_390_000 + b"0]}}\n", 5),
@@ -478,6 +466,11 @@ REQUESTS: dict[str, Call] = {
         _lines(lambda at: _line("many words. " * 20_000, at, more="x" * 2_000_000), 2),
         _NDJSON,
     ),
+    "upsert: metadata of 60 kB on each of many passages": Call(
+        _DOCUMENTS,
+        _lines(lambda at: _line("many words. " * 20_000, at, more="x" * 60_000), 1),
+        _NDJSON,
+    ),
     "upsert: gzip bomb": Call(
         _DOCUMENTS,
         lambda: iter([zlib.compress(b'{"text": "a"}\n' * 10_000_000, 9)]),
@@ -485,4 +478,16 @@ REQUESTS: dict[str, Call] = {
         (("content-encoding", "gzip"),),
     ),
     "document: all passages": Call(f"GET {_DOCUMENTS}/d0", lambda: iter([])),
+    "batch: 100 queries, 100 passages with 60 kB of metadata each": Call(
+        f"{_BASE}/retrieve/batch",
+        _json(
+            {
+                "queries": [f"many words {at}" for at in range(100)],
+                "top_k": 100,
+                "triage_k": 100,
+                "explain": True,
+                "collection": "mine",
+            }
+        ),
+    ),
 }
