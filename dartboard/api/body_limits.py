@@ -55,7 +55,7 @@ class BodyLimit:
         try:
             await passage.run()
         finally:
-            if passage.received > LARGE:
+            if passage.received > LARGE or passage.sent > LARGE:
                 self.release.soon()
 
 
@@ -74,7 +74,7 @@ class _Passage:
     ) -> None:
         self.app, self.scope, self.client, self.send = app, scope, client, send
         self.limit, self.beyond, self.patience = limit, beyond, patience
-        self.received, self.waited = 0, 0.0
+        self.received, self.sent, self.waited = 0, 0, 0.0
         self.complete = self.started = False
         self.refused: ApiError | None = None
 
@@ -115,6 +115,7 @@ class _Passage:
         if self.refused is not None and not self.started:
             return
         self.started = True
+        self.sent += len(message.get("body", b""))
         await self.send(message)
 
 

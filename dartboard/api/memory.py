@@ -1,4 +1,4 @@
-"""Memory back to the system after a large request.
+"""Memory back to the system after a large request or answer.
 
 What a body of 8 MB was parsed into can be 30 times as large. Where it is part of a reference cycle (as the
 traceback of a refused request is), it stays until Python's collector comes by; and the C library keeps freed
@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 
 LARGE = 1024 * 1024
-"""Bytes of a body after which memory is given back."""
+"""Bytes of a request or an answer after which memory is given back."""
 _DELAY = 1.0
 
 
