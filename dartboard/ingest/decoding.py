@@ -1,6 +1,7 @@
 """Bytes to text: a byte-order mark decides, then UTF-8, then cp1252, with a note where it was a guess."""
 
 import codecs
+from contextlib import suppress
 from typing import NamedTuple
 
 from dartboard.errors import IngestError
@@ -41,11 +42,10 @@ def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
     if b"\x00" in data:
         raise IngestError("binary file: it contains NUL bytes")
     if declared and not declared.lower().startswith(("utf-16", "utf-32")):  # those would show NUL bytes
-        try:
+        with suppress(LookupError, ValueError):  # not an encoding of text, or not one that Python knows
+            b"a".decode(declared)  # refuses zlib and the like, which would unpack the data
             if _fault(data, declared) is None:
-                return Encoding(declared)
-        except LookupError:
-            pass  # not an encoding of text that Python knows
+                return Encoding(declared, "replace")
     if _fault(data, "utf-8") is None:
         return Encoding("utf-8")
     name = "cp1252" if _fault(data, "cp1252") is None else "latin-1"

@@ -12,8 +12,8 @@ from dartboard.errors import IngestError
 
 MAX_CHARACTERS = 20_000_000
 """Of one text: about ten thousand pages."""
-MAX_TAGS = 250_000
-"""Tags, attributes, comments and stretches of text of an HTML page; each takes about 1 kB when parsed."""
+MAX_TAGS = 500_000
+"""Tags, attributes, comments and stretches of text of an HTML page; each takes some 400 bytes when parsed."""
 MAX_VALUES = 1_000_000
 """Values of a JSON text, and separators of a line of CSV."""
 MAX_FIELDS = 10_000

@@ -125,6 +125,8 @@ class _Pages:
 
     def _form_text(self, extract: Callable[..., str], form: Any, *options: Any, **named: Any) -> str:
         """In the place of pypdf's method of this name, which passes over whatever is raised here."""
+        from pypdf.errors import LimitReachedError
+
         before, held = self._length, self._held
         try:
             self._held += len(self._data(form))
@@ -133,7 +135,7 @@ class _Pages:
             text = extract(form, *options, **named)
             self._length = before + len(text)
             return text
-        except Exception:
+        except LimitReachedError:
             self._too_large[self._number] = None
             raise
         finally:

@@ -110,7 +110,7 @@ class _Counter(HTMLParser):
         """Count attributes before they become a list: there may be millions in one tag."""
         end = self.check_for_whole_start_tag(i)
         if end - i > _LONG_TAG:
-            self._add(sum(1 for _ in _ATTRIBUTE.finditer(self.rawdata, i, end)))
+            self._check(sum(1 for _ in _ATTRIBUTE.finditer(self.rawdata, i, end)))
         return super().parse_starttag(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -133,7 +133,11 @@ class _Counter(HTMLParser):
 
     def _add(self, count: int) -> None:
         self._count += count
-        if self._count > MAX_TAGS:
+        self._check(self._count)
+
+    @staticmethod
+    def _check(count: int) -> None:
+        if count > MAX_TAGS:
             raise TooLargeError(
                 f"holds more than {MAX_TAGS:,} tags, attributes and texts between them: split the page"
             )

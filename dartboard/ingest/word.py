@@ -100,7 +100,7 @@ def _rows(table: Any, max_characters: int) -> Iterator[str]:
     length = 0
     above: dict[int, str] = {}
     for row in table.rows:
-        column = int(row._tr.grid_before)
+        column = int(getattr(row._tr, "grid_before", 0))
         here: dict[int, str] = {}
         for cell in row._tr.tc_lst:
             goes_on = cell.vMerge == "continue" and column in above

@@ -4,6 +4,7 @@ import io
 import json
 import tracemalloc
 import zipfile
+import zlib
 
 import pytest
 
@@ -89,11 +90,11 @@ def test_blocks_of_a_long_text_are_cleaned_as_the_whole(function, part):
 
 
 def test_html_with_very_many_tags():
-    left_out("<b>" * 260_000, "a.html", "250,000 tags", "split the page")
+    left_out("<b>" * 510_000, "a.html", "500,000 tags", "split the page")
 
 
 def test_html_with_very_many_attributes():
-    left_out("<p " + "a " * 260_000 + ">hello", "a.html", "250,000 tags")
+    left_out("<p " + "a " * 510_000 + ">hello", "a.html", "500,000 tags")
 
 
 def test_html_with_a_long_attribute_is_read():
@@ -106,6 +107,15 @@ def test_html_classes():
     markup = f'<p class="{"ab " * 200_000}">hello</p>'
     assert read_one(markup, "a.html").text == "hello"
     assert peak(lambda: read_one(markup, "a.html")) < 15 * MB
+
+
+@pytest.mark.parametrize("name", ["zlib", "bz2", "base64", "rot13", "idna", "nonsense", "punycode"])
+def test_html_that_names_a_codec_which_is_no_encoding(name):
+    """Some would unpack the page."""
+    markup = f'<meta charset="{name}"><p>some wörds</p>'
+    assert isinstance(read_one(zlib.compress(markup.encode()), "a.html"), Document | Problem)
+    document = read_one(markup, "a.html")
+    assert name == "punycode" or document.text == "some wörds"
 
 
 # ---- PDF
@@ -292,7 +302,7 @@ def test_a_large_gitignore_is_no_list_of_rules(tmp_path):
 
 def test_what_is_left_out_does_not_stop_the_folder(tmp_path):
     (tmp_path / "a.txt").write_text("first")
-    (tmp_path / "b.html").write_text("<b>" * 260_000)
+    (tmp_path / "b.html").write_text("<b>" * 510_000)
     (tmp_path / "c.txt").write_text("last")
     found = list(read_path(tmp_path))
     assert [type(one).__name__ for one in found] == ["Document", "Problem", "Document"]
