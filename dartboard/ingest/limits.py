@@ -4,9 +4,8 @@ A file of a few kB can hold a text of gigabytes (compressed, or drawn a million 
 takes a hundred times its size. What exceeds a limit is left out with a message that names the limit.
 """
 
+import json
 from typing import Any
-
-import orjson
 
 from dartboard.errors import IngestError
 
@@ -49,7 +48,7 @@ def check_json(text: str) -> None:
 
 def check_metadata_size(metadata: Any) -> None:
     """Metadata that is small enough to be kept with every passage of its document."""
-    size = len(orjson.dumps(metadata, option=orjson.OPT_NON_STR_KEYS))
+    size = len(json.dumps(metadata, ensure_ascii=False).encode())
     if size > MAX_METADATA:
         raise TooLargeError(
             f"has {size:,} bytes of metadata, which every passage would carry; at most {MAX_METADATA:,}: "
