@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dartboard.api.clients import Client
 from dartboard.api.credentials import key_of
 from dartboard.api.errors import ApiError, TooLarge, Unauthorized, UnsupportedType, problem, request_id_of
+from dartboard.api.memory import LARGE, Release
 from dartboard.api.settings import ServiceSettings
 
 SLOWEST = 16 * 1024
@@ -33,6 +34,7 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self.app = app
         self.settings = settings
+        self.release = Release()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a body that is counted."""
@@ -57,7 +59,12 @@ class BodyLimit:
         if _declared(scope) > limit:
             await _answer(refusal, scope, client, send)
             return
-        await _Passage(self.app, scope, client, send, limit, refusal, self.settings.timeout).run()
+        passage = _Passage(self.app, scope, client, send, limit, refusal, self.settings.timeout)
+        try:
+            await passage.run()
+        finally:
+            if passage.received > LARGE or passage.sent > LARGE:
+                self.release.soon()
 
 
 class _Passage:
@@ -75,7 +82,7 @@ class _Passage:
     ) -> None:
         self.app, self.scope, self.client, self.send = app, scope, client, send
         self.limit, self.beyond, self.patience = limit, beyond, patience
-        self.received, self.waited = 0, 0.0
+        self.received, self.sent, self.waited = 0, 0, 0.0
         self.complete = self.started = False
         self.refused: ApiError | None = None
 
@@ -116,6 +123,7 @@ class _Passage:
         if self.refused is not None and not self.started:
             return
         self.started = True
+        self.sent += len(message.get("body", b""))
         await self.send(message)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dartboard.api.auth import reader, writer
 from dartboard.api.collections import Name
 from dartboard.api.errors import NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
-from dartboard.api.json_body import JsonRoute, answer
+from dartboard.api.json_body import JsonRoute, answer, dumps
 from dartboard.api.lines import Line, lines_of
 from dartboard.api.narrowing import of_corpus, read_filter
 from dartboard.api.schemas.documents import Deleted, DeleteRequest, DocumentResponse, UpsertResponse
@@ -191,15 +191,15 @@ def _get(service: Service, name: str, id: str) -> Response:
     if not records:
         raise NotFound("there is no such document")
     records.sort(key=lambda record: (_position(record), record.id))
-    return answer(
-        {
-            "id": id,
-            "passages": [
-                {"chunk_id": one.id, "text": one.text, "metadata": one.metadata} for one in records[:_LISTED]
-            ],
-            "truncated": len(records) > _LISTED,
-        }
-    )
+    passages: list[orjson.Fragment] = []
+    left = service.settings.answer_bytes
+    for one in records[:_LISTED]:
+        encoded = dumps({"chunk_id": one.id, "text": one.text, "metadata": one.metadata})
+        left -= len(encoded)
+        if left < 0:
+            break
+        passages.append(orjson.Fragment(encoded))
+    return answer({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
 
 
 def _passages(collection: Collection, id: str) -> list[Record]:

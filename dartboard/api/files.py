@@ -22,6 +22,7 @@ from dartboard.api.collections import Name
 from dartboard.api.errors import Busy
 from dartboard.api.indexing_job import index_files
 from dartboard.api.jobs import Progress
+from dartboard.api.memory import release_memory
 from dartboard.api.schemas.files import UploadAccepted
 from dartboard.api.service import Service, service_of
 from dartboard.api.uploading import Received, receive_files
@@ -118,6 +119,7 @@ class _Upload:
             ).model_dump()
         finally:
             self.remove()
+            release_memory()
 
 
 @cache

@@ -75,6 +75,9 @@ def loads(data: bytes, *, one_line: bool = False) -> Any:
 
 def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Plain data as JSON; NumPy numbers and arrays too. NaN would become null: results hold none."""
-    return Response(
-        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status, headers, "application/json"
-    )
+    return Response(dumps(content), status, headers, "application/json")
+
+
+def dumps(content: Any) -> bytes:
+    """Plain data as JSON, as :func:`answer` writes it."""
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)

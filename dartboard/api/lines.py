@@ -15,6 +15,9 @@ async def lines_of(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[Li
     """Every line that holds more than space; at most ``longest`` bytes of one are in memory."""
     number, kept, too_long = 1, bytearray(), False
     async for part in body:
+        if part.isspace() and not kept:
+            number += part.count(b"\n")
+            continue
         start = 0
         while (end := part.find(b"\n", start)) >= 0:
             too_long = _add(kept, part[start:end], longest) or too_long

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from dartboard.api.auth import reader
 from dartboard.api.errors import ApiError, Invalid, in_our_terms
-from dartboard.api.json_body import JsonRoute, answer
+from dartboard.api.json_body import JsonRoute, answer, dumps
 from dartboard.api.limits import check_query, check_sizes
 from dartboard.api.narrowing import condition_of
 from dartboard.api.schemas.common import not_blank
@@ -33,6 +34,9 @@ router = APIRouter(
 )
 
 TRIAGE, TOP_K = 100, 5
+_TOO_LONG = (
+    "the answers to a batch have at most {} bytes here: ask fewer questions at once, or for fewer passages"
+)
 _EXPLAINED = ("gain", "coverage", "similarity", "stands_for", "shares", "retriever_score")
 
 
@@ -66,10 +70,15 @@ def _retrieve_batch(service: Service, body: BatchRequest) -> Response:
     unfit = [_unfit(service, engine, query) for query in body.queries]
     if fit := [query for query, why in zip(body.queries, unfit, strict=True) if why is None]:
         engine.model.encode_queries(fit)  # in one go; each search finds its vector remembered
-    results = [
-        {"error": why} if why is not None else _one_of_many(service, engine, query, body)
-        for query, why in zip(body.queries, unfit, strict=True)
-    ]
+    results: list[orjson.Fragment] = []
+    left = service.settings.answer_bytes
+    for query, why in zip(body.queries, unfit, strict=True):
+        found = {"error": why} if why is not None else _one_of_many(service, engine, query, body)
+        encoded = dumps(found)
+        if len(encoded) > left:
+            encoded = dumps({"error": _TOO_LONG.format(service.settings.answer_bytes)})
+        left -= len(encoded)
+        results.append(orjson.Fragment(encoded))
     return answer({"results": results, "execution_time_ms": _milliseconds(started)})
 
 

@@ -50,6 +50,8 @@ class ServiceSettings:
     body_bytes: int = 8 * _MB
     upload_bytes: int = 256 * _MB
     line_bytes: int = 4 * _MB
+    answer_bytes: int = 32 * _MB
+    """What a batch of searches, or a document with its passages, may answer with."""
     k: int = 100
     triage_k: int = 1000
     token_budget: int = 100_000
@@ -129,6 +131,7 @@ _AT_LEAST_ONE = (
     "body_bytes",
     "upload_bytes",
     "line_bytes",
+    "answer_bytes",
     "k",
     "triage_k",
     "token_budget",

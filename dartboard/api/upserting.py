@@ -26,6 +26,7 @@ from dartboard.api.writing import lock, our_turn, when_free, writable
 from dartboard.errors import InvalidInputError
 from dartboard.ingest import Document, Piece, chunk, clean
 from dartboard.ingest.documents import digest
+from dartboard.ingest.limits import TooLargeError, check_metadata_size
 from dartboard.stores import Record
 from dartboard.stores.filters import And, In, Not
 from dartboard.stores.fingerprints import with_fingerprints
@@ -110,7 +111,7 @@ class Upsert:
                 self._add(line)
             except ApiError as error:
                 self.outcome.refuse(line.number, error.message)
-            except InvalidInputError as error:
+            except (InvalidInputError, TooLargeError) as error:
                 self.outcome.refuse(line.number, plain(str(error)))
 
     def keep(self) -> None:
@@ -149,6 +150,7 @@ class Upsert:
             raise InvalidInputError(f"the line is longer than {self._longest} bytes: split the document")
         document = _read(line.data)
         check_metadata(document.metadata, "the document")
+        check_metadata_size(document.metadata)
         text = clean(document.text)
         if not text.strip():
             raise InvalidInputError("text: holds nothing but space")
@@ -197,9 +199,11 @@ class Upsert:
             self._engine.collection.delete(where=And((In("source", ids), Not(In("document_hash", hashes)))))
 
     def _tokens(self, text: str) -> int:
-        return max(
-            count_tokens(self._engine.model, text) if text.strip() else 0, len(text) // _LETTERS_A_TOKEN
-        )
+        """How many tokens a text costs; where that is more than a chunk may have, the least it can be."""
+        least = len(text) // _LETTERS_A_TOKEN
+        if least > self._chunking.size or not text.strip():
+            return least
+        return max(count_tokens(self._engine.model, text), least)
 
 
 def _read(data: bytes) -> DocumentLine:

@@ -48,6 +48,9 @@ from dartboard.stores.filters import And, Compare, Equal, Not
 BATCH = 64
 """Chunks that are encoded and kept together: at most so much work is lost to an interruption."""
 
+_HELD = 20_000
+"""Chunks of one file that are held in memory before the first is kept."""
+
 _LETTERS_A_TOKEN = 16
 """A tokenizer may take a word of any length for one unknown token; a text costs at least this."""
 
@@ -289,40 +292,58 @@ class _Run:
         self.report.deleted += len(gone)
 
     def _file(self, entry: Found, *, replaced: bool) -> None:
-        pieces: list[Piece] = []
+        """Index one file. Every piece says how many there are; where they are very many, they are not held
+        in memory until that is known, but counted first and made once more.
+        """
         problems: list[Problem] = []
+        notes: list[str] = []
+        held: list[Piece] = []
+        count = 0
+        for piece in self._pieces(entry, problems, notes):
+            count += 1
+            if count <= _HELD:
+                held.append(piece)
+        self.report.problems += problems
+        self.report.notes += notes
+        self.report.files[entry.source] = count
+        self.report.new += bool(count and not replaced)
+        self.report.changed += bool(count and replaced)
+        if replaced and held:
+            self._finished.append((entry.source, _present(held[0])))
+        elif replaced and not any(problem.code in _KEPT_FOR_LATER for problem in problems):
+            self._batches.then(partial(self._collection.delete, where=Equal("source", entry.source)))
+            self.report.emptied += 1
+        share = _size(entry) / max(1, count)
+        self._files += 1
+        if not count:
+            self._bytes += share
+        for piece in held if count <= _HELD else self._pieces(entry, [], []):
+            piece.metadata["pieces"] = count
+            self._pending.append((piece, share))
+            if len(self._pending) >= self._batch_size:
+                self._begin(self._pending)
+                self._pending = []
+        if not self._pending:
+            self._drop_replaced()
+
+    def _pieces(self, entry: Found, problems: list[Problem], notes: list[str]) -> Iterator[Piece]:
+        """The pieces of a file as they are made, no two of one id: rows of one key may say the same."""
+        seen: set[int] = set()  # hashes of ids: there may be millions
         for document in read_file(entry, self._reading):
             if isinstance(document, Problem):
                 problems.append(document)
                 continue
-            self.report.notes += [f"{document.source}: {note}" for note in document.notes]
-            pieces += chunk(document, self._chunking, count_tokens=self._tokens)
-        self.report.problems += problems
-        pieces = _distinct(pieces)
-        for piece in pieces:
-            piece.metadata["pieces"] = len(pieces)
-            if self._read_as and piece.metadata["kind"] == "rows":
-                piece.metadata["read_as"] = self._read_as
-            if self._names.uploaded:
-                piece.metadata["uploaded"] = True
-        self.report.files[entry.source] = len(pieces)
-        self.report.new += bool(pieces and not replaced)
-        self.report.changed += bool(pieces and replaced)
-        if replaced and pieces:
-            self._finished.append((entry.source, _present(pieces[0])))
-        elif replaced and not any(problem.code in _KEPT_FOR_LATER for problem in problems):
-            self._batches.then(partial(self._collection.delete, where=Equal("source", entry.source)))
-            self.report.emptied += 1
-        share = _size(entry) / max(1, len(pieces))
-        self._pending += [(piece, share) for piece in pieces]
-        self._files += 1
-        if not pieces:
-            self._bytes += share
-        while len(self._pending) >= self._batch_size:
-            self._begin(self._pending[: self._batch_size])
-            del self._pending[: self._batch_size]
-        if not self._pending:
-            self._drop_replaced()
+            notes += [f"{document.source}: {note}" for note in document.notes]
+            for piece in chunk(document, self._chunking, count_tokens=self._tokens):
+                name = piece.id
+                while (hashed := hash(name)) in seen:
+                    name += "~"
+                seen.add(hashed)
+                if self._read_as and piece.metadata["kind"] == "rows":
+                    piece.metadata["read_as"] = self._read_as
+                if self._names.uploaded:
+                    piece.metadata["uploaded"] = True
+                yield piece if name == piece.id else replace(piece, id=name)
 
     def _flush(self) -> None:
         if self._pending:
@@ -401,19 +422,6 @@ def _present(piece: Piece) -> Filter:
     """What all chunks of the piece's file have in common, and older ones have not."""
     names = [name for name in ("document_hash", "read_as") if name in piece.metadata]
     return And(tuple(Equal(name, piece.metadata[name]) for name in names))
-
-
-def _distinct(pieces: list[Piece]) -> list[Piece]:
-    """The same pieces, no two of one id: rows of one key may say the same."""
-    seen: set[str] = set()
-    distinct = []
-    for piece in pieces:
-        name = piece.id
-        while name in seen:
-            name += "~"
-        seen.add(name)
-        distinct.append(piece if name == piece.id else replace(piece, id=name))
-    return distinct
 
 
 def _whole(by_hash: dict[str, tuple[int, int]]) -> str:

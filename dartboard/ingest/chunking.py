@@ -15,6 +15,7 @@ Every character that is no space is in a piece, in order. Sizes are what ``count
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import dropwhile
 from typing import Any, Literal, get_args
 
@@ -44,6 +45,9 @@ _LARGEST_CONTEXT = 3
 _SPLITTERS = {"markdown": MARKDOWN, "rst": RST}
 _BEFORE_DEFINITIONS = ("#", "@", "//", "/*", "*", "--", "[")
 _LONGEST_HEAD = 8
+_LONGEST_SIGNATURE = 10_000
+"""Characters in which a signature is looked for."""
+_REMEMBERED_WORDS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,7 @@ class _Cutter:
         if method in ("tokens", "sentences"):
             splitters = WORDS if method == "tokens" else PROSE
             count = _remembered(self.count) if method == "tokens" else self.count
-            parts = list(units(text, (0, len(text)), splitters, size, count))
+            parts = units(text, (0, len(text)), splitters, size, count)
             for start, end in pack(text, parts, size, self.config.overlap, self.count):
                 yield Cut(start, end, self._title(start, end))
             return
@@ -129,25 +133,31 @@ class _Cutter:
             again = self._bounded(context + _signature(text[stretch.start : stretch.end])) or context
         room = size - max(self.count(context), self.count(again))
         splitters = CODE if method == "code" else _SPLITTERS.get(self.document.kind, PROSE)
-        parts = list(units(text, (stretch.start, stretch.end), splitters, room, self.count))
-        self._open_below_heading(parts, stretch, splitters, room)
+        parts = units(text, (stretch.start, stretch.end), splitters, room, self.count)
+        parts = self._opened_below_heading(parts, stretch, splitters, room)
         for at, (start, end) in enumerate(
             pack(text, parts, room, min(self.config.overlap, room - 1), self.count)
         ):
             yield Cut(start, end, stretch.title, again if at else context)
 
-    def _open_below_heading(
-        self, parts: list[Unit], stretch: Stretch, splitters: Sequence[Splitter], room: int
-    ) -> None:
+    def _opened_below_heading(
+        self, parts: Iterator[Unit], stretch: Stretch, splitters: Sequence[Splitter], room: int
+    ) -> Iterator[Unit]:
         """Split the first unit below the heading where both do not fit together: no heading stands alone."""
         text = self.document.text
-        first = next((at for at, part in enumerate(parts) if part.start >= stretch.body), 0)
-        if not first or self.count(text[stretch.start : parts[first].end]) <= room:
-            return
-        left = room - self.count(text[stretch.start : stretch.body])
-        if left > 0:
-            start, end, _ = parts[first]
-            parts[first : first + 1] = units(text, (start, end), splitters[1:], left, self.count)
+        headed = False
+        for part in parts:
+            if part.start < stretch.body:
+                headed = True
+                yield part
+                continue
+            left = room - self.count(text[stretch.start : stretch.body]) if headed else 0
+            if left > 0 and self.count(text[stretch.start : part.end]) > room:
+                yield from units(text, (part.start, part.end), splitters[1:], left, self.count)
+            else:
+                yield part
+            break
+        yield from parts
 
     def _bounded(self, context: str) -> str:
         return context if self.count(context) * _LARGEST_CONTEXT <= self.config.size else ""
@@ -158,19 +168,12 @@ class _Cutter:
 
 def _signature(definition: str) -> str:
     """The line that begins a definition, or the few until its body begins."""
-    lines = [line for line in definition.split("\n") if line.strip()]
+    lines = [line for line in definition[:_LONGEST_SIGNATURE].split("\n") if line.strip()]
     head = list(dropwhile(lambda line: line.lstrip().startswith(_BEFORE_DEFINITIONS), lines))[:_LONGEST_HEAD]
     ends = (at for at, line in enumerate(head, start=1) if line.rstrip().endswith((":", "{")))
     return "".join(f"{line}\n" for line in head[: next(ends, 1)])
 
 
 def _remembered(count: CountTokens) -> CountTokens:
-    """The same, asking only once for each word."""
-    known: dict[str, int] = {}
-
-    def ask(text: str) -> int:
-        if text not in known:
-            known[text] = count(text)
-        return known[text]
-
-    return ask
+    """The same, asking only once for each common word."""
+    return lru_cache(_REMEMBERED_WORDS)(count)

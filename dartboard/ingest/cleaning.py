@@ -10,9 +10,15 @@ symbols, lines and their indentation stay: they carry meaning in code, formulas 
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 _SPACES = re.compile(r"\s+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
+_INDENTED = re.compile(r"\n[^\S\n]")
+_AFTER_LINE = re.compile(r"\n")
+_SAFE_CUT = re.compile(r"\n|(?=[ -~])")
+"""Where a text can be cut for cleaning: ASCII does not compose with what stands before it."""
+_BLOCK = 100_000
 _NOT_PLAIN = re.compile(r"[^ -~\n\t]+")
 _JOINERS = frozenset("\u200c\u200d")
 """Invisible, but some scripts and emoji change their meaning without them."""
@@ -20,6 +26,46 @@ _JOINERS = frozenset("\u200c\u200d")
 
 def tidy(text: str) -> str:
     """The text without what cannot be seen, its lines and spaces as they are; lines end in ``\\n``."""
+    if len(text) <= _BLOCK:
+        return _tidy(text)
+    return "".join(_tidy(block) for block in _blocks(text, _SAFE_CUT, _BLOCK))
+
+
+def clean(text: str) -> str:
+    """The text as a reader sees it."""
+    text = tidy(text)
+    if "\n" not in text:
+        return _without_runs(text).strip()
+    blocks = _blocks(text, _AFTER_LINE)
+    cleaned = _EMPTY_LINES.sub("\n\n", "".join(map(_clean_lines, blocks))).strip("\n")
+    return cleaned if _INDENTED.search(cleaned) else cleaned.strip()
+
+
+def one_line(text: str) -> str:
+    """The text cleaned, for titles: without line breaks."""
+    return _without_runs(tidy(text)).strip()
+
+
+def _blocks(text: str, cut: re.Pattern[str], hard: int | None = None) -> Iterator[str]:
+    """The text in blocks that end where ``cut`` matches: a list of all words takes many times their size.
+
+    Where there is no such place in the ``hard`` characters after a block, it ends all the same.
+    """
+    start = 0
+    while start < len(text):
+        end = start + _BLOCK
+        found = cut.search(text, end, len(text) if hard is None else end + hard)
+        if found:
+            end = found.end()
+        elif hard is not None:
+            end += hard
+        else:
+            end = len(text)
+        yield text[start:end]
+        start = end
+
+
+def _tidy(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text).replace("\ufffd", "")
     if not text.isprintable():
@@ -27,25 +73,20 @@ def tidy(text: str) -> str:
     return text
 
 
-def clean(text: str) -> str:
-    """The text as a reader sees it."""
-    text = tidy(text)
-    if "\n" not in text:
-        return _SPACES.sub(" ", text).strip()
-    lines = [_clean_line(line) for line in text.split("\n")]
-    cleaned = _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip("\n")
-    indented = any(line[:1].isspace() for line in cleaned.split("\n")[1:])
-    return cleaned if indented else cleaned.strip()
+def _without_runs(text: str) -> str:
+    """Every run of space as one space; blocks end behind a space, which the next one may begin with."""
+    if len(text) <= _BLOCK:
+        return " ".join(text.split())
+    return " ".join(filter(None, (" ".join(block.split()) for block in _blocks(text, _SPACES))))
 
 
-def one_line(text: str) -> str:
-    """The text cleaned, for titles: without line breaks."""
-    return " ".join(tidy(text).split())
+def _clean_lines(block: str) -> str:
+    return "\n".join(map(_clean_line, block.split("\n")))
 
 
 def _clean_line(line: str) -> str:
     body = line.strip()
-    return line[: line.index(body)] + _SPACES.sub(" ", body) if body else ""
+    return line[: line.index(body)] + _without_runs(body) if body else ""
 
 
 def _seen(run: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dartboard.ingest.documents import Section
+from dartboard.ingest.limits import MAX_HEADINGS, MAX_TITLE
 
 
 class Heading(NamedTuple):
@@ -58,9 +59,10 @@ def top_title(headings: Sequence[Heading]) -> str:
 def lines_with_starts(text: str) -> Iterator[tuple[int, str]]:
     """The lines of a text, each with where it begins."""
     start = 0
-    for line in text.split("\n"):
-        yield start, line
-        start += len(line) + 1
+    while (end := text.find("\n", start)) >= 0:
+        yield start, text[start:end]
+        start = end + 1
+    yield start, text[start:]
 
 
 class TextBuilder:
@@ -78,10 +80,15 @@ class TextBuilder:
             self._length += len(block) + 2
 
     def add_heading(self, level: int, title: str) -> None:
-        """A heading, as a block of its own."""
-        if title:
+        """A heading, as a block of its own; a very long one is text, and so is one after very many."""
+        if title and len(title) <= MAX_TITLE and len(self.headings) < MAX_HEADINGS:
             self.headings.append(Heading(self._length, self._length + len(title), level, title))
-            self.add(title)
+        self.add(title)
+
+    @property
+    def length(self) -> int:
+        """Characters so far."""
+        return self._length
 
     @property
     def text(self) -> str:

@@ -6,10 +6,12 @@ flat ``name: value`` lines and lists; anything more elaborate is kept as text un
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from dartboard.ingest.documents import Section
 from dartboard.ingest.headings import Heading, lines_with_starts, sections_of, top_title
+from dartboard.ingest.limits import MAX_HEADINGS, MAX_METADATA, MAX_TITLE
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w .-]*):(?:[ \t]+(.*)|[ \t]*)$")
@@ -19,19 +21,18 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[#>|]|[-*+] |\d+[.)] |(?:[-*_] *){3,}$)")
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}|`+|<[^>]+>|\{#[^}]*\}")
-_LONGEST_HEADING = 1000
 
 
 def outline(text: str) -> tuple[tuple[Section, ...], str]:
     """The sections of a Markdown text, and its first title of the highest level ("" if it has none)."""
-    headings = list(_headings(text))
+    headings = list(islice(_headings(text), MAX_HEADINGS))
     return sections_of(text, headings), top_title(headings)
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
-    """What the front matter says, the text behind it, and how many lines it took."""
+    """What the front matter says, the text behind it, and how many lines it took; a very long one is text."""
     found = _FRONT.match(text)
-    if not found:
+    if not found or found.end() > MAX_METADATA:
         return {}, text, 0
     return _fields((found[1] or "").splitlines()), text[found.end() :], found[0].count("\n")
 
@@ -57,7 +58,7 @@ def _headings(text: str) -> Iterator[Heading]:
     for start, line in lines_with_starts(text):
         while at < len(code) and start >= code[at]:
             at += 1
-        if at % 2 or len(line) > _LONGEST_HEADING:  # within a fence, or no heading
+        if at % 2 or len(line) > MAX_TITLE:  # within a fence, or no heading
             before = (start, "")
             continue
         if found := _ATX.match(line):

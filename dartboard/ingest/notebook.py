@@ -4,10 +4,12 @@ import json
 from typing import Any
 
 from dartboard.errors import IngestError
+from dartboard.ingest.limits import check_json
 
 
 def notebook_text(text: str) -> str:
     """The cells of a notebook of format 4, one below the other."""
+    check_json(text)
     try:
         stored = json.loads(text)
         cells = stored["cells"]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from dartboard.ingest.documents import Section
+from dartboard.ingest.headings import lines_with_starts
+from dartboard.ingest.limits import MAX_HEADINGS
 
 _ID = r"([A-Za-z_$][\w$]*[?!]?)"
 _WORDS = (
@@ -83,9 +85,9 @@ def other_sections(text: str, language: str) -> tuple[Section, ...]:
     """The sections of a source file; a file without anything that looks like a definition is one."""
     starts: list[tuple[int, tuple[str, ...], str]] = [(0, (), "")]
     stack: list[_Open] = []
-    at, attached = 0, -1  # where the comments right above begin, -1 where there are none
-    for line in text.split("\n"):
-        found = _definition(line, language)
+    attached = -1  # where the comments right above begin, -1 where there are none
+    for at, line in lines_with_starts(text):
+        found = _definition(line, language) if len(starts) < MAX_HEADINGS else None
         if found and _stands_outside(stack, found.indent):
             while stack and stack[-1].indent >= found.indent:
                 stack.pop()
@@ -97,7 +99,6 @@ def other_sections(text: str, language: str) -> tuple[Section, ...]:
             attached = -1
         elif attached < 0:
             attached = at
-        at += len(line) + 1
     ends = [start for start, _, _ in starts[1:]] + [len(text)]
     return tuple(
         Section(start, end, path, context)

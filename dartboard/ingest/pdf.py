@@ -3,41 +3,183 @@
 import io
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from dartboard.errors import IngestError, MissingExtraError
 from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import Section
+from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
 
 _HYPHEN = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
+
+_MOST_DECODED = 16_000_000
+_LIMITS = {
+    "zlib_maximum_output_length": _MOST_DECODED,
+    "lzw_maximum_output_length": _MOST_DECODED,
+    "run_length_maximum_output_length": _MOST_DECODED,
+    "brotli_maximum_output_length": _MOST_DECODED,
+    "stream_parsing_work_maximum_count": 1_000_000,
+}
+"""Of pypdf, for one stream: bytes that it unpacks to, and numbers, strings and operators in it."""
+
+_MOST_CONTENT = 4_000_000
+"""Bytes of a page and of the forms that are being drawn on it, one within the other."""
+_MOST_ENTRIES = 500_000
+"""Characters that the fonts of a page map."""
+_LONG_LIGATURE = re.compile(rb"<[0-9A-Fa-f\s]{80,}>")
+"""More than eighteen letters for one character; ``ffi`` are three, and the longest of Arabic are eighteen."""
+_RANGE = re.compile(rb"<([0-9A-Fa-f]{1,8})>\s*<([0-9A-Fa-f]{1,8})>\s*[<\[]")
+_LISTED = 10
 
 
 class EncryptedError(IngestError):
     """A password is needed."""
 
 
-def read_pdf(data: bytes) -> tuple[str, tuple[Section, ...], str]:
-    """Text, pages and title."""
+def read_pdf(
+    data: bytes, max_characters: int = MAX_CHARACTERS
+) -> tuple[str, tuple[Section, ...], str, tuple[str, ...]]:
+    """Text, pages, title, and a note on pages that were too large."""
     try:
         import pypdf
-        from pypdf.errors import DependencyError
+        from pypdf.errors import DependencyError, LimitReachedError
     except ImportError as error:
         raise MissingExtraError("pypdf", "docs", "reading PDF") from error
-    with _quiet():
+    with _quiet(), pypdf.apply_configuration(**_LIMITS):
         try:
             reader = pypdf.PdfReader(io.BytesIO(data))
             if reader.is_encrypted and not reader.decrypt(""):
                 raise EncryptedError("is encrypted: save a copy without its password")
-            pages = [clean(_HYPHEN.sub("", page.extract_text())) for page in reader.pages]
-            title = one_line(str((reader.metadata or {}).get("/Title") or ""))
+            pages = _Pages(reader, max_characters)
+            texts = list(pages.read())
+            if pages.notes and not any(texts):
+                raise TooLargeError(f"has no other text: {pages.notes[0]}")
+            title = one_line(str((reader.metadata or {}).get("/Title") or "")[:MAX_TITLE])
         except DependencyError as error:
             raise EncryptedError(f"is encrypted, and reading it needs a further package: {error}") from error
         except IngestError:
             raise
+        except LimitReachedError as error:
+            raise TooLargeError(f"takes too much memory to be read: {error}") from error
         except Exception as error:  # a broken file can fail anywhere in the parser
             raise IngestError(f"is no readable PDF: {type(error).__name__}: {error}") from error
-    return *_joined(pages), title
+    return *_joined(texts), title, pages.notes
+
+
+class _Pages:
+    """The texts of a file's pages, with bounds on what each of them takes.
+
+    A page draws forms, which draw further ones: a few can be drawn a million times, each as long as pypdf
+    allows. So the bytes of the forms that are being drawn and the characters that they add are counted, and
+    what was decoded is dropped when it was read: pypdf would keep it as long as the file is open.
+    """
+
+    def __init__(self, reader: Any, max_characters: int) -> None:
+        self._reader = reader
+        self._most = max_characters
+        self._length = self._held = self._entries = self._number = 0
+        self._decoded: list[Any] = []
+        self._too_large: dict[int, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which pages are not whole."""
+        if not self._too_large:
+            return ()
+        numbers = list(self._too_large)
+        listed = ", ".join(map(str, numbers[:_LISTED])) + (", …" if numbers[_LISTED:] else "")
+        return (f"parts that take too much memory are left out, on page {listed}",)
+
+    def read(self) -> Iterator[str]:
+        """The text of each page."""
+        from pypdf.errors import LimitReachedError
+
+        for number, page in enumerate(self._reader.pages, start=1):
+            self._number, before = number, self._length
+            page.extract_xform_text = partial(self._form_text, page.extract_xform_text)
+            try:
+                text = self._page_text(page)
+            except LimitReachedError:
+                self._too_large[self._number] = None
+                text = ""
+            finally:
+                del page.extract_xform_text
+                for stream in self._decoded:
+                    stream.decoded_self = None
+                self._decoded = []
+            self._length = before + len(text)
+            check_characters(self._length, self._most)
+            yield clean(_HYPHEN.sub("", text))
+
+    def _page_text(self, page: Any) -> str:
+        contents = _entry(page, "/Contents")
+        self._held = self._entries = 0
+        for part in contents if isinstance(contents, list) else [contents]:
+            self._held += len(self._data(part))
+            self._check_held()
+        self._check_fonts(page)
+        return str(page.extract_text())
+
+    def _form_text(self, extract: Callable[..., str], form: Any, *options: Any, **named: Any) -> str:
+        """In the place of pypdf's method of this name, which passes over whatever is raised here."""
+        from pypdf.errors import LimitReachedError
+
+        before, held = self._length, self._held
+        try:
+            self._held += len(self._data(form))
+            self._check_held()
+            self._check_fonts(form)
+            text = extract(form, *options, **named)
+            self._length = before + len(text)
+            return text
+        except LimitReachedError:
+            self._too_large[self._number] = None
+            raise
+        finally:
+            self._held = held
+            form.decoded_self = None
+
+    def _data(self, stream: Any) -> bytes:
+        """What a stream holds, until the page is read; nothing for what is no stream."""
+        stream = stream.get_object() if hasattr(stream, "get_object") else None
+        if not hasattr(stream, "get_data"):
+            return b""
+        self._decoded.append(stream)
+        return bytes(stream.get_data())
+
+    def _check_held(self) -> None:
+        if self._held > _MOST_CONTENT or self._length > self._most:
+            raise _limit_reached()
+
+    def _check_fonts(self, page_or_form: Any) -> None:
+        """Refuse fonts that write a long text for each character, or that map too many."""
+        fonts = _entry(_entry(page_or_form, "/Resources"), "/Font")
+        for name in fonts if isinstance(fonts, dict) else ():
+            mapping = _entry(_entry(fonts, name), "/ToUnicode")
+            if not hasattr(mapping, "get_data"):
+                continue
+            data = self._data(mapping)
+            for block in data.split(b"beginbfrange")[1:]:
+                pairs = _RANGE.finditer(block.partition(b"endbfrange")[0])
+                self._entries += sum(1 + abs(int(pair[2], 16) - int(pair[1], 16)) for pair in pairs)
+            self._entries += len(data) // 8
+            if self._entries > _MOST_ENTRIES or _LONG_LIGATURE.search(data):
+                raise _limit_reached()
+
+
+def _entry(dictionary: Any, name: str) -> Any:
+    """An entry that may lie elsewhere in the file; None where there is none."""
+    return dictionary[name] if isinstance(dictionary, dict) and name in dictionary else None
+
+
+def _limit_reached() -> Exception:
+    from pypdf.errors import LimitReachedError
+
+    error: Exception = LimitReachedError("more than is read of a page")
+    return error
 
 
 def _joined(pages: list[str]) -> tuple[str, tuple[Section, ...]]:

@@ -7,6 +7,8 @@ the pieces of that section only. (Plain text has no sections: there an insertion
 pieces behind it.)
 """
 
+import re
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 
 from dartboard.ingest.documents import Document, Piece, Section, digest
 
+_LINE_END = re.compile(r"\n")
 _RESERVED = {
     *("source", "position", "start", "end", "start_line", "end_line", "page", "end_page", "section", "title"),
     *("kind", "content_hash", "document_hash", "pieces", "read_as", "uploaded"),
@@ -34,7 +37,7 @@ class PieceMaker:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._line_ends = [at for at, character in enumerate(document.text) if character == "\n"]
+        self._line_ends = array("I", (found.start() for found in _LINE_END.finditer(document.text)))
         self._starts = [section.start for section in document.sections]
         self._own = {f"{name}_" if name in _RESERVED else name: v for name, v in document.metadata.items()}
         self._seen: Counter[str] = Counter()

@@ -3,6 +3,7 @@
 No file stops a run: whatever is wrong with it, what comes back says so, and the next one is read.
 """
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 from dartboard.errors import ConfigError, IngestError, MissingExtraError
 from dartboard.ingest.cleaning import tidy
-from dartboard.ingest.decoding import decode
+from dartboard.ingest.decoding import decode, encoding_of
 from dartboard.ingest.documents import Document, Kind, Problem, ProblemCode, Section, digest
 from dartboard.ingest.kinds import PICTURES, kind_of, language_of
+from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
 from dartboard.ingest.markdown import front_matter, outline
 from dartboard.ingest.notebook import notebook_text
 from dartboard.ingest.other_code import other_sections
@@ -27,21 +29,25 @@ from dartboard.ingest.web import declared_charset, read_html
 from dartboard.ingest.word import read_docx
 
 _MOST_BAD_ROWS = 20
-_LONGEST_PARSED = 5_000_000
+_LONGEST_PARSED = 1_000_000
 """A parsed module takes a hundred times its size in memory; what is longer than this is data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How to read: the largest file, the fields of rows, and a kind for files whose names mislead."""
+    """How to read: the largest file, the longest text in one, the fields of rows, and a kind for files whose
+    names mislead.
+    """
 
     max_bytes: int = 50_000_000
+    max_characters: int = MAX_CHARACTERS
     fields: RowFields = field(default_factory=RowFields)
     kind: Kind | None = None
 
     def __post_init__(self) -> None:
-        if self.max_bytes < 1:
-            raise ConfigError(f"max_bytes must be >= 1, got {self.max_bytes}")
+        for name in ("max_bytes", "max_characters"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
 
 
 def read_path(
@@ -75,24 +81,25 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
     """The documents in the bytes of a file of this name."""
     options = options or ReadOptions()
     try:
-        if not data.strip():
+        if not data or data.isspace():
             raise _Unusable("is empty", "empty")
         if options.kind is None and Path(source).suffix.lower() in PICTURES:
             raise _Unusable("is a picture", "binary")
         kind = options.kind or kind_of(source)
         if kind == "rows":
-            results = _read_rows(data, source, options)
+            yield from _read_rows(data, source, options)
         else:
-            results = [_read(data, source, kind, by_name=options.kind is None)]
+            yield _read(data, source, kind, options)
     except _Unusable as error:
-        results = [Problem(source, str(error), error.code)]
+        yield Problem(source, str(error), error.code)
     except EncryptedError as error:
-        results = [Problem(source, str(error), "encrypted")]
+        yield Problem(source, str(error), "encrypted")
     except MissingExtraError as error:
-        results = [Problem(source, str(error), "extra")]
+        yield Problem(source, str(error), "extra")
+    except TooLargeError as error:
+        yield Problem(source, str(error), "size")
     except IngestError as error:
-        results = [Problem(source, str(error), "damaged")]
-    yield from results
+        yield Problem(source, str(error), "damaged")
 
 
 class _Unusable(IngestError):
@@ -101,21 +108,22 @@ class _Unusable(IngestError):
         self.code: ProblemCode = code
 
 
-def _read(data: bytes, source: str, kind: Kind, *, by_name: bool) -> Document | Problem:
+def _read(data: bytes, source: str, kind: Kind, options: ReadOptions) -> Document:
     blank = Document(source=source, text="", kind=kind, title="", document_hash=digest(data))
     match kind:
         case "pdf":
-            document = _with(blank, read_pdf(data))
+            text, sections, title, notes = read_pdf(data, options.max_characters)
+            document = replace(_with(blank, text, sections, title), notes=notes)
         case "docx":
-            document = _with(blank, read_docx(data))
+            document = _with(blank, *read_docx(data, options.max_characters))
         case "html":
-            text, notes = _decode(data, declared_charset(data))
-            document = replace(_with(blank, read_html(text)), notes=notes)
+            text, notes = _decode(data, options, declared_charset(data))
+            document = replace(_with(blank, *read_html(text)), notes=notes)
         case _:
-            text, notes = _decode(data)
+            text, notes = _decode(data, options)
             if source.lower().endswith(".ipynb"):
                 text = notebook_text(text)
-            if by_name and kind == "text" and looks_like_rst(text):  # Django's files end in .txt
+            if options.kind is None and kind == "text" and looks_like_rst(text):  # Django's files end in .txt
                 kind = "rst"
             document = _LINES[kind](
                 replace(blank, text=tidy(text.replace("\f", "")), kind=kind, first_line=1, notes=notes)
@@ -123,19 +131,20 @@ def _read(data: bytes, source: str, kind: Kind, *, by_name: bool) -> Document | 
     if not document.text.strip():
         hint = ": scanned pages? Run text recognition (OCR) first" if kind == "pdf" else ""
         raise _Unusable(f"holds no text{hint}", "empty")
-    return document if document.title else replace(document, title=Path(source).stem)
+    return replace(document, title=document.title[:MAX_TITLE] or Path(source).stem)
 
 
-def _with(document: Document, parts: tuple[str, tuple[Section, ...], str]) -> Document:
-    text, sections, title = parts
+def _with(document: Document, text: str, sections: tuple[Section, ...], title: str) -> Document:
     return replace(document, text=text, sections=sections, title=title)
 
 
-def _decode(data: bytes, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
+def _decode(data: bytes, options: ReadOptions, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
     try:
-        return decode(data, declared)
+        text, notes = decode(data, declared)
     except IngestError as error:
         raise _Unusable(str(error), "binary") from error
+    check_characters(len(text), options.max_characters)
+    return text, notes
 
 
 def _text(document: Document) -> Document:
@@ -174,19 +183,28 @@ def _code(document: Document) -> Document:
 _LINES = {"text": _text, "markdown": _markdown, "rst": _rst, "code": _code}
 
 
-def _read_rows(data: bytes, source: str, options: ReadOptions) -> list[Document | Problem]:
-    text, guessed = _decode(data)
-    rows, notes = read_rows(text.replace("\r\n", "\n"), Path(source).suffix.lower(), options.fields)
-    results: list[Document | Problem] = []
-    bad, hashed = 0, digest(data)
-    notes = guessed + notes
+def _read_rows(data: bytes, source: str, options: ReadOptions) -> Iterator[Document | Problem]:
+    try:
+        encoding = encoding_of(data)
+    except IngestError as error:
+        raise _Unusable(str(error), "binary") from error
+
+    def opened() -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BytesIO(data), encoding.name, encoding.errors, newline="\n")
+
+    suffix = Path(source).suffix.lower()
+    rows, notes = read_rows(opened, suffix, options.fields, options.max_characters)
+    count = bad = 0
+    hashed = digest(data)
+    notes = encoding.notes + notes
     for row in rows:
+        count += 1
         if isinstance(row, BadRow):
             bad += 1
             if bad <= _MOST_BAD_ROWS:
-                results.append(Problem(source, f"line {row.number}: {row.reason}", "row"))
+                yield Problem(source, f"line {row.number}: {row.reason}", "row")
             continue
-        document = Document(
+        yield Document(
             source=source,
             text=row.text,
             kind="rows",
@@ -197,10 +215,8 @@ def _read_rows(data: bytes, source: str, options: ReadOptions) -> list[Document 
             key=row.key,
             notes=notes,
         )
-        results.append(document)
         notes = ()
     if bad > _MOST_BAD_ROWS:
-        results.append(Problem(source, f"{bad - _MOST_BAD_ROWS} more lines cannot be used", "row"))
-    if not rows:
+        yield Problem(source, f"{bad - _MOST_BAD_ROWS} more lines cannot be used", "row")
+    if not count:
         raise _Unusable("holds no rows", "empty")
-    return results

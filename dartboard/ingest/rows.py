@@ -6,16 +6,26 @@ the title before it, where there is one), else the one with most words; the id i
 """
 
 import csv
-import io
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, TextIO
 
 from dartboard.errors import IngestError
 from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import digest
+from dartboard.ingest.limits import (
+    MAX_CHARACTERS,
+    MAX_FIELDS,
+    MAX_ROWS,
+    MAX_TITLE,
+    MAX_VALUES,
+    TooLargeError,
+    check_json,
+    check_metadata_size,
+)
 from dartboard.ingest.plain_json import plain
 
 _TEXT_NAMES = (
@@ -32,6 +42,8 @@ _TEXT_NAMES = (
 _TITLE_NAMES = ("title", "headline", "subject", "name")
 _ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uid", "uuid", "key")
 _SAMPLE = 50
+_SAMPLED_CHARACTERS = 10_000
+_READ_OVER = 1 << 16
 _DELIMITERS = ",;\t|"
 
 
@@ -67,23 +79,92 @@ class BadRow:
 Numbered = tuple[int, dict[str, Any]]
 
 
-def read_rows(text: str, suffix: str, fields: RowFields) -> tuple[list[Row | BadRow], tuple[str, ...]]:
-    """The rows of a file in order, and notes on what was guessed."""
-    parsed = list(_csv_rows(text, suffix) if suffix in (".csv", ".tsv") else _json_rows(text))
-    objects = [row for row in parsed if not isinstance(row, BadRow)]
-    if not objects:
-        return [row for row in parsed if isinstance(row, BadRow)], ()
-    chosen, notes = _choose(fields, [row for _, row in objects[:_SAMPLE]])
+def read_rows(
+    opened: Callable[[], TextIO], suffix: str, fields: RowFields, max_characters: int = MAX_CHARACTERS
+) -> tuple[Iterator[Row | BadRow], tuple[str, ...]]:
+    """The rows of a file in order, read as they are asked for, and notes on what was guessed.
+
+    The file is opened once to guess, and once to read; its lines end in ``\\n``.
+    """
+
+    def parsed() -> Iterator[Numbered | BadRow]:
+        lines = _lines(opened(), max_characters)
+        return _checked(_csv_rows(lines, suffix) if suffix in (".csv", ".tsv") else _json_rows(lines))
+
+    sample = _sample(parsed())
+    if not sample:
+        return (row for row in parsed() if isinstance(row, BadRow)), ()
+    chosen, notes = _choose(fields, sample)
+    return _rows(parsed(), chosen), notes
+
+
+def _lines(stream: TextIO, most: int) -> Iterator[tuple[int, str | None]]:
+    """Lines with their numbers from 1; None for one that is too long to be held in memory."""
+    number = 0
+    while line := stream.readline(most + 1):
+        number += 1
+        if len(line) <= most or line.endswith("\n"):
+            yield number, line.removesuffix("\r\n") + "\n" if line.endswith("\r\n") else line
+            continue
+        while not line.endswith("\n") and (line := stream.readline(_READ_OVER)):
+            pass
+        yield number, None
+
+
+def _checked(parsed: Iterator[Numbered | BadRow]) -> Iterator[Numbered | BadRow]:
+    """Rows of not too many fields, and not too many rows."""
+    for count, row in enumerate(parsed):
+        if count >= MAX_ROWS:
+            raise TooLargeError(f"holds more than {MAX_ROWS:,} rows, and the rest is left out: split it")
+        if not isinstance(row, BadRow) and len(row[1]) > MAX_FIELDS:
+            row = BadRow(row[0], f"{len(row[1]):,} fields; at most {MAX_FIELDS:,} are read")
+        yield row
+
+
+def _sample(parsed: Iterator[Numbered | BadRow]) -> list[dict[str, Any]]:
+    """The rows to guess by: the first fifty, or fewer where they are large."""
+    sample: list[dict[str, Any]] = []
+    fields = 0
+    for row in parsed:
+        if not isinstance(row, BadRow):
+            sample.append({name: _beginning(value) for name, value in row[1].items()})
+            fields += len(row[1])
+        if len(sample) == _SAMPLE or fields > MAX_FIELDS:
+            break
+    return sample
+
+
+def _beginning(value: Any) -> Any:
+    return value[:_SAMPLED_CHARACTERS] if isinstance(value, str) else value
+
+
+def _rows(parsed: Iterator[Numbered | BadRow], fields: RowFields) -> Iterator[Row | BadRow]:
     keys: dict[str, int] = {}
-    return [row if isinstance(row, BadRow) else _row(row, chosen, keys) for row in parsed], notes
+    for row in parsed:
+        if isinstance(row, BadRow):
+            yield row
+            continue
+        try:
+            yield _row(row, fields, keys)
+        except TooLargeError as error:
+            yield BadRow(row[0], str(error))
+        except RecursionError:
+            yield BadRow(row[0], "nested too deep")
 
 
-def _json_rows(text: str) -> Iterator[Numbered | BadRow]:
-    for number, line in enumerate(text.split("\n"), start=1):
+def _json_rows(lines: Iterator[tuple[int, str | None]]) -> Iterator[Numbered | BadRow]:
+    for number, line in lines:
+        if line is None:
+            yield BadRow(number, "the line is too long to be read: split the document")
+            continue
         if not line.strip():
             continue
         try:
+            check_json(line)
             row = json.loads(line)
+        except TooLargeError as error:
+            yield BadRow(number, str(error))
+            continue
         except (ValueError, RecursionError) as error:
             yield BadRow(number, f"no JSON: {error}")
             continue
@@ -95,13 +176,15 @@ def _json_rows(text: str) -> Iterator[Numbered | BadRow]:
             yield BadRow(number, f"expected an object or a string, found {type(row).__name__}")
 
 
-def _csv_rows(text: str, suffix: str) -> Iterator[Numbered | BadRow]:
-    head = text.split("\n", 1)[0]
-    delimiter = "\t" if suffix == ".tsv" else max(_DELIMITERS, key=head.count)
+def _csv_rows(lines: Iterator[tuple[int, str | None]], suffix: str) -> Iterator[Numbered | BadRow]:
+    head = next((line for _, line in lines), "")
+    delimiter = "\t" if suffix == ".tsv" else max(_DELIMITERS, key=(head or "").count)
     before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows = csv.reader(_csv_lines(chain([(1, head)], lines), delimiter), delimiter=delimiter)
         names = [name.strip() for name in next(rows, [])]
+        if len(names) > MAX_FIELDS:
+            raise TooLargeError(f"has {len(names):,} columns; at most {MAX_FIELDS:,} are read")
         for values in rows:
             if len(values) > len(names):
                 yield BadRow(rows.line_num, f"{len(values)} values for {len(names)} columns")
@@ -111,6 +194,13 @@ def _csv_rows(text: str, suffix: str) -> Iterator[Numbered | BadRow]:
         yield BadRow(rows.line_num, str(error))
     finally:
         csv.field_size_limit(before)
+
+
+def _csv_lines(lines: Iterable[tuple[int, str | None]], delimiter: str) -> Iterator[str]:
+    for number, line in lines:
+        if line is None or line.count(delimiter) > MAX_VALUES:
+            raise TooLargeError(f"line {number} is too long to be read: split the table")
+        yield line
 
 
 def _choose(fields: RowFields, sample: list[dict[str, Any]]) -> tuple[RowFields, tuple[str, ...]]:
@@ -137,7 +227,10 @@ def _guess_text(names: list[str], sample: list[dict[str, Any]], title: str | Non
     for name in _TEXT_NAMES:
         if name in names:
             return (title, name) if title else (name,)
-    words = {name: sum(len(str(row.get(name) or "").split()) for row in sample) for name in names}
+    words = {
+        name: sum(len(str(row.get(name) or "")[:_SAMPLED_CHARACTERS].split()) for row in sample)
+        for name in names
+    }
     best = max(names, key=lambda name: words[name], default=None)
     if best is None:
         raise IngestError("has no fields: name the columns in its first line")
@@ -149,11 +242,14 @@ def _row(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Row | B
     text = "\n\n".join(filter(None, (clean(_as_text(row.get(name))) for name in fields.text)))
     if not text:
         return BadRow(number, f"nothing in {' and '.join(map(repr, fields.text))}")
-    title = one_line(_as_text(row.get(fields.title))) if fields.title else ""
+    title = one_line(_as_text(row.get(fields.title))[:MAX_TITLE]) if fields.title else ""
     key = one_line(_as_text(row.get(fields.id))) if fields.id else ""
+    if len(key) > MAX_TITLE:
+        return BadRow(number, f"its id has {len(key):,} characters; at most {MAX_TITLE:,} are kept")
     key = key or digest(text.encode())[:16]
     keys[key] = keys.get(key, 0) + 1
     metadata = {name: plain(row[name]) for name in fields.metadata or () if row.get(name) not in (None, "")}
+    check_metadata_size(metadata)
     return Row(number, key if keys[key] == 1 else f"{key}~{keys[key]}", title, text, metadata)
 
 

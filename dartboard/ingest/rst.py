@@ -7,16 +7,18 @@ puts an error message in the place of each.
 """
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from dartboard.ingest.documents import Section
 from dartboard.ingest.headings import Heading, lines_with_starts, sections_of, top_title
+from dartboard.ingest.limits import MAX_HEADINGS, MAX_TITLE
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*$")
 _SHORTEST_ADORNMENT = 4
 """A line under a title may be shorter than it, if it has so many characters."""
 
-_LONGEST_TITLE = 1000
 _NO_TITLE = re.compile(r"\s|[-+*•‣⁃] |\.\.(?:\s|$)|:[^:\s][^:]*:(?:\s|$)|>>> |\|\s")
 """Lists, explicit markup, fields, doctests and line blocks, which an adornment does not make a title."""
 
@@ -34,13 +36,13 @@ _TARGET = re.compile(r"(.+?)\s*<[^<>]*>$")
 
 def outline(text: str) -> tuple[tuple[Section, ...], str]:
     """The sections of a reStructuredText, and its first title of the highest level ("" if it has none)."""
-    headings = list(_headings(text))
+    headings = list(islice(_headings(text), MAX_HEADINGS))
     return sections_of(text, headings), top_title(headings)
 
 
 def looks_like_rst(text: str) -> bool:
     """Whether plain text is reStructuredText by all signs: it has titles, and directives or targets."""
-    marked = any(_DIRECTIVE.match(line) for line in text.split("\n") if ".. " in line)
+    marked = any(_DIRECTIVE.match(line) for _, line in lines_with_starts(text) if ".. " in line)
     return marked and any(True for _ in _headings(text))
 
 
@@ -67,43 +69,46 @@ def literal_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 def _headings(text: str) -> Iterator[Heading]:
     styles: list[tuple[str, bool]] = []
-    lines = list(lines_with_starts(text))
-    at = 0
+    rest = lines_with_starts(text)
+    ahead = deque(islice(rest, 3))
     free = True  # whether a title may begin here: behind an empty line, a title, or what is indented
-    while at < len(lines):
-        over = _over_and_under(lines, at) if free else None
-        under = _under(lines, at) if free and over is None else None
+    while ahead:
+        over = _over_and_under(ahead) if free else None
+        under = _under(ahead) if free and over is None else None
         found = over or under
+        count = 1
         if found is None:
-            line = lines[at][1]
+            line = ahead[0][1]
             free = not line.strip() or line[0].isspace() or line.startswith("..") or _is_adornment(line)
-            at += 1
-            continue
-        style, title, count = found
-        if style not in styles:
-            styles.append(style)
-        last, words = lines[at + count - 1]
-        yield Heading(lines[at][0], last + len(words), styles.index(style) + 1, _plain(title))
-        at, free = at + count, True
+        else:
+            style, title, count = found
+            if style not in styles:
+                styles.append(style)
+            last, words = ahead[count - 1]
+            yield Heading(ahead[0][0], last + len(words), styles.index(style) + 1, _plain(title))
+            free = True
+        for _ in range(count):
+            ahead.popleft()
+        ahead.extend(islice(rest, count))
 
 
 _Found = tuple[tuple[str, bool], str, int]
 """The style, the title, and how many lines they take."""
 
 
-def _over_and_under(lines: list[tuple[int, str]], at: int) -> _Found | None:
-    if at + 2 >= len(lines):
+def _over_and_under(lines: Sequence[tuple[int, str]]) -> _Found | None:
+    if len(lines) < 3:
         return None
-    over, title, under = (line.rstrip() for _, line in lines[at : at + 3])
+    over, title, under = (line.rstrip() for _, line in lines)
     if over != under or not _is_adornment(over) or not title or _is_adornment(title):
         return None
     return ((over[0], True), title.strip(), 3) if _fits(title.strip(), over) else None
 
 
-def _under(lines: list[tuple[int, str]], at: int) -> _Found | None:
-    if at + 1 >= len(lines):
+def _under(lines: Sequence[tuple[int, str]]) -> _Found | None:
+    if len(lines) < 2:
         return None
-    title, under = (line.rstrip() for _, line in lines[at : at + 2])
+    title, under = (line.rstrip() for _, line in islice(lines, 2))
     if not title or _is_adornment(title) or _NO_TITLE.match(title) or not _is_adornment(under):
         return None
     return ((under[0], False), title, 2) if _fits(title, under) else None
@@ -115,7 +120,7 @@ def _is_adornment(line: str) -> bool:
 
 def _fits(title: str, adornment: str) -> bool:
     enough = min(len(title), _SHORTEST_ADORNMENT)
-    return len(title) <= _LONGEST_TITLE and len(adornment) >= enough
+    return len(title) <= MAX_TITLE and len(adornment) >= enough
 
 
 def _plain(title: str) -> str:

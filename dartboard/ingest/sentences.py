@@ -1,6 +1,7 @@
 """Where sentences begin and end: by punctuation, empty lines and list items; abbreviations do not end one."""
 
 import re
+from collections.abc import Iterator
 
 Span = tuple[int, int]
 
@@ -16,17 +17,15 @@ _ABBREVIATION = re.compile(
 )
 
 
-def sentence_spans(text: str) -> list[Span]:
+def sentence_spans(text: str) -> Iterator[Span]:
     """Start and end of every sentence, in order, without the space around them."""
-    spans: list[Span] = []
     start = 0
     for found in _END.finditer(text):
         if found[0] == "." and _goes_on(text, found.start(), found.end()):
             continue
-        _keep(text, start, found.end(), spans)
+        yield from _trimmed(text, start, found.end())
         start = found.end()
-    _keep(text, start, len(text), spans)
-    return spans
+    yield from _trimmed(text, start, len(text))
 
 
 def _goes_on(text: str, dot: int, end: int) -> bool:
@@ -37,9 +36,9 @@ def _goes_on(text: str, dot: int, end: int) -> bool:
     return bool(_ABBREVIATION.search(text[max(0, dot - 8) : dot + 1]))
 
 
-def _keep(text: str, start: int, end: int, spans: list[Span]) -> None:
+def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
     part = text[start:end]
     stripped = part.strip()
     if stripped:
         begin = start + len(part) - len(part.lstrip())
-        spans.append((begin, begin + len(stripped)))
+        yield begin, begin + len(stripped)

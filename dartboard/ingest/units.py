@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
+from dartboard.ingest.headings import lines_with_starts
 from dartboard.ingest.markdown import fences
 from dartboard.ingest.rst import literal_blocks
 from dartboard.ingest.sentences import Span, sentence_spans
@@ -37,11 +39,9 @@ def words(text: str) -> Iterator[Span]:
 
 def lines(text: str) -> Iterator[Span]:
     """Lines that are not empty."""
-    start = 0
-    for line in text.split("\n"):
+    for start, line in lines_with_starts(text):
         if line.strip():
             yield start, start + len(line)
-        start += len(line) + 1
 
 
 def blocks(text: str) -> Iterator[Span]:
@@ -60,7 +60,7 @@ def blocks(text: str) -> Iterator[Span]:
 
 def sentences(text: str) -> Iterator[Span]:
     """Sentences; see :mod:`dartboard.ingest.sentences`."""
-    return iter(sentence_spans(text))
+    return sentence_spans(text)
 
 
 def markdown_units(text: str) -> Iterator[Span]:
@@ -75,7 +75,7 @@ def rst_units(text: str) -> Iterator[Span]:
 
 def _code_and_sentences(text: str, code: Iterable[Span]) -> Iterator[Span]:
     at = 0
-    for start, end in [*code, (len(text), len(text))]:
+    for start, end in chain(code, [(len(text), len(text))]):
         for first, last in sentence_spans(text[at:start]):
             yield at + first, at + last
         if end > start:
@@ -120,22 +120,43 @@ def _characters(text: str, span: Span, size: int, count: CountTokens) -> Iterato
             pending += [(middle, end), (start, middle)]
 
 
-def pack(text: str, parts: Sequence[Unit], size: int, overlap: int, count: CountTokens) -> Iterator[Span]:
-    """Whole units, as many as fit together; the next begins with up to ``overlap`` tokens of the last."""
-    first = done = 0
-    while done < len(parts):
-        last, tokens = first, 0
-        while last < len(parts) and (last == first or tokens + parts[last].tokens <= size):
-            tokens += parts[last].tokens
+def pack(text: str, parts: Iterable[Unit], size: int, overlap: int, count: CountTokens) -> Iterator[Span]:
+    """Whole units, as many as fit together; the next begins with up to ``overlap`` tokens of the last.
+
+    Only the units of one piece, and one more, are in memory; those without any token count as one.
+    """
+    rest = iter(parts)
+    window: list[Unit] = []  # from the first unit of the piece on
+    done = 0  # how many of them are in the piece before
+    while True:
+        last = tokens = 0
+        while last < len(window) or _read_one(rest, window):
+            if last and (tokens + window[last].tokens > size or last >= size):
+                break
+            tokens += window[last].tokens
             last += 1
+        else:
+            if done == len(window):
+                return
         # Tokens may not add up over the spaces between units: what counts is the whole.
-        while last > first + 1 and count(text[parts[first].start : parts[last - 1].end]) > size:
+        while last > 1 and count(text[window[0].start : window[last - 1].end]) > size:
             last -= 1
         if last <= done:  # nothing but overlap: try with less of it
-            first += 1
+            del window[0]
+            done -= 1
             continue
-        yield parts[first].start, parts[last - 1].end
-        before, first, done, shared = first, last, last, 0
-        while first - 1 > before and shared + parts[first - 1].tokens <= overlap:
+        yield window[0].start, window[last - 1].end
+        first, shared = last, 0
+        while first > 1 and shared + window[first - 1].tokens <= overlap:
             first -= 1
-            shared += parts[first].tokens
+            shared += window[first].tokens
+        del window[:first]
+        done = last - first
+
+
+def _read_one(rest: Iterator[Unit], window: list[Unit]) -> bool:
+    """Add the next unit, if there is one."""
+    unit = next(rest, None)
+    if unit is not None:
+        window.append(unit)
+    return unit is not None

@@ -20,6 +20,10 @@ ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
 """What nobody means when naming a folder; a file of this kind named by itself is read."""
 
 
+_LARGEST_GITIGNORE = 100_000
+"""Bytes; a larger file is no list of rules that a person wrote."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file, and its name in the index: relative to its root, with forward slashes."""
@@ -187,8 +191,11 @@ def _spec(lines: Iterable[str]) -> Any:
 
 
 def _gitignore_of(folder: Path) -> list[tuple[Path, Any]]:
+    path = folder / ".gitignore"
     try:
-        lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
+        if path.stat().st_size > _LARGEST_GITIGNORE:
+            return []
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         return [(folder, _spec(lines))]
     except (OSError, IngestError):
         return []

@@ -5,6 +5,7 @@ So are the marks that documentation tools add to every heading and signature (Sp
 """
 
 import re
+from html.parser import HTMLParser
 from itertools import islice
 from typing import Any
 
@@ -12,6 +13,7 @@ from dartboard.errors import IngestError, MissingExtraError
 from dartboard.ingest.cleaning import clean, one_line, tidy
 from dartboard.ingest.documents import Section
 from dartboard.ingest.headings import TextBuilder, sections_of
+from dartboard.ingest.limits import MAX_TAGS, MAX_TITLE, TooLargeError
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)""", re.IGNORECASE)
 _LEFT_OUT = {
@@ -49,6 +51,11 @@ _PERMALINKS = {"", "¶", "§", "#", "🔗"}
 _LARGEST_PERMALINK = 8
 """Nodes within a link: those of one that holds half the page are not read again for each of its parts."""
 
+_LONGEST_CLASSES = 10_000
+_LONG_TAG = 10_000
+_ATTRIBUTE = re.compile(r"""(?<=['"\s/])[^\s/>]""")
+"""What may begin an attribute."""
+
 _ROLES = {"navigation", "search", "banner", "contentinfo", "directory", "doc-toc"}
 
 
@@ -64,9 +71,10 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
         from bs4 import BeautifulSoup
     except ImportError as error:
         raise MissingExtraError("beautifulsoup4", "docs", "reading HTML") from error
+    _Counter().check(markup)
     try:
-        soup = BeautifulSoup(markup, "html.parser")
-        title = one_line(soup.title.get_text()) if soup.title else ""
+        soup = BeautifulSoup(markup, "html.parser", multi_valued_attributes=None)
+        title = one_line(soup.title.get_text()[:MAX_TITLE]) if soup.title else ""
         _remove_navigation(soup)
         builder = _Flow(_main(soup)).read()
     except Exception as error:  # a broken page can fail anywhere in the parser
@@ -81,6 +89,58 @@ def _main(soup: Any) -> Any:
         if len(parts) == 1 and parts[0].get_text(strip=True):
             return parts[0]
     return soup.body or soup
+
+
+class _Counter(HTMLParser):
+    """Counts what the parser would make an object of, before any is made."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self._count = 0
+
+    def check(self, markup: str) -> None:
+        """Refuse a page whose tree would be too large."""
+        try:
+            self.feed(markup)
+            self.close()
+        except AssertionError as error:  # how this parser says that markup cannot be parsed
+            raise IngestError(f"the page cannot be read: {error}") from error
+
+    def parse_starttag(self, i: int) -> int:
+        """Count attributes before they become a list: there may be millions in one tag."""
+        end = self.check_for_whole_start_tag(i)
+        if end - i > _LONG_TAG:
+            self._check(sum(1 for _ in _ATTRIBUTE.finditer(self.rawdata, i, end)))
+        return super().parse_starttag(i)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add(1 + len(attrs))
+
+    def handle_data(self, data: str) -> None:
+        self._add(1)
+
+    def handle_comment(self, data: str) -> None:
+        self._add(1)
+
+    def handle_decl(self, decl: str) -> None:
+        self._add(1)
+
+    def handle_pi(self, data: str) -> None:
+        self._add(1)
+
+    def unknown_decl(self, data: str) -> None:
+        self._add(1)
+
+    def _add(self, count: int) -> None:
+        self._count += count
+        self._check(self._count)
+
+    @staticmethod
+    def _check(count: int) -> None:
+        if count > MAX_TAGS:
+            raise TooLargeError(
+                f"holds more than {MAX_TAGS:,} tags, attributes and texts between them: split the page"
+            )
 
 
 class _Flow:
@@ -158,7 +218,7 @@ def _remove_navigation(soup: Any) -> None:
 
 
 def _is_navigation(tag: Any) -> bool:
-    classes = set(tag.get_attribute_list("class"))
+    classes = set(str(tag.get("class") or "")[:_LONGEST_CLASSES].split())
     if classes & _NAVIGATION or {"contents", "topic"} <= classes:
         return True
     if tag.name != "a" or not str(tag.get("href", "")).startswith("#"):

@@ -180,3 +180,18 @@ def test_a_text_longer_than_the_bound_goes_alone(model, monkeypatch):
     monkeypatch.setattr("dartboard.embeddings.onnx._MOST_TOKENS", 8)
     vectors = model.encode(["word " * 20, "one", "two"])
     assert np.array_equal(vectors[0], model.encode("word " * 20)[0])
+
+
+def test_tokens_of_a_long_text_are_counted_in_parts():
+    """All tokens of a text at once take three hundred bytes each."""
+    model = default_model()
+    line = "Don't count: 北京, tokens and other things. "
+    (once,) = model.count_tokens([line])
+    assert model.count_tokens([line * 8000, "a", line]) == [8000 * (once - 2) + 2, 3, once]
+
+
+def test_the_end_of_a_long_text_is_not_read():
+    model = default_model()
+    words = "some words that the model reads " * 600
+    whole, beginning = model.encode([words + "end " * 500_000, words])
+    assert np.array_equal(whole, beginning)

@@ -3,7 +3,7 @@
 import pytest
 
 from dartboard.embeddings import default_model
-from dartboard.engine import Engine, index_paths
+from dartboard.engine import Engine, index_paths, indexing
 from dartboard.engine.showing import place_of
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
@@ -282,3 +282,22 @@ def test_uploaded_files_are_named_by_where_they_were_put_and_never_count_as_gone
     assert sources(engine) == ["docs/deep/brew.py", "docs/tea.md", "notes.txt"]
     again = index_paths(engine, [put / "docs", put / "notes.txt"], uploaded_to=put)
     assert (again.unchanged, again.files) == (2, {})
+
+
+def test_a_file_of_very_many_chunks_is_indexed_as_any_other(engine, folder, monkeypatch):
+    """Beyond a number of chunks they are counted first and made once more, instead of held in memory."""
+    rows = "".join(f'{{"id": "r{at % 30}", "text": "word{at % 10} says so"}}\n' for at in range(40))
+    (folder / "rows.jsonl").write_text(rows)
+
+    def kept(index):
+        records = [record for batch in index.collection.iterate() for record in batch]
+        return {record.id: (record.text, record.metadata) for record in records}
+
+    report = index_paths(engine, folder)
+    monkeypatch.setattr(indexing, "_HELD", 7)
+    other = Engine(MemoryStore(), model=engine.model)
+    again = index_paths(other, folder)
+    assert kept(engine) == kept(other)
+    assert (again.chunks, again.files, again.problems) == (report.chunks, report.files, report.problems)
+    assert again.notes == report.notes
+    assert index_paths(other, folder).chunks == 0

@@ -6,6 +6,9 @@ from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.ingest import estimate_tokens
 
+_LETTERS_A_TOKEN = 64
+"""A text is looked at no further than this: the words of all of it would take ten times its size."""
+
 Count = Callable[[Sequence[str]], list[int]]
 
 
@@ -17,7 +20,7 @@ def counter(model: EmbeddingModel) -> Count:
 
 def beginning(text: str, most: int, count: Count) -> str:
     """As many words of a text as have at most ``most`` tokens; the first word in any case."""
-    words = text.split()
+    words = text[: _LETTERS_A_TOKEN * most].split()
     low, high = 1, len(words)
     while low < high:
         check()
