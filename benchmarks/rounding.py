@@ -2,9 +2,10 @@
 
     python benchmarks/rounding.py
 
-The first table is the evidence for ``VectorKernel.rounding``: the worst difference between a gain of the
-float32 screen and the exact one, as a share of what the row covers alone, over pools of 32 to 1,024
-dimensions. The second counts the picks whose lead in float32 is too small to prove them.
+The first table checks ``VectorKernel.rounding``: the worst difference between a gain of the float32 screen
+and the exact one, as a share of what the row covers alone and of what is allowed for, over pools of 32 to
+1,024 dimensions; a third of them has opposite vectors, whose cosines are off most. The second counts the
+picks whose lead in float32 is too small to prove them.
 """
 
 from pathlib import Path
@@ -15,8 +16,7 @@ import numpy as np
 
 path.insert(0, str(Path(__file__).parent.parent))
 
-from dartboard.selection import Dartboard, Limits, from_embeddings
-from dartboard.selection import objective as objective_module
+from dartboard.selection import Dartboard, Limits, from_embeddings, kernel_matrix
 from dartboard.selection.greedy import LazyGreedy
 from dartboard.selection.kernels import unit_rows
 from dartboard.selection.objective import Objective
@@ -28,24 +28,28 @@ FLOOR = 1e-25
 
 
 def pool_of(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A query and vectors around topics, half of the time all close to one direction."""
+    """A query and vectors: around topics, all close to one direction, or along it and against it."""
     n, dim = int(rng.choice([70, 200, 500])), int(rng.choice([32, 384, 1024]))
     noise = float(rng.choice([0.02, 0.2]))
     query, vectors = topical(n, seed=int(rng.integers(1 << 30)), dim=dim, copies=1, noise=noise)
-    if rng.random() < 0.5:
+    kind = rng.integers(3)
+    if kind == 0:
+        signs = np.sign(rng.standard_normal((len(vectors), 1)))
+        vectors = unit_rows(signs * query + 0.1 * vectors)
+    elif kind == 1:
         common = unit_rows(rng.standard_normal((1, dim)))
         query, vectors = unit_rows(query[None] + 2.0 * common)[0], unit_rows(vectors + 2.0 * common)
     return query.astype(np.float32), vectors.astype(np.float32)
 
 
-def worst_error(sigma: float, pools: int, rng: np.random.Generator) -> float:
-    """The largest ``|screen - exact| / alone`` over twenty picks, of a hundred rows at a time."""
-    worst = 0.0
+def worst_error(sigma: float, pools: int, rng: np.random.Generator) -> tuple[float, float]:
+    """The largest ``|screen - exact|`` as a share of ``alone`` and of ``slack``, over twenty picks."""
+    worst, most = 0.0, 0.0
     for turn in range(pools):
         query, vectors = pool_of(rng)
         pool = from_embeddings(query, vectors, sigma=sigma)
         kept = 4_000_000 if turn % 2 else 0  # every other kernel is worked out row by row
-        with patch.object(objective_module, "_KEPT", kept):
+        with patch.object(kernel_matrix, "_KEPT", kept):
             objective = Objective(pool.log_weights, pool.kernel)
         assert pool.kernel.dtype == np.float32
         rows = np.arange(pool.rows)
@@ -57,7 +61,8 @@ def worst_error(sigma: float, pools: int, rng: np.random.Generator) -> float:
             some = rng.choice(seen, min(100, len(seen)), replace=False)
             error = np.abs(objective.gains(some) - np.exp(objective.log_gains(some)))
             worst = max(worst, float((error / alone[some]).max()))
-    return worst
+            most = max(most, float((error / objective.slack[some]).max()))
+    return worst, most
 
 
 def decided_exactly(n: int, k: int, sigma: float, pools: int) -> int:
@@ -71,11 +76,10 @@ def decided_exactly(n: int, k: int, sigma: float, pools: int) -> int:
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    print("| σ | worst error | 3e-7 + 4e-8/σ² | allowed for | times the error |\n|---|---|---|---|---|")
+    print("| σ | worst error | of what is allowed for |\n|---|---|---|")
     for sigma in SIGMAS:
-        error, allowed = worst_error(sigma, 16, rng), 1e-6 + 1e-7 / sigma**2
-        found = f"{error:.1e} | {3e-7 + 4e-8 / sigma**2:.1e}"
-        print(f"| {sigma} | {found} | {allowed:.1e} | {allowed / error:.1f} |", flush=True)
+        error, share = worst_error(sigma, 24, rng)
+        print(f"| {sigma} | {error:.1e} | {share:.2f} |", flush=True)
     print("\nPicks decided by exact gains\n\n| n, k | σ = .05 | σ = .09 | σ = .15 |\n|---|---|---|---|")
     for n, k in ((100, 10), (1000, 10), (1000, 50)):
         cells = [f"{decided_exactly(n, k, sigma, 20)} of {20 * k}" for sigma in (0.05, 0.09, 0.15)]

@@ -55,7 +55,8 @@ class _GreedyRun:
             self._pick(int(self._leaders[np.argmax(relevance)]))
         while len(self.picks) < self._most and (self._steps() or self._step()):
             pass
-        if limits.min_gain_share == 0.0 and (limits.token_budget is None or pool.near_copies):
+        fills = limits.min_gain_share == 0.0 and (limits.token_budget is None or pool.near_copies)
+        if len(self.picks) < self._most and fills:
             self._fill()
 
     def covered(self) -> float:
@@ -97,8 +98,6 @@ class _GreedyRun:
 
         That is, up to k, or as far as the budget has room for near-duplicates.
         """
-        if len(self.picks) == self._most:
-            return
         for candidate in self._pool.by_relevance():
             check()
             if len(self.picks) == self._most:

@@ -66,10 +66,7 @@ class LazyGreedy:
     def best(
         self, allowed: npt.NDArray[np.bool_] | None = None, costs: FloatArray | None = None
     ) -> tuple[int, float] | None:
-        """The allowed row with the largest gain (per cost) and its log gain; None where none gains anything.
-
-        Gains are shares of what all rows together cover.
-        """
+        """The allowed row of the largest gain (per cost) and its log gain; None where none gains anything."""
         check()
         open_rows = self._log_upper > -np.inf
         if allowed is not None:

@@ -5,6 +5,7 @@ had: K as a share of the target's largest entry (``peaks``), in ``dtype``, with 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,8 +29,17 @@ _NEAR, _SAME = 0.98, 1e-30
 _KEPT = 25_000_000
 """Larger kernels are not kept: their rows are worked out again when they are asked for."""
 
-_STRIP = 256
-"""Rows of such a kernel that are worked out together."""
+
+def error_bounds(dtype: type, moved: Callable[[float], float], largest: float) -> tuple[float, float]:
+    """Bounds of the relative error of sums of exp(-x), and of the absolute one that comes on top.
+
+    ``moved(x)`` is what the exponent x is off by before it is rounded; x is at most ``largest``, or as large
+    as underflow allows. Terms with x > 7 have larger errors, and are together less than exp(-7).
+    """
+    limits = np.finfo(dtype)
+    most = min(largest, -1.2 * math.log(float(limits.tiny)))
+    near, far = (moved(x) + (2.0 * x + 16.0) * float(limits.eps) for x in (min(7.0, most), most))
+    return near, math.exp(-7.0) * far
 
 
 @dataclass(frozen=True)
@@ -51,20 +61,18 @@ class VectorKernel:
         return np.float32 if single and self.sigma >= _SINGLE_FROM_SIGMA else np.float64
 
     @lazy
-    def rounding(self) -> float:
-        """What rounding may do to a gain of the screen, as a share of what its row covers alone.
+    def rounding(self) -> tuple[float, float]:
+        """How far rounding may move a gain of the screen: a share of what its row covers alone, and a rest.
 
-        A cosine in n dimensions is off by some ε√n. It moves the exponent x = d²/2σ² by ``ε√n · √(x/2) / σ``,
-        where x ends at underflow; a Euclidean d² is off by ε times the squared lengths. Then x is rounded.
+        A cosine in n dimensions is off by up to some 0.6 ε√n, which moves the exponent x = d²/2σ² by
+        ``0.6 ε√n · √(x/2) / σ``; a Euclidean d² is off by ε times the squared lengths.
         """
-        eps, tiny = float(np.finfo(self.dtype).eps), float(np.finfo(self.dtype).tiny)
-        most = -1.2 * math.log(tiny)
+        eps = float(np.finfo(self.dtype).eps)
         if self.distance == "euclidean":
-            moved = 16.0 * eps * float(row_dots(self._exact, self._exact).max()) / self.sigma**2
-        else:
-            most = min(most, 0.5 / self.sigma**2)
-            moved = eps * math.sqrt(self.vectors.shape[1] * most / 2.0) / self.sigma
-        return moved + 2.0 * eps * most + 8.0 * eps
+            longest = float(row_dots(self._exact, self._exact).max())
+            return error_bounds(self.dtype, lambda x: 16.0 * eps * longest / self.sigma**2, np.inf)
+        off = 0.6 * eps * math.sqrt(self.vectors.shape[1] / 2.0) / self.sigma
+        return error_bounds(self.dtype, lambda x: off * math.sqrt(x), 0.5 / self.sigma**2)
 
     @property
     def peaks(self) -> FloatArray:
@@ -105,8 +113,8 @@ class VectorKernel:
         # The kernel is symmetric: only blocks on and above the diagonal are worked out.
         n, fast = len(self.vectors), self._fast
         sums = np.zeros(n, fast.dtype)
-        for start in range(0, n, _STRIP):
-            end = min(start + _STRIP, n)
+        for start in range(0, n, 256):
+            end = min(start + 256, n)
             block = self._gaussian(fast[start:end], fast[start:])
             np.fill_diagonal(block, 1.0)
             sums[start:end] += block @ weights[start:]
@@ -181,9 +189,8 @@ class MatrixKernel:
         return np.float32 if len(self.log_matrix) >= _SINGLE_FROM_ROWS else np.float64
 
     @property
-    def rounding(self) -> float:
-        """A log-probability x is off by up to ``6e-8 · x`` in float32, where x ends at 104: underflow."""
-        return 2e-5 if self.dtype is np.float32 else 1e-13
+    def rounding(self) -> tuple[float, float]:
+        return error_bounds(self.dtype, lambda x: 0.0, np.inf)
 
     @lazy
     def peaks(self) -> FloatArray:

@@ -39,9 +39,6 @@ METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Dartboard, MMR, TopK, NearDuplicateFilter, Random, Exhaustive)
 }
 
-_AT_ONCE = 16
-"""So many queries a thread answers before it takes the next ones."""
-
 _LIMITS = frozenset(field.name for field in fields(Limits)) - {"k"}
 
 
@@ -183,7 +180,7 @@ def select_many(
         return found
 
     workers = threads or os.cpu_count() or 1
-    size = max(1, min(_AT_ONCE, len(asked) // (4 * workers)))
+    size = max(1, min(16, len(asked) // (4 * workers)))
     blocks = [range(len(asked))[start : start + size] for start in range(0, len(asked), size)]
     context = copy_context()
     with one_thread_each(), ThreadPoolExecutor(workers) as pool:

@@ -35,7 +35,8 @@ class Objective:
         self.alone: FloatArray = kernel.sums(self._weights).astype(np.float64)
         """``(rows,)`` the objective of each row by itself."""
         underflow = len(reach) * float(np.finfo(kernel.dtype).tiny)  # what the screen may have lost
-        self.slack: FloatArray = (kernel.rounding + TIE) * self.alone + underflow
+        relative, absolute = kernel.rounding
+        self.slack: FloatArray = (relative + TIE) * self.alone + absolute + underflow
         """``(rows,)`` how far rounding may have moved a gain of the screen."""
         self.picks: list[int] = []
         self._covered = np.zeros_like(self._weights)
