@@ -333,6 +333,8 @@ def candidate_groups(
     rows = as_matrix(vectors)
     if read is not None:
         pairs = _close_pairs(rows)
+        if not len(pairs):
+            return np.arange(len(rows))
         used = np.unique(pairs).tolist()
         fingerprints = [VERSION] * len(rows)
         for at, stored in zip(used, read(used), strict=True):

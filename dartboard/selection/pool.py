@@ -111,15 +111,15 @@ class Pool:
     def without_near_duplicates(self) -> "Pool":
         """The same candidates, each near-duplicate in one row with the most relevant of its group.
 
-        That representative keeps its own weight; the others are no targets. They can still be picked, gaining
-        nothing, when nothing else is left.
+        The others are no targets. They can still be picked, gaining nothing, when nothing else is left.
         """
         if self.groups is None:
             return self
         order = self.by_relevance()
         _, firsts, members = np.unique(self.groups[order], return_index=True, return_inverse=True)
-        group_of = np.empty(len(self), dtype=np.intp)
-        group_of[order] = members
+        if len(firsts) == len(self):
+            return replace(self, groups=None)
+        group_of = members[np.argsort(order)]
         merged = self._merged(order[firsts], group_of)
         return replace(merged, groups=None, near_copies=len(self) - len(firsts), content=self.row_of)
 
