@@ -38,6 +38,7 @@ from dartboard.selection.methods import method_of
 from dartboard.selection.result import Sigma
 from dartboard.types import (
     Chunk,
+    Explanation,
     FloatArray,
     RetrievalResult,
     check_matrix,
@@ -179,12 +180,12 @@ class DartboardRetriever:
             min_gain_share=min_gain_share,
             min_similarity=min_similarity,
         )
-        result.metadata["seconds"] = {
+        seconds = {
             "embed": embedded - started,
             "triage": triaged - embedded,
             "select": result.metadata["seconds"]["select"],
         }
-        return result
+        return result.with_explanation(seconds=seconds)
 
     def choose(
         self,
@@ -235,31 +236,27 @@ class DartboardRetriever:
         selected = time.perf_counter()
         chunks = passages.chunks(selection.indices.tolist())
         reading = time.perf_counter() - selected
-        return RetrievalResult(
-            query=query,
-            chunks=chunks,
-            scores=selection.gains.tolist(),
-            metadata={
-                "method": selection.method,
-                "variant": self.variant,
-                "targets": "vocabulary" if on_tokens else "candidates",
-                "sigma": selection.sigma.value,
-                "sigma_source": self._source_of(selection.sigma),
-                "gain": selection.gains.tolist(),
-                "coverage": selection.coverage.tolist(),
-                "similarity": selection.similarity.tolist(),
-                "stands_for": [
-                    stands.tolist() if on_tokens else [passages.ids[i] for i in stands]
-                    for stands in selection.stands_for
-                ],
-                "bound": selection.bound,
-                "candidates": len(passages),
-                "near_copies": selection.near_copies,
-                "relevance": assess(query_embedding, passages.vectors, self.similarity_levels),
-                "config": asdict(self.config) | {"top_k": limits.k} | selection.parameters,
-                "seconds": {"select": time.perf_counter() - started - reading, "read": reading},
-            },
+        explanation = Explanation(
+            method=selection.method,
+            variant=self.variant,
+            targets="vocabulary" if on_tokens else "candidates",
+            sigma=selection.sigma.value,
+            sigma_source=self._source_of(selection.sigma),
+            gain=selection.gains.tolist(),
+            coverage=selection.coverage.tolist(),
+            similarity=selection.similarity.tolist(),
+            stands_for=[
+                stands.tolist() if on_tokens else [passages.ids[i] for i in stands]
+                for stands in selection.stands_for
+            ],
+            bound=selection.bound,
+            candidates=len(passages),
+            near_copies=selection.near_copies,
+            relevance=assess(query_embedding, passages.vectors, self.similarity_levels),
+            config=asdict(self.config) | {"top_k": limits.k} | selection.parameters,
+            seconds={"select": time.perf_counter() - started - reading, "read": reading},
         )
+        return RetrievalResult.explained(query, chunks, explanation)
 
     def pool(
         self,

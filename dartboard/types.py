@@ -4,8 +4,8 @@ Vectors are checked where they enter, because one NaN or zero vector quietly top
 query that meets it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -172,18 +172,67 @@ class Hit(NamedTuple):
     score: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How a result came about. Lists run along the picks; what nobody knows is None.
+
+    ``targets`` are the candidates or a vocabulary, ``stands_for`` what each pick covers best, ``bound`` the
+    share of the best possible coverage that the picks reach at least, ``near_copies`` how many
+    near-duplicates were removed; ``relevance`` is :class:`dartboard.relevance.Relevance`. ``shares`` say
+    which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it.
+    """
+
+    method: str | None = None
+    variant: str | None = None
+    targets: str | None = None
+    sigma: float | None = None
+    sigma_source: str | None = None
+    gain: list[float] | None = None
+    coverage: list[float] | None = None
+    similarity: list[float] | None = None
+    stands_for: list[list[Any]] | None = None
+    bound: float | None = None
+    candidates: int
+    near_copies: int = 0
+    relevance: Mapping[str, Any]
+    config: Mapping[str, Any] | None = None
+    seconds: Mapping[str, float]
+    retriever: str | None = None
+    collection: str | None = None
+    shares: list[dict[str, Any]] | None = None
+    retriever_score: list[float] | None = None
+
+    def as_metadata(self) -> dict[str, Any]:
+        """What is known, as a result's ``metadata``."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 @dataclass(slots=True, repr=False)
 class RetrievalResult:
     """What a query returned, in order, with what explains it.
 
-    ``scores`` are as many as ``chunks``: for Dartboard the gain of each. ``metadata`` holds the
-    configuration and the explanation: σ and where it came from, coverage, what each pick stands for, timings.
+    ``scores`` are as many as ``chunks``: for Dartboard the gain of each. ``explanation`` says how they were
+    found: σ and where it came from, coverage, what each pick stands for, timings. ``metadata`` is the same
+    as a dictionary. A result that was made elsewhere may have no explanation.
     """
 
     query: str
     chunks: list[Chunk]
     scores: list[float]
     metadata: dict[str, Any] = field(default_factory=dict)
+    explanation: Explanation | None = None
+
+    @classmethod
+    def explained(cls, query: str, chunks: list[Chunk], explanation: Explanation) -> "RetrievalResult":
+        """A result whose scores are the gains, and whose metadata are the explanation."""
+        return cls(query, chunks, explanation.gain or [], explanation.as_metadata(), explanation)
+
+    def with_explanation(self, **changes: Any) -> "RetrievalResult":
+        """The same picks, with more known of them."""
+        if self.explanation is None:
+            raise InvalidInputError("this result has no explanation to change")
+        return self.explained(self.query, self.chunks, replace(self.explanation, **changes))
 
     def __post_init__(self) -> None:
         if len(self.chunks) != len(self.scores):

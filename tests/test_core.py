@@ -11,6 +11,7 @@ from dartboard.pairing import rescaled
 from dartboard.selection import in_order_of
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import log_kernel
+from dartboard.types import RetrievalResult
 from tests import tea
 from tests.models import Favourite, SharedWords, WordBag, chunks_of
 from tests.tea import QUERY
@@ -503,3 +504,14 @@ def test_exact_copies_are_at_distance_zero_and_come_last_in_any_order(distance):
         sigma = 1e-3 * float(between.max())
         picks = dart._greedy_selection(log_kernel(to_query, sigma), log_kernel(between, sigma), 12)
         assert sorted(content[picks]) == list(range(12)), "no copy before every distinct passage"
+
+
+def test_metadata_are_the_explanation():
+    result = retriever(top_k=2).search(QUERY, CORPUS)
+    explanation = result.explanation
+    assert result.metadata == explanation.as_metadata() and result.scores == explanation.gain
+    assert set(explanation.seconds) == {"embed", "triage", "select"} and explanation.retriever is None
+    named = result.with_explanation(retriever="dense")
+    assert named.metadata["retriever"] == "dense" and "retriever" not in result.metadata
+    with pytest.raises(InvalidInputError, match="no explanation"):
+        RetrievalResult("q", [], []).with_explanation(retriever="dense")

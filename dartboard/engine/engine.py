@@ -48,7 +48,7 @@ from dartboard.stores import (
 )
 from dartboard.stores.filter_fields import check_fields
 from dartboard.stores.states import on_one_state
-from dartboard.types import FloatArray, RetrievalResult
+from dartboard.types import Explanation, FloatArray, RetrievalResult
 from dartboard.wrong_names import naming_options
 
 DEFAULT_RETRIEVER = "hybrid"
@@ -257,15 +257,10 @@ class Engine:
                     min_similarity=min_similarity,
                 )
             else:
-                nothing = {
-                    "candidates": 0,
-                    "near_copies": 0,
-                    "relevance": assess(query_vector, found.passages.vectors, self.similarity_levels),
-                    "seconds": {},
-                }
-                result = RetrievalResult(query, [], [], nothing)
-            self._describe(result, found, started)
-            return result
+                relevance = assess(query_vector, found.passages.vectors, self.similarity_levels)
+                nothing = Explanation(candidates=0, relevance=relevance, seconds={})
+                result = RetrievalResult.explained(query, [], nothing)
+            return self._described(result, found, started)
 
         return on_one_state(self.collection, answer)
 
@@ -402,22 +397,21 @@ class Engine:
             self._pair_scorer = pair_scorer_by_name(self._pair_scorer or "late-interaction", self.model)
         return self._pair_scorer
 
-    def _describe(self, result: RetrievalResult, found: Found, started: float) -> None:
+    def _described(self, result: RetrievalResult, found: Found, started: float) -> RetrievalResult:
         place = {id: at for at, id in enumerate(found.passages.ids)}
         picked = [chunk.id for chunk in result.chunks]
-        result.metadata["retriever"] = self.retriever.name
-        result.metadata["collection"] = self.name
-        result.metadata["shares"] = [
-            {name: share._asdict() for name, share in found.shares.get(id, {}).items()} for id in picked
-        ]
-        result.metadata["retriever_score"] = [found.scores[place[id]] for id in picked]
         spent = dict(result.metadata["seconds"])
-        seconds = {
-            **found.seconds,
-            "fetch": found.seconds.get("fetch", 0.0) + spent.pop("read", 0.0),
-            **spent,
-        }
-        result.metadata["seconds"] = {**seconds, "total": time.perf_counter() - started}
+        fetch = found.seconds.get("fetch", 0.0) + spent.pop("read", 0.0)
+        seconds = {**found.seconds, "fetch": fetch, **spent, "total": time.perf_counter() - started}
+        return result.with_explanation(
+            retriever=self.retriever.name,
+            collection=self.name,
+            shares=[
+                {name: share._asdict() for name, share in found.shares.get(id, {}).items()} for id in picked
+            ],
+            retriever_score=[found.scores[place[id]] for id in picked],
+            seconds=seconds,
+        )
 
 
 def _spelt(retriever: Retriever) -> str:
