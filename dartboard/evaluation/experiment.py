@@ -223,8 +223,9 @@ class _Extras:
     def redundancy(self) -> dict[str, Any] | None:
         """The comparison with near-copies, for systems that look at vectors alone."""
         levels = self.config.copies
-        if len(levels) < 2:
+        if not any(levels):
             return None
+        levels = sorted({0, *levels})  # beside the corpus as it is
         if reason := redundancy.why_not(self.dataset, levels):
             return {"skipped": reason}
         return redundancy.redundancy_levels(

@@ -88,6 +88,11 @@ def test_redundancy_is_left_out_with_a_reason():
     assert "distinct_share@5" in record["measures"]
 
 
+def test_one_level_of_copies_is_compared_with_the_corpus_as_it_is():
+    assert evaluate_dataset(clustered(), config(copies=[2])).record["redundancy"]["copies"] == [0, 2]
+    assert evaluate_dataset(clustered(), config(copies=[0])).record["redundancy"] is None
+
+
 def test_a_measure_that_is_asked_for_comes_with_the_one_that_counts_copies_once():
     record = evaluate_dataset(clustered(copies=1), config(metrics=["precision"], k_values=[5])).record
     assert list(record["measures"].values()) == ["Precision@5", "Distinct precision@5"]
