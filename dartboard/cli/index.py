@@ -75,7 +75,7 @@ def index(
     ray: RayOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Index files and folders: text, Markdown, HTML, PDF, DOCX, source code, JSONL and CSV.
+    """Index files and folders: text, Markdown, RST, HTML, PDF, DOCX, source code, JSONL and CSV.
 
     Files are split into chunks, encoded and kept in the index, with their source, position and section.
     Run it again after changes: unchanged files are skipped, changed ones replaced. Files that cannot be
