@@ -67,7 +67,7 @@ _FORM = {
 async def upload(
     name: Name, request: Request, service: Annotated[Service, Depends(service_of)]
 ) -> UploadAccepted:
-    """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job that indexes them."""
+    """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job for them."""
     await service.run(writable, service, name)
     upload = await service.run(_Upload, service, name)
     try:
