@@ -146,8 +146,9 @@ class Engine:
                 trust.confirm(self.store, "retriever", wanted, collection=self.name, trust=self._trust)
         if isinstance(wanted, Retriever):
             return wanted
+        model = self.model
         try:
-            return retriever_by_name(wanted or DEFAULT_RETRIEVER, model=self.model)
+            return retriever_by_name(wanted or DEFAULT_RETRIEVER, model=model)
         except ConfigError as error:
             if self._retriever is not None:
                 raise

@@ -8,27 +8,23 @@ endpoint, weights in a folder or on a hub, a plug-in, a server) is refused until
   the index with it on this machine;
 - by ``--trust-model``, or ``trust_model=True`` in Python: whatever this index names.
 
-What was confirmed is kept in the folder ``trusted`` of the user's configuration folder, never in the index:
-one small file for each place and name.
+What was confirmed is kept with the user (:mod:`dartboard.engine.confirmations`), never in the index.
 
 API keys go to the provider's own host and to hosts that the user named. ``--trust-model`` alone sends no key
 to a host that only the index names.
 """
 
 import hashlib
-import json
-import logging
 import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from dartboard.display.plain_text import shortened
 from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL, endpoint_name
+from dartboard.engine.confirmations import VARIABLE, keep, known
 from dartboard.errors import UntrustedModelError
 from dartboard.plugins import names
 from dartboard.retrievers.catalogue import loads_foreign
@@ -36,16 +32,10 @@ from dartboard.selection.methods import METHODS
 from dartboard.stores import Store
 from dartboard.stores.opening import without_password
 
-VARIABLE = "DARTBOARD_TRUST_MODELS"
-"""Names of models and retrievers that any index may choose, with semicolons between."""
-
 STORED = ("model", "retriever")
 """The settings of a collection that are names."""
 
-logger = logging.getLogger(__name__)
-
 _in_memory: "WeakKeyDictionary[Store, str]" = WeakKeyDictionary()
-_this_process: dict[str, bool] = {}
 _LONGEST = 300
 
 
@@ -98,17 +88,17 @@ def confirm(
     what = foreign(setting, name)
     if what is None or name.strip() in _named(trust):
         return True
-    known = _known(place_of(store), setting, name)
-    if known is None and trust is not True:
+    with_key = known(place_of(store), setting, name)
+    if with_key is None and trust is not True:
         raise UntrustedModelError(_refusal(store, setting, name, what, collection))
-    return bool(known) or _users_host(name)
+    return bool(with_key) or _users_host(name)
 
 
 def remember(place: str, setting: str, name: str, *, with_key: bool) -> None:
     """Keep that the user confirmed a name for a place; names that need no confirmation are not kept."""
-    if foreign(setting, name) is None or _known(place, setting, name) in (True, with_key):
+    if foreign(setting, name) is None or known(place, setting, name) in (True, with_key):
         return
-    _keep(place, setting, name.strip(), with_key)
+    keep(place, setting, name.strip(), with_key)
 
 
 def trust_stored(store: Store, collections: Sequence[str]) -> list[str]:
@@ -130,19 +120,19 @@ def trust_stored(store: Store, collections: Sequence[str]) -> list[str]:
 def carry(source: str, target: str, settings: Mapping[str, object]) -> None:
     """What was confirmed for one place holds for a copy of it: a snapshot, or what is restored from one."""
     for setting, name in stored_names(settings).items():
-        known = _known(source, setting, name)
-        if known is not None:
-            remember(target, setting, name, with_key=known)
+        with_key = known(source, setting, name)
+        if with_key is not None:
+            remember(target, setting, name, with_key=with_key)
 
 
 def trust_file(file: Path) -> None:
     """Confirm a file of settings as it is now; a change has to be confirmed again."""
-    _keep(_path(file), "settings", _digest(file), True)
+    keep(_path(file), "settings", _digest(file), True)
 
 
 def is_trusted_file(file: Path) -> bool:
     """Whether the file was confirmed as it is now."""
-    return _known(_path(file), "settings", _digest(file)) is not None
+    return known(_path(file), "settings", _digest(file)) is not None
 
 
 def stored_names(settings: Mapping[str, object]) -> dict[str, str]:
@@ -172,18 +162,14 @@ def shown(text: str) -> str:
     return shortened(text, _LONGEST)
 
 
-def folder() -> Path:
-    """Where confirmations are kept."""
-    from platformdirs import user_config_path
-
-    return user_config_path("dartboard") / "trusted"
-
-
 def _of_model(name: str) -> str:
     kind, _, rest = name.partition(":")
     named = endpoint_name(name)
     if named is not None:
-        return f"questions and texts would be sent to {shown(named.base_url)}"
+        url, origin = shown(named.base_url), _origin(named.base_url)
+        if not url.isascii():  # letters that only look like those of another host
+            url = f"{ascii(url)}, the host {origin[1] if origin else '?'}"
+        return f"questions and texts would be sent to {url}"
     if kind == "onnx":
         return f"weights would be loaded from the folder {shown(rest)!r}"
     if kind == "sentence-transformers":
@@ -204,9 +190,10 @@ def _refusal(store: Store, setting: str, name: str, what: str, collection: str) 
     goes = f" and {key} goes there" if key else ""
     return (
         f"collection {collection!r} of {shown(store.url)} asks for the {setting} {shown(name)!r}: {what}. "
-        f"The name came from the index, not from you, so nothing was sent or loaded. If you know who made "
-        f"this index, either give {option} with exactly this name (it counts as yours{goes}), or confirm it "
-        f"once with --trust-model{stays}; services and programs: {VARIABLE}, {setting}=… or trust_model=True"
+        "The name came from the index, not from you, so nothing was sent or loaded. If you know who made "
+        f"this index, confirm it once by dartboard search --trust-model{stays}. Or give {option} with exactly "
+        f"this name: it then counts as yours{goes}. Services and programs: {VARIABLE}, {setting}=…, "
+        "trust_model=True"
     )
 
 
@@ -233,70 +220,12 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
         read = httpx.URL(url)
     except (httpx.InvalidURL, TypeError):
         return None
-    return read.scheme, read.host, read.port
+    return read.scheme, read.raw_host.decode("ascii"), read.port
 
 
 def _named(trust: bool | Sequence[str]) -> set[str]:
     given = () if isinstance(trust, bool) else (trust,) if isinstance(trust, str) else trust
     return {name.strip() for name in (*given, *names_in(os.environ.get(VARIABLE, "")))}
-
-
-def _known(place: str, setting: str, name: str) -> bool | None:
-    """Whether a key goes along with a name that was confirmed for a place; None where it was not."""
-    mark = _mark(place, setting, name)
-    try:
-        kept = json.loads((folder() / f"{mark}.json").read_text(encoding="utf-8"))
-        if (kept["place"], kept["setting"], kept["name"]) == (place, setting, name.strip()):
-            return kept["with_key"] is True
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return _this_process.get(mark)
-
-
-def _mark(place: str, setting: str, name: str) -> str:
-    """The name of the file for a confirmation."""
-    parts = json.dumps([place, setting, _located(setting, name.strip())])
-    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _located(setting: str, name: str) -> str:
-    """The name, with the present folder where it holds a path that starts there: elsewhere it is another."""
-    kind, _, rest = name.partition(":")
-    if setting == "model" and kind in ("onnx", "sentence-transformers"):
-        relative = not Path(rest).is_absolute() and Path(rest).exists()
-    else:
-        paths = re.findall(r"(?:colbert|splade):([^,]+)", name) if setting == "retriever" else []
-        relative = any(not Path(path).is_absolute() for path in paths)
-    return f"{name} in {Path.cwd()}" if relative else name
-
-
-def _keep(place: str, setting: str, name: str, with_key: bool) -> None:
-    """One file, there as a whole or not at all, for its owner alone; this process where that cannot be."""
-    mark, where = _mark(place, setting, name), folder()
-    if place.startswith("memory:"):
-        _this_process[mark] = with_key
-        return
-    facts = {"place": place, "setting": setting, "name": name, "with_key": with_key}
-    part = where / f".{mark}.{os.getpid()}.part"
-    try:
-        where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            json.dump(facts, stream, indent=2)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(where / f"{mark}.json")
-    except OSError as error:
-        _this_process[mark] = with_key
-        logger.warning(
-            "what you trust cannot be kept in %s (%s): name the model each time, or set %s",
-            where,
-            error.strerror or error,
-            VARIABLE,
-        )
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def _path(path: Path) -> str:

@@ -227,3 +227,8 @@ def test_a_folder_that_cannot_be_written_is_said(user, server, tmp_path, capsys)
     (user / "config").write_text("a file where a folder should be")
     assert search(store, "--trust-model") == 0
     assert "cannot be kept" in capsys.readouterr().err
+
+
+def test_a_host_that_only_looks_like_another_is_shown_as_it_is():
+    what = trust.foreign("model", "openai:m@https://\u0430pi.openai.com/v1")
+    assert what is not None and what.isascii() and "xn--" in what
