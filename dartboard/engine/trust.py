@@ -168,7 +168,7 @@ def _of_model(name: str) -> str:
     if named is not None:
         url, origin = shown(named.base_url), _origin(named.base_url)
         if not url.isascii():  # letters that only look like those of another host
-            url = f"{ascii(url)}, the host {origin[1] if origin else '?'}"
+            url = f"{url!a}, the host {origin[1] if origin else '?'}"
         return f"questions and texts would be sent to {url}"
     if kind == "onnx":
         return f"weights would be loaded from the folder {shown(rest)!r}"
@@ -191,8 +191,8 @@ def _refusal(store: Store, setting: str, name: str, what: str, collection: str) 
     return (
         f"collection {collection!r} of {shown(store.url)} asks for the {setting} {shown(name)!r}: {what}. "
         "The name came from the index, not from you, so nothing was sent or loaded. If you know who made "
-        f"this index, confirm it once by dartboard search --trust-model{stays}. Or give {option} with exactly "
-        f"this name: it then counts as yours{goes}. Services and programs: {VARIABLE}, {setting}=…, "
+        f"this index, confirm it once by dartboard search --trust-model{stays}. Or give {option} with "
+        f"exactly this name: it then counts as yours{goes}. Services and programs: {VARIABLE}, {setting}=…, "
         "trust_model=True"
     )
 
