@@ -144,10 +144,11 @@ class Exhaustive:
 
     @np.errstate(under="ignore")
     def select(self, pool: Pool, limits: Limits) -> Selection:
-        """The picks of one query; sets of ``k`` candidates, within a budget all that fit."""
+        """The picks of one query; sets of ``k`` candidates, within a budget or a cap all that fit."""
         pool = limits.apply(pool).without_near_duplicates()
         most = limits.most(len(pool))
-        sizes = [most] if limits.token_budget is None else list(range(1, most + 1))
+        exact = limits.token_budget is None and limits.max_per_source is None
+        sizes = [most] if exact else list(range(1, most + 1))
         if (sets := sum(math.comb(len(pool), size) for size in sizes)) > _MOST_SETS:
             raise ConfigError(
                 f"{sets:,} sets of {len(pool)} candidates are too many to try: at most {_MOST_SETS:,}. "

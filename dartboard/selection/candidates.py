@@ -185,8 +185,8 @@ def in_order_of(scores: npt.ArrayLike, values: FloatArray) -> FloatArray:
 def distinct_rows(vectors: FloatArray, closeness: FloatArray) -> tuple[IntArray, IntArray]:
     """One of each distinct row, the closest first, and for every row which of these it equals.
 
-    Equal rows have equal ``closeness``. The order depends on content alone, not on where rows stood, so the
-    same candidates in another order give the same numbers, to the bit.
+    The order depends on content alone, not on where rows stood, so the same candidates in another order give
+    the same rows.
     """
     order = np.argsort(-closeness, kind="stable")
     ordered = closeness[order]

@@ -15,7 +15,7 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.selection.explain import explain
-from dartboard.selection.greedy import LazyGreedy
+from dartboard.selection.greedy import ROUGH, LazyGreedy
 from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.objective import Objective
 from dartboard.selection.pool import Pool
@@ -34,7 +34,8 @@ class Dartboard:
         pool = limits.apply(pool).without_near_duplicates()
         run = _GreedyRun(pool, limits)
         if limits.token_budget is not None:
-            run = max(_GreedyRun(pool, limits, per_token=True), run, key=_GreedyRun.covered)
+            per_token = _GreedyRun(pool, limits, per_token=True)
+            run = per_token if per_token.covered() > run.covered() + ROUGH**2 else run
         return explain(pool, limits, run.picks, run.greedy, method=self.name)
 
 

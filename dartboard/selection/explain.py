@@ -84,7 +84,8 @@ def _bound(pool: Pool, limits: Limits, greedy: LazyGreedy, reached: float) -> fl
     objective = greedy.objective
     alone = _most(objective.alone + objective.slack, size, costs, limits.token_budget)
     still = _most(greedy.refresh(2 * size), size, costs, limits.token_budget)
-    return min(1.0, reached / min(1.0, alone, reached + still))
+    rounding = float(objective.slack[objective.picks].sum())
+    return min(1.0, reached / min(1.0, alone, reached + still + rounding))
 
 
 def _most(gains: FloatArray, size: int, costs: FloatArray | None, budget: float | None) -> float:

@@ -7,7 +7,7 @@ The screen's gain g of a row is off by at most its ``slack``: the true gain lies
 row is picked if its lower end is above the upper end of every other row. Where no row's is, those that could
 win are compared by their exact gains. Exact gains that differ by less than ``TIE`` of themselves are a tie,
 which goes to the more relevant row, then to the lower one. ``slack`` includes ``TIE``, so that the screen
-decides no tie.
+decides no tie. When to stop (``min_gain_share``) goes by gains that are exact to within ``ROUGH``.
 """
 
 import math
@@ -30,8 +30,8 @@ class LazyGreedy:
         self.objective = objective
         self.log_gains: list[float] = []
         self._relevance = relevance
-        self._upper = objective.alone + objective.slack
-        self._log_upper = np.full(len(relevance), np.inf)
+        self._upper = objective.alone + objective.slack  # never below a row's gain; falls as picks are made
+        self._log_upper = np.full(len(relevance), np.inf)  # an exact log gain once; inf: none yet; -inf: done
         self._block = max(16, CACHED // objective.targets)
 
     def add(self, row: int, log_gain: float | None = None) -> None:
@@ -46,9 +46,8 @@ class LazyGreedy:
     def best_block(self, count: int, least: float) -> list[tuple[int, float]]:
         """The next picks and their gains by the screen, up to ``count``: as many as it certifies at one go.
 
-        The rows with the largest bounds are picked from by the screen alone, as long as a pick gains more
-        than ``least`` and than any row outside of the block can. Then all of these picks are certified
-        together, up to the first whose interval meets another.
+        The rows with the largest bounds are picked from by the screen alone, while a pick gains more than
+        ``least`` and than any other row can. Then these are certified, up to the first that fails.
         """
         check()
         rows = _largest(np.arange(len(self._upper)), self._upper, self._block)

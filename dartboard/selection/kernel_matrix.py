@@ -1,7 +1,6 @@
 """The kernel of a pool: ``K[c,t]`` for rows c (distinct candidates) and targets t, from vectors or as given.
 
-A kernel comes in two precisions. ``log_rows`` is exact: log K in float64. ``screen`` is as fast as it can be
-had: K as a share of the target's largest entry (``peaks``), in ``dtype``, with a known ``rounding`` error.
+``log_rows`` is log K in float64; ``screen`` is K in ``dtype``, as a share of ``peaks``, off by ``rounding``.
 """
 
 import math
@@ -23,23 +22,26 @@ _SINGLE_FROM_SIGMA = 0.03
 _SINGLE_FROM_ROWS = 64
 """Smaller matrices, which are given in float64, are as fast in float64."""
 
-_NEAR, _SAME = 0.98, 1e-30
-"""Cosines above are worked out from differences; squared differences below are rounding alone."""
+_NEAR, _SAME = 0.98, 1e-30  # cosines worked out from differences; squared differences that are rounding
 
 _KEPT = 25_000_000
 """Larger kernels are not kept: their rows are worked out again when they are asked for."""
 
 
-def error_bounds(dtype: type, moved: Callable[[float], float], largest: float) -> tuple[float, float]:
-    """Bounds of the relative error of sums of exp(-x), and of the absolute one that comes on top.
+def error_bounds(
+    dtype: type, terms: int, moved: Callable[[float], float], largest: float = np.inf
+) -> tuple[float, float]:
+    """Bounds of the error of a gain: relative to what its row covers alone, and an absolute one on top.
 
-    ``moved(x)`` is what the exponent x is off by before it is rounded; x is at most ``largest``, or as large
-    as underflow allows. Terms with x > 7 have larger errors, and are together less than exp(-7).
+    A kernel entry exp(-x) is relatively off by what x is: ``moved(x)`` from the distance, 2ε·x from its own
+    rounding; a sum of T terms adds (16 + √T)·ε. A gain is a difference of two entries, hence twice. Entries
+    with x > 7 are off by more, as far as underflow or ``largest``, but count less than exp(-7) together.
     """
     limits = np.finfo(dtype)
     most = min(largest, -1.2 * math.log(float(limits.tiny)))
-    near, far = (moved(x) + (2.0 * x + 16.0) * float(limits.eps) for x in (min(7.0, most), most))
-    return near, math.exp(-7.0) * far
+    summed = 16.0 + math.sqrt(terms)
+    near, far = (moved(x) + (2.0 * x + summed) * float(limits.eps) for x in (min(7.0, most), most))
+    return 2.0 * near, 2.0 * math.exp(-7.0) * far
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,17 @@ class VectorKernel:
 
     @lazy
     def rounding(self) -> tuple[float, float]:
-        """How far rounding may move a gain of the screen: a share of what its row covers alone, and a rest.
+        """How far rounding may move a gain of the screen (:func:`error_bounds`).
 
-        A cosine in n dimensions is off by up to some 0.6 ε√n, which moves the exponent x = d²/2σ² by
-        ``0.6 ε√n · √(x/2) / σ``; a Euclidean d² is off by ε times the squared lengths.
+        A cosine in n dimensions is off by some 0.6 ε√n (measured, not proved: ``benchmarks/rounding.py``),
+        which moves x = d²/2σ² by ``0.6 ε√n · √(x/2) / σ``; a Euclidean d² by ε times the squared lengths.
         """
-        eps = float(np.finfo(self.dtype).eps)
+        eps, terms = float(np.finfo(self.dtype).eps), len(self.vectors)
         if self.distance == "euclidean":
             longest = float(row_dots(self._exact, self._exact).max())
-            return error_bounds(self.dtype, lambda x: 16.0 * eps * longest / self.sigma**2, np.inf)
+            return error_bounds(self.dtype, terms, lambda x: 16.0 * eps * longest / self.sigma**2)
         off = 0.6 * eps * math.sqrt(self.vectors.shape[1] / 2.0) / self.sigma
-        return error_bounds(self.dtype, lambda x: off * math.sqrt(x), 0.5 / self.sigma**2)
+        return error_bounds(self.dtype, terms, lambda x: off * math.sqrt(x), 0.5 / self.sigma**2)
 
     @property
     def peaks(self) -> FloatArray:
@@ -190,7 +192,7 @@ class MatrixKernel:
 
     @property
     def rounding(self) -> tuple[float, float]:
-        return error_bounds(self.dtype, lambda x: 0.0, np.inf)
+        return error_bounds(self.dtype, self.log_matrix.shape[1], lambda x: 0.0)
 
     @lazy
     def peaks(self) -> FloatArray:

@@ -152,8 +152,7 @@ def select_many(
 ) -> list[Selection]:
     """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``.
 
-    ``texts[i]`` or ``groups[i]``, if given, are theirs. Queries are shared out to threads, which keep to the
-    caller's deadline and make their matrix products, which are small, with one BLAS thread each.
+    ``texts[i]`` or ``groups[i]``, if given, are theirs. Threads share the queries out, with one of BLAS each.
     """
     k = 5 if k is None and options.get("token_budget") is None else k
     Limits(k=k, token_budget=options.get("token_budget"), costs=options.get("costs"))

@@ -8,7 +8,7 @@ one more candidate are
 
 Gains are computed twice. The *screen* works on plain numbers, in float32 where it can, and knows how far
 rounding may have moved a gain (``slack``). Where that does not decide, the exact gain of a few rows is worked
-out in float64 on logarithms, which neither underflows nor cancels:
+out in float64 on logarithms, which do not underflow and cancel only between near copies:
 
     log gain(c) = logsumexp_{t: P > M} (log w_t + P[c,t] + log(1 - exp(M_t - P[c,t]))),    P = log K.
 """

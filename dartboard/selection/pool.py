@@ -96,9 +96,7 @@ class Pool:
         if keep.all():
             return self
         if not keep.any():
-            raise InvalidInputError(
-                "no candidate is left: every one is excluded or below the relevance floor"
-            )
+            raise InvalidInputError("no candidate is left: all are excluded or below the relevance floor")
         kept = np.flatnonzero(keep)
         return replace(
             self._merged(kept, np.arange(len(kept))),

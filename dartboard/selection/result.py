@@ -44,8 +44,7 @@ class Selection:
 
     A selection can be used as an index wherever an array of positions can: ``vectors[selection]``,
     ``frame.iloc[selection]``. It shows itself as a table, and in a notebook as a map with gains; for that it
-    refers to the arrays that it was selected from (``origin``) and to log P(t|q) of the candidates up to a
-    constant (``relevance``).
+    refers to what it was selected from (``origin``) and to log P(t|q) up to a constant (``relevance``).
     """
 
     indices: IntArray

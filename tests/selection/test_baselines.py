@@ -150,3 +150,8 @@ def test_mmr_compares_euclidean_candidates_around_their_mean():
 def test_mmr_takes_candidates_of_probability_zero():
     pool = from_log_probs([0.0, -np.inf, -1.0], np.log(np.eye(3) * 0.9 + 0.1))
     assert len(MMR().select(pool, Limits(k=2))) == 2
+
+
+def test_the_oracle_takes_fewer_than_k_where_a_cap_allows_no_more():
+    found = select(CANDIDATES[:6], QUERY, 3, method="exhaustive", sources=["one"] * 6, max_per_source=1)
+    assert len(found) == 1

@@ -367,3 +367,19 @@ def test_the_bound_holds_where_the_stop_rule_ends_picks():
     whole = select(np.eye(6), query, 5, sigma=0.05)
     ended = select(np.eye(6), query, 5, sigma=0.05, min_gain_share=0.7)
     assert len(ended) < 5 and ended.coverage[-1] / ended.bound >= whole.coverage[-1]
+
+
+def test_the_screen_keeps_to_its_slack_over_very_many_equal_targets():
+    words = np.tile([1.0, 0.0, 0.0], (20_000, 1))
+    embeddings = np.random.default_rng(3).standard_normal((70, 3))
+    pool = from_embeddings([1.0, 0.2, 0.1], embeddings, sigma=0.05, targets=words)
+    screened, rows = Objective(pool.log_weights, pool.kernel), np.arange(pool.rows)
+    with np.errstate(under="ignore"):
+        assert (np.abs(screened.alone - np.exp(screened.log_gains(rows))) <= screened.slack).all()
+
+
+def test_the_bound_holds_where_a_cap_lets_everything_in():
+    for seed in range(20):
+        query, embeddings = topical(12, seed=seed)
+        found = select(embeddings, query, 12, sigma=0.09, sources=range(12), max_per_source=1)
+        assert found.coverage[-1] / found.bound >= 1.0 - 1e-12
