@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dartboard.deadline import check
 from dartboard.errors import IngestError
 from dartboard.ingest.documents import Problem
 from dartboard.ingest.ignore_rules import IgnoreRules
@@ -109,6 +110,7 @@ class _Walk:
             rules = above + _gitignore_of(here) if has_rules else above
             stem = real.rstrip(os.sep) + os.sep
             for entry in entries:
+                check()
                 path = here / entry.name
                 is_dir = entry.is_dir(follow_symlinks=False)
                 if entry.is_symlink():
