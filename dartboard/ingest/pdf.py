@@ -63,7 +63,7 @@ def read_pdf(
             pages = _Pages(reader, max_characters)
             texts = list(pages.read())
             if pages.notes and not any(texts):
-                raise TooLargeError(f"has no other text: {pages.notes[0]}")
+                raise TooLargeError(f"has no other text: {'; '.join(pages.notes)}")
             title = one_line(str((reader.metadata or {}).get("/Title") or "")[:MAX_TITLE])
         except DependencyError as error:
             raise EncryptedError(f"is encrypted, and reading it needs a further package: {error}") from error

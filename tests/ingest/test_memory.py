@@ -199,6 +199,15 @@ def test_pdf_pages_that_share_a_stream(monkeypatch):
     )
 
 
+def test_pdf_of_which_nothing_is_left_says_all_reasons(monkeypatch):
+    monkeypatch.setattr(pdf_reader, "_MOST_WORK", 60_000)
+    monkeypatch.setattr(pdf_reader, "_MOST_ENTRIES", 20_000)
+    pdf = hostile.Pdf()
+    mapping = pdf.stream(b"1 beginbfrange\n<0000> <FFFF> <0041>\nendbfrange\n")
+    data = shared(says("page") + b" " * 30_000, 5, pdf, font=f"/ToUnicode {mapping} 0 R")
+    left_out(data, "a.pdf", "too much memory are left out, on page 1", "from page 2 on")
+
+
 def test_pdf_pages_that_share_a_form(monkeypatch):
     monkeypatch.setattr(pdf_reader, "_MOST_WORK", 100_000)
     pdf = hostile.Pdf()
