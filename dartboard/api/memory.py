@@ -11,6 +11,7 @@ import gc
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from threading import Lock
 
 LARGE = 1024 * 1024
 """Bytes of a request or an answer after which memory is given back."""
@@ -24,10 +25,14 @@ def release_memory() -> None:
 
 
 class Release:
-    """Gives memory back a second after a large request: once for all that came in the meantime."""
+    """Gives memory back a second after a large request: once for all that came in the meantime.
+
+    That is done in a thread, one at a time, while the event loop goes on to answer.
+    """
 
     def __init__(self) -> None:
         self._due = False
+        self._at_work = Lock()
 
     def soon(self) -> None:
         """Called on the event loop when a large request has ended."""
@@ -36,8 +41,16 @@ class Release:
             asyncio.get_running_loop().call_later(_DELAY, self._now)
 
     def _now(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._at_work.locked():
+            loop.call_later(_DELAY, self._now)
+            return
         self._due = False
-        release_memory()
+        loop.run_in_executor(None, self._release)
+
+    def _release(self) -> None:
+        with self._at_work:
+            release_memory()
 
 
 @cache

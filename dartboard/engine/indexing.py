@@ -274,6 +274,7 @@ class _Run:
         """The files below a place under the names that they have in the collection."""
         base = place if place.is_dir() else place.parent
         for entry in walk([place], root=base, excludes=excludes, includes=includes):
+            check()
             path = entry.path if isinstance(entry, Found) else base / entry.source
             if self._names.is_store(absolute(path)):
                 continue
@@ -335,6 +336,7 @@ class _Run:
                 continue
             notes += [f"{document.source}: {note}" for note in document.notes]
             for piece in chunk(document, self._chunking, count_tokens=self._tokens):
+                check()
                 name = piece.id
                 while (hashed := hash(name)) in seen:
                     name += "~"

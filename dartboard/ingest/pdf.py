@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from dartboard.errors import IngestError, MissingExtraError
+from dartboard.deadline import check
+from dartboard.errors import DeadlineError, IngestError, MissingExtraError
 from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import Section
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
@@ -29,6 +30,12 @@ _MOST_CONTENT = 4_000_000
 """Bytes of a page and of the forms that are being drawn on it, one within the other."""
 _MOST_ENTRIES = 500_000
 """Characters that the fonts of a page map."""
+_MOST_WORK = 64_000_000
+"""Of one file, in bytes of page content: some thousand pages of text, or about two minutes. A stream counts
+as often as it is drawn.
+"""
+_DRAWN, _ENTRY = 500, 2
+"""What a page or form, however short, and a character that a font maps take: as long as so many bytes."""
 _LONG_LIGATURE = re.compile(rb"<[0-9A-Fa-f\s]{80,}>")
 """More than eighteen letters for one character; ``ffi`` are three, and the longest of Arabic are eighteen."""
 _RANGE = re.compile(rb"<([0-9A-Fa-f]{1,8})>\s*<([0-9A-Fa-f]{1,8})>\s*[<\[]")
@@ -42,7 +49,7 @@ class EncryptedError(IngestError):
 def read_pdf(
     data: bytes, max_characters: int = MAX_CHARACTERS
 ) -> tuple[str, tuple[Section, ...], str, tuple[str, ...]]:
-    """Text, pages, title, and a note on pages that were too large."""
+    """Text, pages, title, and notes on what was too large."""
     try:
         import pypdf
         from pypdf.errors import DependencyError, LimitReachedError
@@ -56,11 +63,11 @@ def read_pdf(
             pages = _Pages(reader, max_characters)
             texts = list(pages.read())
             if pages.notes and not any(texts):
-                raise TooLargeError(f"has no other text: {pages.notes[0]}")
+                raise TooLargeError(f"has no other text: {'; '.join(pages.notes)}")
             title = one_line(str((reader.metadata or {}).get("/Title") or "")[:MAX_TITLE])
         except DependencyError as error:
             raise EncryptedError(f"is encrypted, and reading it needs a further package: {error}") from error
-        except IngestError:
+        except (IngestError, DeadlineError):
             raise
         except LimitReachedError as error:
             raise TooLargeError(f"takes too much memory to be read: {error}") from error
@@ -70,40 +77,50 @@ def read_pdf(
 
 
 class _Pages:
-    """The texts of a file's pages, with bounds on what each of them takes.
+    """The texts of a file's pages, with bounds on what each of them and all together take.
 
     A page draws forms, which draw further ones: a few can be drawn a million times, each as long as pypdf
     allows. So the bytes of the forms that are being drawn and the characters that they add are counted, and
     what was decoded is dropped when it was read: pypdf would keep it as long as the file is open.
+
+    Thousands of pages can share one stream: what is read again counts again, and the reading ends at a limit.
     """
 
     def __init__(self, reader: Any, max_characters: int) -> None:
         self._reader = reader
         self._most = max_characters
-        self._length = self._held = self._entries = self._number = 0
+        self._length = self._held = self._entries = self._number = self._worked = 0
         self._decoded: list[Any] = []
         self._too_large: dict[int, None] = {}
+        self._ended_at: int | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Which pages are not whole."""
-        if not self._too_large:
-            return ()
-        numbers = list(self._too_large)
-        listed = ", ".join(map(str, numbers[:_LISTED])) + (", …" if numbers[_LISTED:] else "")
-        return (f"parts that take too much memory are left out, on page {listed}",)
+        notes = []
+        if self._too_large:
+            numbers = list(self._too_large)
+            listed = ", ".join(map(str, numbers[:_LISTED])) + (", …" if numbers[_LISTED:] else "")
+            notes.append(f"parts that take too much memory are left out, on page {listed}")
+        if self._ended_at is not None:
+            notes.append(
+                f"what comes after {_MOST_WORK:,} bytes of page content is left out, from page "
+                f"{self._ended_at} on: split the file"
+            )
+        return tuple(notes)
 
     def read(self) -> Iterator[str]:
         """The text of each page."""
         from pypdf.errors import LimitReachedError
 
         for number, page in enumerate(self._reader.pages, start=1):
+            check()
             self._number, before = number, self._length
             page.extract_xform_text = partial(self._form_text, page.extract_xform_text)
             try:
                 text = self._page_text(page)
             except LimitReachedError:
-                self._too_large[self._number] = None
+                self._leave_out()
                 text = ""
             finally:
                 del page.extract_xform_text
@@ -113,13 +130,15 @@ class _Pages:
             self._length = before + len(text)
             check_characters(self._length, self._most)
             yield clean(_HYPHEN.sub("", text))
+            if self._ended_at is not None:
+                return
 
     def _page_text(self, page: Any) -> str:
         contents = _entry(page, "/Contents")
         self._held = self._entries = 0
+        self._work(_DRAWN)
         for part in contents if isinstance(contents, list) else [contents]:
-            self._held += len(self._data(part))
-            self._check_held()
+            self._hold(part)
         self._check_fonts(page)
         return str(page.extract_text())
 
@@ -129,14 +148,15 @@ class _Pages:
 
         before, held = self._length, self._held
         try:
-            self._held += len(self._data(form))
-            self._check_held()
+            check()
+            self._work(_DRAWN)
+            self._hold(form)
             self._check_fonts(form)
             text = extract(form, *options, **named)
             self._length = before + len(text)
             return text
         except LimitReachedError:
-            self._too_large[self._number] = None
+            self._leave_out()
             raise
         finally:
             self._held = held
@@ -150,9 +170,24 @@ class _Pages:
         self._decoded.append(stream)
         return bytes(stream.get_data())
 
-    def _check_held(self) -> None:
+    def _work(self, count: int) -> None:
+        self._worked += count
+        if self._worked > _MOST_WORK:
+            raise _limit_reached()
+
+    def _leave_out(self) -> None:
+        if self._worked > _MOST_WORK:
+            self._ended_at = self._number
+        else:
+            self._too_large[self._number] = None
+
+    def _hold(self, content: Any) -> None:
+        """Count what a page or a form draws, as long as it is drawn and for the whole file."""
+        size = len(self._data(content))
+        self._held += size
         if self._held > _MOST_CONTENT or self._length > self._most:
             raise _limit_reached()
+        self._work(size)
 
     def _check_fonts(self, page_or_form: Any) -> None:
         """Refuse fonts that write a long text for each character, or that map too many."""
@@ -162,12 +197,14 @@ class _Pages:
             if not hasattr(mapping, "get_data"):
                 continue
             data = self._data(mapping)
+            before = self._entries
             for block in data.split(b"beginbfrange")[1:]:
                 pairs = _RANGE.finditer(block.partition(b"endbfrange")[0])
                 self._entries += sum(1 + abs(int(pair[2], 16) - int(pair[1], 16)) for pair in pairs)
             self._entries += len(data) // 8
             if self._entries > _MOST_ENTRIES or _LONG_LIGATURE.search(data):
                 raise _limit_reached()
+            self._work(_ENTRY * (self._entries - before))
 
 
 def _entry(dictionary: Any, name: str) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TextIO
 
+from dartboard.deadline import check
 from dartboard.errors import IngestError
 from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import digest
@@ -102,6 +103,7 @@ def _lines(stream: TextIO, most: int) -> Iterator[tuple[int, str | None]]:
     """Lines with their numbers from 1; None for one that is too long to be held in memory."""
     number = 0
     while line := stream.readline(most + 1):
+        check()
         number += 1
         if len(line) <= most or line.endswith("\n"):
             yield number, line.removesuffix("\r\n") + "\n" if line.endswith("\r\n") else line

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dartboard.deadline import check
 from dartboard.errors import IngestError
 from dartboard.ingest.documents import Problem
+from dartboard.ingest.ignore_rules import IgnoreRules
 
 ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
 """What nobody means when naming a folder; a file of this kind named by itself is read."""
@@ -46,8 +48,9 @@ def walk(
     Sources are relative to the folder named, or to ``root`` where it is given: needed if two of the
     paths hold files of the same relative name.
     """
-    wanted = _spec(includes) if includes else None
-    rules = _Rules(_spec([*ALWAYS_LEFT_OUT, *excludes]), wanted, gitignore, hidden)
+    wanted = IgnoreRules(includes, strict=True) if includes else None
+    unwanted = IgnoreRules([*ALWAYS_LEFT_OUT, *excludes], strict=True)
+    rules = _Rules(unwanted, wanted, gitignore, hidden)
     seen: dict[str, Path] = {}
     for name in paths:
         path = absolute(name)
@@ -63,8 +66,8 @@ def walk(
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    excludes: Any
-    includes: Any
+    excludes: IgnoreRules
+    includes: IgnoreRules | None
     gitignore: bool
     hidden: bool
 
@@ -77,7 +80,7 @@ class _Walk:
     base: Path
     rules: _Rules
     found: list[Found | Problem] = field(default_factory=list)
-    links: list[tuple[Path, list[tuple[Path, Any]]]] = field(default_factory=list)
+    links: list[tuple[Path, list[tuple[Path, IgnoreRules]]]] = field(default_factory=list)
     reached: set[str] = field(default_factory=set)
 
     def source(self, path: Path) -> str:
@@ -90,7 +93,7 @@ class _Walk:
     def problem(self, path: Path, reason: str, code: Any = "unreadable") -> None:
         self.found.append(Problem(self.source(path), reason, code))
 
-    def folder(self, folder: Path, ignores: list[tuple[Path, Any]]) -> None:
+    def folder(self, folder: Path, ignores: list[tuple[Path, IgnoreRules]]) -> None:
         """Everything below a folder; its real path is remembered, so that no loop is walked."""
         pending = [(folder, os.path.realpath(folder), ignores)]
         while pending:
@@ -107,6 +110,7 @@ class _Walk:
             rules = above + _gitignore_of(here) if has_rules else above
             stem = real.rstrip(os.sep) + os.sep
             for entry in entries:
+                check()
                 path = here / entry.name
                 is_dir = entry.is_dir(follow_symlinks=False)
                 if entry.is_symlink():
@@ -146,19 +150,19 @@ class _Walk:
             else:
                 self.file(path, real, path.is_file())
 
-    def left_out(self, path: Path, ignores: list[tuple[Path, Any]], *, is_dir: bool) -> bool:
+    def left_out(self, path: Path, ignores: list[tuple[Path, IgnoreRules]], *, is_dir: bool) -> bool:
         if path.name.startswith(".") and not self.rules.hidden:
             return True
-        tail = "/" if is_dir else ""
-        said = self.rules.excludes.check_file(path.relative_to(self.root).as_posix() + tail).include
-        for folder, spec in reversed(ignores):
+        name = path.relative_to(self.root).as_posix()
+        said = self.rules.excludes.verdict(name, is_dir=is_dir)
+        for folder, rules in reversed(ignores):
             if said is not None:
                 break
-            said = spec.check_file(path.relative_to(folder).as_posix() + tail).include
+            said = rules.verdict(path.relative_to(folder).as_posix(), is_dir=is_dir)
         if said:
             return True
         wanted = self.rules.includes
-        return bool(wanted and not is_dir and not wanted.match_file(path.relative_to(self.root).as_posix()))
+        return wanted is not None and not is_dir and not wanted.covers(name, is_dir=False)
 
 
 def absolute(path: str | Path) -> Path:
@@ -181,34 +185,25 @@ def _below(path: Path, base: Path, rules: _Rules) -> Iterator[Found | Problem]:
     yield from sorted(walk.found, key=lambda found: (found.source, isinstance(found, Problem)))
 
 
-def _spec(lines: Iterable[str]) -> Any:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError as error:
-        raise IngestError(f"a pattern cannot be understood: {error}") from error
-
-
-def _gitignore_of(folder: Path) -> list[tuple[Path, Any]]:
+def _gitignore_of(folder: Path) -> list[tuple[Path, IgnoreRules]]:
     path = folder / ".gitignore"
     try:
         if path.stat().st_size > _LARGEST_GITIGNORE:
             return []
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [(folder, _spec(lines))]
-    except (OSError, IngestError):
+        lines = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+    except OSError:
         return []
+    return [(folder, IgnoreRules(lines))]
 
 
-def _ignores_above(folder: Path) -> list[tuple[Path, Any]]:
+def _ignores_above(folder: Path) -> list[tuple[Path, IgnoreRules]]:
     """The rules of the folders above, if this is part of a repository."""
     if (folder / ".git").exists():
         return []
-    rules: list[tuple[Path, Any]] = []
+    rules: list[tuple[Path, IgnoreRules]] = []
     for parent in folder.parents:
         rules = _gitignore_of(parent) + rules
         if (parent / ".git").exists():
-            named = any(spec.match_file(f"{folder.relative_to(at).as_posix()}/") for at, spec in rules)
+            named = any(said.covers(folder.relative_to(at).as_posix(), is_dir=True) for at, said in rules)
             return [] if named else rules
     return []

@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 from itertools import islice
 from typing import Any
 
-from dartboard.errors import IngestError, MissingExtraError
+from dartboard.deadline import check
+from dartboard.errors import DeadlineError, IngestError, MissingExtraError
 from dartboard.ingest.cleaning import clean, one_line, tidy
 from dartboard.ingest.documents import Section
 from dartboard.ingest.headings import TextBuilder, sections_of
@@ -77,6 +78,8 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
         title = one_line(soup.title.get_text()[:MAX_TITLE]) if soup.title else ""
         _remove_navigation(soup)
         builder = _Flow(_main(soup)).read()
+    except DeadlineError:
+        raise
     except Exception as error:  # a broken page can fail anywhere in the parser
         raise IngestError(f"the page cannot be read: {error}") from error
     first = next((words for *_, words in builder.headings), "")
@@ -132,6 +135,7 @@ class _Counter(HTMLParser):
         self._add(1)
 
     def _add(self, count: int) -> None:
+        check()
         self._count += count
         self._check(self._count)
 
@@ -158,6 +162,7 @@ class _Flow:
 
         pending: list[Any] = [(self._root, False)]
         while pending:
+            check()
             node, leaving = pending.pop()
             if leaving:
                 self._leave(node.name)
@@ -218,6 +223,7 @@ def _remove_navigation(soup: Any) -> None:
 
 
 def _is_navigation(tag: Any) -> bool:
+    check()
     classes = set(str(tag.get("class") or "")[:_LONGEST_CLASSES].split())
     if classes & _NAVIGATION or {"contents", "topic"} <= classes:
         return True

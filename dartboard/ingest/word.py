@@ -6,7 +6,8 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from dartboard.errors import IngestError, MissingExtraError
+from dartboard.deadline import check
+from dartboard.errors import DeadlineError, IngestError, MissingExtraError
 from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import Section
 from dartboard.ingest.headings import TextBuilder, sections_of
@@ -39,7 +40,7 @@ def read_docx(data: bytes, max_characters: int = MAX_CHARACTERS) -> tuple[str, t
         document = docx.Document(io.BytesIO(data))
         builder = _read_body(document, max_characters)
         title = one_line((document.core_properties.title or "")[:MAX_TITLE])
-    except IngestError:
+    except (IngestError, DeadlineError):
         raise
     except Exception as error:  # a broken file can fail anywhere in the parser
         raise IngestError(f"is no readable DOCX: {type(error).__name__}: {error}") from error
@@ -62,6 +63,7 @@ def _check_size(archive: zipfile.ZipFile) -> None:
             if block.startswith(_EBCDIC) or (declared and declared[1].lower() not in _ENCODINGS):
                 raise IngestError(f"{entry.filename} is not UTF-8, as parts of a DOCX have to be")
             while block:
+                check()
                 marks += block.count(b"<") + block.count(b"=")
                 if marks > _MOST_MARKS:
                     raise TooLargeError(
@@ -75,6 +77,7 @@ def _read_body(document: Any, max_characters: int) -> TextBuilder:
 
     builder = TextBuilder()
     for block in document.iter_inner_content():
+        check()
         if isinstance(block, Table):
             builder.add("\n".join(filter(None, _rows(block, max_characters))))
             continue
@@ -100,6 +103,7 @@ def _rows(table: Any, max_characters: int) -> Iterator[str]:
     length = 0
     above: dict[int, str] = {}
     for row in table.rows:
+        check()
         column = int(getattr(row._tr, "grid_before", 0))
         here: dict[int, str] = {}
         for cell in row._tr.tc_lst:

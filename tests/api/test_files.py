@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from dartboard.api import files
 from dartboard.api.upload_names import Distinct, safe_name
+from dartboard.ingest import pdf
 from tests.api.pages_app import BASE, finished, keys_of, running
 from tests.api.small_app import until
+from tests.ingest.files import pdf_of
 
 UPLOAD = f"{BASE}/collections/notes/files"
 
@@ -270,6 +272,27 @@ def test_cancelling_keeps_what_is_finished_and_removes_the_files(tmp_path):
         assert 64 <= len(sources(client)) < 150
         again = finished(client, client.post(UPLOAD, files=many).json())["result"]
         assert again["indexed"] + again["unchanged"] == 150 and again["unchanged"] >= 64
+
+
+def test_cancelling_ends_a_long_file_between_two_pages(client, monkeypatch):
+    began, go, read = threading.Event(), threading.Event(), []
+    whole = pdf._Pages._page_text
+
+    def slow(self, page):
+        read.append(page)
+        began.set()
+        go.wait(30)
+        return whole(self, page)
+
+    monkeypatch.setattr(pdf._Pages, "_page_text", slow)
+    long = client.post(UPLOAD, files=parts(("long.pdf", pdf_of(*["some words"] * 20)))).json()
+    after = client.post(UPLOAD, files=parts(("after.txt", b"other words"))).json()
+    assert began.wait(30)
+    client.delete(f"{BASE}/jobs/{long['job_id']}")
+    go.set()
+    assert finished(client, long)["state"] == "cancelled"
+    assert finished(client, after)["state"] == "done"
+    assert (len(read), sources(client)) == (1, ["after.txt"])
 
 
 def test_uploads_wait_for_another_writer_and_do_not_pile_up(tmp_path):

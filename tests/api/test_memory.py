@@ -2,12 +2,14 @@
 
 import gc
 import json
+import threading
 import weakref
 
 import pytest
 
 from dartboard.api import body_limits, memory
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, running, upsert
+from tests.api.small_app import until
 
 WORDS = " ".join(f"Sentence {at} is about leave and pay." for at in range(200))
 
@@ -70,18 +72,37 @@ def test_memory_is_given_back_after_a_large_request(client, monkeypatch):
     client.get("/healthz")
     assert given == []
     client.post(f"{BASE}/retrieve", json={"query": "leave " * 200_000})
-    for _ in range(100):  # each answer gives the event loop a turn
-        client.get("/healthz")
-        if given:
-            break
+    until(lambda: given)
     assert len(given) == 1
     monkeypatch.setattr(body_limits, "LARGE", 1000)
     assert len(client.get("/openapi.json").content) > 1000
-    for _ in range(100):
-        if len(given) > 1:
-            break
-        client.get("/healthz")
-    assert len(given) > 1
+    until(lambda: len(given) > 1)
+
+
+def test_the_service_answers_while_memory_is_given_back(client, monkeypatch):
+    """And does it once at a time, however many large requests come."""
+    began, go = threading.Event(), threading.Event()
+    at_work, most, ended = [], [], []
+
+    def slow():
+        at_work.append(None)
+        most.append(len(at_work))
+        began.set()
+        ended.append(go.wait(30))
+        at_work.pop()
+
+    monkeypatch.setattr(memory, "_DELAY", 0.01)
+    monkeypatch.setattr(memory, "release_memory", slow)
+    large = {"query": "leave " * 200_000}
+    client.post(f"{BASE}/retrieve", json=large)
+    assert began.wait(30)
+    for _ in range(3):
+        client.post(f"{BASE}/retrieve", json=large)
+        assert client.get("/healthz").status_code == 200
+    assert ended == []
+    go.set()
+    until(lambda: len(ended) > 1)
+    assert all(ended) and max(most) == 1
 
 
 def test_releasing_memory_collects_cycles():

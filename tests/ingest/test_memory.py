@@ -170,6 +170,63 @@ def test_pdf_forms_within_forms(monkeypatch):
     assert document.notes == ("parts that take too much memory are left out, on page 1",)
 
 
+def shared(
+    content: bytes, count: int, pdf: hostile.Pdf | None = None, *, font: str = "", more: str = ""
+) -> bytes:
+    """Pages that all draw one stream."""
+    pdf = pdf or hostile.Pdf()
+    fonts = f"/Font << /F1 {pdf.font(font)} 0 R >> {more}"
+    stream = pdf.stream(content)
+    return hostile.pdf_of([f"/Contents {stream} 0 R /Resources << {fonts} >>"] * count, pdf)
+
+
+def test_pdf_pages_that_share_a_stream(monkeypatch):
+    """Each page is small enough; together they would take hours."""
+    read = []
+    whole = pdf_reader._Pages._page_text
+    monkeypatch.setattr(pdf_reader, "_MOST_WORK", 100_000)
+    monkeypatch.setattr(
+        pdf_reader._Pages, "_page_text", lambda self, page: read.append(page) or whole(self, page)
+    )
+    document = read_one(shared(says("page") + b" " * 30_000, 500), "a.pdf")
+    assert document.text == "page\n\npage\n\npage"
+    assert document.notes == (
+        "what comes after 100,000 bytes of page content is left out, from page 4 on: split the file",
+    )
+    assert len(read) == 4
+    left_out(
+        shared(says("page") + b" " * 200_000, 3), "a.pdf", "100,000 bytes of page content", "from page 1 on"
+    )
+
+
+def test_pdf_of_which_nothing_is_left_says_all_reasons(monkeypatch):
+    monkeypatch.setattr(pdf_reader, "_MOST_WORK", 60_000)
+    monkeypatch.setattr(pdf_reader, "_MOST_ENTRIES", 20_000)
+    pdf = hostile.Pdf()
+    mapping = pdf.stream(b"1 beginbfrange\n<0000> <FFFF> <0041>\nendbfrange\n")
+    data = shared(says("page") + b" " * 30_000, 5, pdf, font=f"/ToUnicode {mapping} 0 R")
+    left_out(data, "a.pdf", "too much memory are left out, on page 1", "from page 2 on")
+
+
+def test_pdf_pages_that_share_a_form(monkeypatch):
+    monkeypatch.setattr(pdf_reader, "_MOST_WORK", 100_000)
+    pdf = hostile.Pdf()
+    form = hostile._form(pdf, says("form") + b" " * 10_000, f"/Font << /F1 {pdf.font()} 0 R >>")
+    data = shared(says("page") + b"/X Do " * 6, 5, pdf, more=f"/XObject << /X {form} 0 R >>")
+    document = read_one(data, "a.pdf")
+    assert document.text.count("page") == 2 and document.text.count("form") == 9
+    assert [section.page for section in document.sections] == [1, 2]
+    assert "from page 2 on" in document.notes[0]
+
+
+def test_pdf_pages_that_share_a_font(monkeypatch):
+    monkeypatch.setattr(pdf_reader, "_MOST_WORK", 10_000)
+    pdf = hostile.Pdf()
+    mapping = pdf.stream(b"1 beginbfrange\n<41> <5A> <0041>\nendbfrange\n" + b" " * 8000)
+    data = shared(says("page"), 20, pdf, font=f"/ToUnicode {mapping} 0 R")
+    assert "from page 4 on" in read_one(data, "a.pdf").notes[0]
+
+
 def test_pdf_font_that_writes_a_text_for_each_letter():
     pdf = hostile.Pdf()
     mapping = pdf.stream(b"1 beginbfchar\n<41> <" + b"0042" * 120 + b">\nendbfchar\n")

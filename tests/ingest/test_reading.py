@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import threading
 import zipfile
 
 import pypdf
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dartboard.errors import ConfigError, install_command
+from dartboard.deadline import deadline
+from dartboard.errors import ConfigError, DeadlineError, install_command
 from dartboard.ingest import (
     Document,
     Found,
@@ -27,6 +29,34 @@ from tests.ingest.files import docx_of, encrypted_pdf, owner_locked_pdf, pdf_of,
 
 def titles(document):
     return [section.title for section in document.sections]
+
+
+@pytest.mark.parametrize(
+    ("data", "source"),
+    [
+        (pdf_of("one page", "another"), "a.pdf"),
+        (docx_of(lambda document: document.add_paragraph("words")), "a.docx"),
+        (b"<p>words</p>", "a.html"),
+        (b'{"text": "words"}\n{"text": "more"}\n', "a.jsonl"),
+        (b"text,id\nwords,1\n", "a.csv"),
+    ],
+)
+def test_reading_ends_when_it_is_cancelled(data, source):
+    """Not as a problem of the file, which would be one that is left out."""
+    cancelled = threading.Event()
+    cancelled.set()
+    with deadline(1000, cancelled=cancelled), pytest.raises(DeadlineError):
+        list(read_bytes(data, source))
+
+
+def test_rows_are_no_longer_read_when_it_is_cancelled():
+    cancelled = threading.Event()
+    with deadline(1000, cancelled=cancelled):
+        rows = read_bytes(b'{"text": "words"}\n' * 100, "a.jsonl")
+        next(rows)
+        cancelled.set()
+        with pytest.raises(DeadlineError):
+            next(rows)
 
 
 def test_text():
