@@ -70,7 +70,7 @@ MEASURES = {
 """The data sets and what is counted: facets, or passages that are required, else relevant."""
 
 HELD_OUT = {"flask_versions": FACETS, "sqlalchemy_versions": FACETS}
-"""Sets that were made after the rule was fixed (``benchmarks/releases.py``); measured when asked for."""
+"""Sets that were made after the rule was fixed (``benchmarks/held_out.py``); measured when asked for."""
 
 CONDITIONS = ("clean", "hybrid", "text edits", "copies at .97")
 EDITED = (

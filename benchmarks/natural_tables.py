@@ -69,7 +69,7 @@ default model, which has the same vocabulary. Only the sets shown were embedded 
 UNSEEN = """\
 Two sets that were made after the rule was fixed, and measured once: the documentation of Flask (1.1.4,
 2.0.3, 2.2.5) and of SQLAlchemy (1.3.24, 1.4.54, 2.0.36), one passage a section, questions as on jest
-(`benchmarks/releases.py`). Share of nearest neighbours among 5 / 10 picks; different sections among five
+(`benchmarks/held_out.py`). Share of nearest neighbours among 5 / 10 picks; different sections among five
 picks; how often the section asked for is among these. All queries."""
 
 FACETS = """\

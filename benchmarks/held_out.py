@@ -1,11 +1,12 @@
-"""Make a data set from the documentation of several releases of one package: redundancy that people made.
+"""Make a held-out set from the documentation of several releases of one package: redundancy by people.
 
     pip download --no-deps --no-binary :all: --dest SOURCES flask==1.1.4   # and other releases
-    python benchmarks/releases.py SOURCES/flask-*.tar.gz --out FOLDER/flask_versions
+    python benchmarks/held_out.py SOURCES/flask-*.tar.gz --out FOLDER/flask_versions
 
 Every section of every reStructuredText page is a passage. A query is the title of a section that several
 releases have on the same page; its only facet is that section, in any release. The layout is BEIR's, as
-``benchmarks/natural.py`` reads it. The rule for σ was fixed before any such set was made.
+``benchmarks/natural.py`` reads it, which writes benchmarks/results/held_out.json. The rule for σ was fixed
+before any such set was made.
 """
 
 import argparse
