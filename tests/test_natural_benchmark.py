@@ -1,11 +1,14 @@
 """The benchmark on natural redundancy: rivals by hand, cells kept, halves and the choice of the divisor."""
 
+import io
 import json
+import sys
+import tarfile
 
 import numpy as np
 import pytest
 
-from benchmarks import natural, natural_tables
+from benchmarks import held_out, natural, natural_tables
 from benchmarks.rivals import adagres, vrsd
 from dartboard.embeddings import CachedModel, default_model
 from tests.datasets.folders import beir_folder
@@ -85,3 +88,28 @@ def test_the_smallest_divisor_within_the_interval_of_the_best_is_chosen():
     assert natural_tables.chosen_divisor(results(shares, sd=0.001)) == 5.0
     said = natural_tables.choice(results(shares))
     assert "Within its interval lie 4.5, 5, 6" in said and "is 0.990 on the choosing" in said
+
+
+def release(folder, version, page):
+    path = folder / f"tool-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo(f"tool-{version}/docs/guide.rst")
+        member.size = len(page.encode())
+        archive.addfile(member, io.BytesIO(page.encode()))
+    return str(path)
+
+
+def test_releases_become_a_held_out_set(tmp_path, monkeypatch):
+    text = (
+        "Call it with a path and it reads the file, line by line, until there is nothing left to read in it. "
+        * 2
+    )
+    old = f"=====\nGuide\n=====\n\n{text}\n\nReading\n-------\n\n{text}old way\n\nShort\n-----\n\nno.\n"
+    archives = [release(tmp_path, "1.0", old), release(tmp_path, "2.0", old.replace("old way", "new way"))]
+    monkeypatch.setattr(sys, "argv", ["held_out", *archives, "--out", str(tmp_path / "set")])
+    held_out.main()
+    rows = [json.loads(line) for line in (tmp_path / "set" / "corpus.jsonl").read_text().splitlines()]
+    assert [row["_id"] for row in rows] == ["1.0/guide#0", "1.0/guide#1", "2.0/guide#0", "2.0/guide#1"]
+    assert rows[0]["title"] == "Guide" and rows[3]["text"].endswith("new way")
+    facets = (tmp_path / "set" / "qrels" / "subtopics.txt").read_text().splitlines()
+    assert facets[2:] == ["s0001 0 1.0/guide#1 1", "s0001 0 2.0/guide#1 1"]
