@@ -192,7 +192,7 @@ def _store(settings: "Configured") -> Iterator[Finding]:
         if not path.exists():
             yield Finding("store", "note", f"{shown} does not exist yet", "dartboard index PATH makes it")
             return
-        if why := _no_appending(path):
+        if path.is_file() and (why := _no_appending(path)):
             yield Finding(
                 "store", "wrong", f"{shown} can be read, not written: {why}", "change its rights, or copy it"
             )
