@@ -50,13 +50,13 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _check_beside(path: Path) -> None:
-    """Refuse links and pipes in the place of SQLite's own files: it would write to what they lead to, or wait."""
+    """Refuse links and pipes in the place of SQLite's files: it would write through them, or wait."""
     for suffix in ("-wal", "-shm", "-journal"):
         try:
             check_regular(path.with_name(path.name + suffix))
         except NotRegularFileError as error:
             raise StoreError(
-                f"{error}: dartboard did not make it. Remove it, and open {path} again"
+                f"{error}: dartboard did not make it. Remove it, and open the index again"
             ) from error
 
 

@@ -107,8 +107,8 @@ def check_own(lock_file: int, path: Path) -> None:
     held = os.read(lock_file, _MOST_BYTES + 1)
     if len(held) > _MOST_BYTES or not _OURS.fullmatch(held):
         raise StoreError(
-            f"{path} is no lock file of dartboard: it holds something else, which a write would destroy. Move "
-            "it away: the next write makes a lock file in its place"
+            f"{path} is no lock file of dartboard: it holds something else, which a write would destroy. "
+            "Move it away: the next write makes a lock file in its place"
         )
 
 
