@@ -176,6 +176,7 @@ def _model(settings: "Configured") -> str:
 
 
 def _store(settings: "Configured") -> Iterator[Finding]:
+    from dartboard.stores.embedded.recovery import RESTORE
     from dartboard.stores.opening import without_password
 
     url = settings.settings.store
@@ -199,7 +200,7 @@ def _store(settings: "Configured") -> Iterator[Finding]:
     mend = (
         "check the address, the server and your rights"
         if "://" in url
-        else "restore it from a snapshot, or move it away and index again"
+        else f"{RESTORE}, or move it away and index again"
     )
     yield _tried("store", lambda: _opened(settings, shown), mend)
     if "://" in url:
