@@ -15,7 +15,7 @@ from dartboard.api.service import Service, service_of
 from dartboard.api.wording import plain
 from dartboard.api.writing import demo_is_read_only, our_turn, when_free, writable
 from dartboard.engine import Engine
-from dartboard.errors import ConfigError, UntrustedModelError
+from dartboard.errors import ConfigError, DartboardError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
 
@@ -81,8 +81,8 @@ def _list(service: Service) -> Response:
     for name in service.engines.names():
         try:
             found.append(_described(service, service.engines.get(name)))
-        except UntrustedModelError as error:  # it cannot be searched, and must not hide the others
-            logger.error("collection left out: %s", error)
+        except DartboardError as error:  # it cannot be searched, and must not hide the others
+            logger.error("collection %r left out: %s", name, error)
     return answer({"collections": found})
 
 

@@ -176,6 +176,7 @@ def _model(settings: "Configured") -> str:
 
 
 def _store(settings: "Configured") -> Iterator[Finding]:
+    from dartboard.stores.embedded.recovery import RESTORE
     from dartboard.stores.opening import without_password
 
     url = settings.settings.store
@@ -192,14 +193,14 @@ def _store(settings: "Configured") -> Iterator[Finding]:
         if not path.exists():
             yield Finding("store", "note", f"{shown} does not exist yet", "dartboard index PATH makes it")
             return
-        if why := _no_appending(path):
+        if path.is_file() and (why := _no_appending(path)):
             yield Finding(
                 "store", "wrong", f"{shown} can be read, not written: {why}", "change its rights, or copy it"
             )
     mend = (
         "check the address, the server and your rights"
         if "://" in url
-        else "restore it from a snapshot, or move it away and index again"
+        else f"{RESTORE}, or move it away and index again"
     )
     yield _tried("store", lambda: _opened(settings, shown), mend)
     if "://" in url:

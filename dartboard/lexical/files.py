@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -104,7 +105,10 @@ def _read_arrays(folder: Path, files: Mapping[str, Any], mmap: bool) -> Arrays:
         if not isinstance(entry, dict) or not _DATA_FILE.fullmatch(str(entry.get("file"))):
             raise _damaged(folder, f"{_MANIFEST} names a strange file for {name!r}")
         path = folder / entry["file"]
-        if path.stat().st_size != entry.get("bytes") or _file_checksum(path) != entry.get("crc32"):
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # opening a named pipe would wait for ever
+            raise _damaged(folder, f"{path.name} is no regular file")
+        if found.st_size != entry.get("bytes") or _file_checksum(path) != entry.get("crc32"):
             raise _damaged(folder, f"{path.name} does not match its checksum")
         try:
             # As a plain array: every use of a np.memmap object costs microseconds.

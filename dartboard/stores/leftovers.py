@@ -6,7 +6,8 @@ and the next writer removes it.
 
 Locks may not be seen from another machine that shares the folder. So the mark names the running system of
 its owner, and is written under the lock: one of another system, or of this one before it was started anew, is
-left alone until nothing has been written to it for a day. So is what has no mark.
+left alone until nothing has been written to it for a day. So is what has no mark. What has a mark that is no
+regular file is never touched: dartboard did not make it.
 """
 
 import os
@@ -19,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+
+from dartboard.stores.regular_files import open_regular
 
 try:
     import fcntl
@@ -79,7 +82,7 @@ def _candidates(folder: Path, name: re.Pattern[str], marked: bool) -> list[Path]
 def _seized(path: Path) -> Iterator[bool]:
     """Whether nobody owns what is at a path; nobody else removes it meanwhile."""
     try:
-        file = os.open(_mark_of(path), os.O_RDWR)
+        file = open_regular(_mark_of(path), os.O_RDWR)
     except FileNotFoundError:
         yield _is_old(path)
         return
@@ -119,9 +122,10 @@ def _lock(file: int) -> bool:
 def _is_old(path: Path) -> bool:
     """Whether nothing in a file or folder was written for a day; what is gone is old."""
     newest = 0.0
-    for each in (path, *(path.rglob("*") if path.is_dir() else ())):
+    inside = path.rglob("*") if path.is_dir() and not path.is_symlink() else ()
+    for each in (path, *inside):
         with suppress(OSError):
-            newest = max(newest, each.stat().st_mtime)
+            newest = max(newest, each.lstat().st_mtime)
     return time.time() - newest > _OLD_SECONDS
 
 

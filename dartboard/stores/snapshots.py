@@ -22,6 +22,7 @@ import numpy as np
 
 from dartboard.errors import DartboardError, StoreError, StoreFormatError
 from dartboard.stores.leftovers import owned, remove_leftovers
+from dartboard.stores.manifest_settings import check_settings
 from dartboard.stores.records import FORMAT_VERSION, Manifest, Record, SparseVector, VectorField
 from dartboard.types import FloatArray
 
@@ -93,6 +94,10 @@ def manifest_from_json(stored: dict[str, Any]) -> Manifest:
                 f"made by a newer dartboard (format {stored['format_version']}, this one reads "
                 f"{FORMAT_VERSION}): upgrade dartboard"
             )
+        check_settings(stored["settings"])
+        for name, kind in (("model", str), ("model_name", str), ("dimension", int)):
+            if not isinstance(stored[name], kind):
+                raise TypeError(f"{name} is {stored[name]!r}")
         return Manifest(
             model=stored["model"],
             model_name=stored["model_name"],

@@ -1,5 +1,6 @@
 """Collections over HTTP, and what other processes do to them meanwhile."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -151,3 +152,18 @@ def test_waits_for_another_process_that_writes_for_a_moment(client, tmp_path, mo
         response = change()
         assert response.status_code in (200, 201), response.text
         assert len(waits) == before + 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"retriever": "splad:/x"}, {"retrievers": "x"}, {"model": "no such model"}]
+)
+def test_a_collection_that_cannot_be_opened_hides_no_other(client, tmp_path, settings, caplog):
+    client.put(f"{BASE}/collections/sound")
+    with open_store(str(tmp_path / "index.dartboard")) as store:
+        sound = store.open("sound").manifest
+        store.create("broken", replace(sound, settings={**sound.settings, **settings}))
+    listed = client.get(f"{BASE}/collections")
+    assert listed.status_code == 200
+    assert [one["name"] for one in listed.json()["collections"]] == ["demo", "sound"]
+    assert "collection 'broken' left out: " in caplog.text
+    assert client.get(f"{BASE}/collections/broken").status_code >= 400

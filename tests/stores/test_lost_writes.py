@@ -167,6 +167,33 @@ def test_another_store_in_the_place_of_one_that_was_killed(path, tmp_path):
     assert count(path) == 0
 
 
+def test_another_store_beside_the_log_of_one_that_was_killed(path, tmp_path):
+    """SQLite would show the log's content, and move it into the file."""
+    other = tmp_path / "other.dartboard"
+    with EmbeddedStore(other) as store:
+        store.create("default", MANIFEST).upsert(RECORDS[:3])
+    shutil.copy(other, path)
+    before = contents(path)
+    for work in (EmbeddedStore, accept_loss, count):
+        with pytest.raises(StoreFormatError, match=r"of two stores.*Remove s.dartboard-wal and s"):
+            work(path)
+    assert contents(path) == before
+    log_of(path).unlink()
+    path.with_name(f"{path.name}-shm").unlink()
+    assert count(path) == 3
+
+
+@pytest.mark.parametrize("hurt", ["cut", "empty", "other", "page"])
+def test_who_is_told_to_restore_a_backup_is_told_of_the_log(path, hurt):
+    assert count(path) == 50
+    data = path.read_bytes()
+    middle = data[: len(data) // 2] + bytes(40_000) + data[len(data) // 2 + 40_000 :]
+    path.write_bytes({"cut": data[:-5000], "empty": b"", "other": b"x" * 5000, "page": middle}[hurt])
+    told = r"restore it from .* a backup .*remove the old log.*-wal and -shm"
+    with pytest.raises(StoreFormatError, match=told):
+        count(path)
+
+
 @pytest.mark.parametrize("note", [b"", b"\x00" * 40, b'["a", 99]\n1\n', b"[" * 200, b'["a"]\n2563047384\n'])
 def test_a_lock_file_that_says_nothing_of_use(path, note):
     """As a power cut may leave it."""

@@ -15,6 +15,7 @@ from dartboard.stores.embedded.locking import WriterLock
 from dartboard.stores.embedded.structure import check_structure, is_small
 from dartboard.stores.embedded.sums import check_collections, damaged, sum_up_collections
 from dartboard.stores.embedded.write_count import check_nothing_lost, raise_count
+from dartboard.stores.regular_files import NotRegularFileError, check_regular
 
 _BUSY_SECONDS = 10
 _CACHE_KIB = 64 * 1024
@@ -31,6 +32,7 @@ UNEXPECTED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeErro
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """A connection with ``mode`` ro or rw; transactions begin and end where the code says so."""
+    _check_beside(path)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -45,6 +47,17 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_beside(path: Path) -> None:
+    """Refuse links and pipes in the place of SQLite's files: it would write through them, or wait."""
+    for suffix in ("-wal", "-shm", "-journal"):
+        try:
+            check_regular(path.with_name(path.name + suffix))
+        except NotRegularFileError as error:
+            raise StoreError(
+                f"{error}: dartboard did not make it. Remove it, and open the index again"
+            ) from error
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:

@@ -24,6 +24,7 @@ from typing import Any
 from dartboard.errors import StoreError
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.leftovers import leftovers, owned, remove_leftovers
+from dartboard.stores.regular_files import open_regular
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class Artefact:
         """The bytes of a sealed file, if they are the ones that were written."""
         size, digest = self._seal(name)
         try:
-            data = (self.folder / name).read_bytes()
+            with os.fdopen(open_regular(self.folder / name, os.O_RDONLY), "rb") as stream:
+                data = stream.read(size + 1)
         except OSError as error:
             raise Damaged(f"{name}: {error}") from error
         if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
@@ -96,7 +98,7 @@ class DerivedFiles:
         ).fetchone()
         if row is None or not _OURS.fullmatch(str(row[0])):
             return None
-        if not (self.folder / row[0]).is_dir():
+        if not (_is_folder(self.folder) and _is_folder(self.folder / row[0])):
             self._miss()
             return None
         try:
@@ -156,17 +158,18 @@ class DerivedFiles:
     def sweep(self) -> None:
         """Remove folders that the store does not vouch for, unless somebody else is writing."""
         with self._connections.may_write() as allowed:
-            if allowed and self.folder.is_dir():
+            if allowed and _is_folder(self.folder):
                 remove_leftovers(self.folder, _DRAFTS)
                 for folder in self._strays():
                     shutil.rmtree(folder, ignore_errors=True)
 
     def leftovers(self) -> list[Path]:
         """Drafts that no living process owns, and folders that the store does not vouch for."""
-        return [*leftovers(self.folder, _DRAFTS), *self._strays()]
+        drafts = leftovers(self.folder, _DRAFTS) if _is_folder(self.folder) else []
+        return [*drafts, *self._strays()]
 
     def _strays(self) -> list[Path]:
-        if not self.folder.is_dir():
+        if not _is_folder(self.folder):
             return []
         with self._connections.reading() as connection:
             known = {folder for (folder,) in connection.execute("SELECT folder FROM derived")}
@@ -183,10 +186,17 @@ class DerivedFiles:
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
+def _is_folder(path: Path) -> bool:
+    """Whether there is a folder, and no link that would lead writing and removing elsewhere."""
+    return path.is_dir() and not path.is_symlink()
+
+
 def _made(folder: Path, stack: ExitStack) -> bool:
     """Make a folder that is owned until the stack is left."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        if not _is_folder(folder.parent):
+            raise OSError("it is a symbolic link; remove it")
         stack.enter_context(owned(folder))
         folder.mkdir()
     except OSError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dartboard.errors import InvalidInputError, StoreError, StoreFormatError
 from dartboard.stores.embedded.locking import locked
+from dartboard.stores.embedded.recovery import RESTORE
 
 DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC})
@@ -58,6 +59,4 @@ def translated(error: sqlite3.Error, path: Path) -> StoreError:
 
 
 def _damaged(path: Path, error: Exception) -> StoreFormatError:
-    return StoreFormatError(
-        f"{path} is damaged ({error}): restore it from a snapshot or a backup, or index again"
-    )
+    return StoreFormatError(f"{path} is damaged ({error}): {RESTORE}, or move it away and index again")

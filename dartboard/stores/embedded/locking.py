@@ -5,7 +5,13 @@ import os
 from pathlib import Path
 
 from dartboard.errors import StoreError, StoreLockedError
-from dartboard.stores.embedded.write_count import WriteCount, read_note, write_note
+from dartboard.stores.embedded.write_count import (
+    WriteCount,
+    check_own,
+    open_lock_file,
+    read_note,
+    write_note,
+)
 
 try:
     import fcntl
@@ -40,7 +46,7 @@ class WriterLock:
         if self.held:
             return
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            file = open_lock_file(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(
                 f"{self._store} cannot be written: no lock file can be made beside it ({error.strerror}). "
@@ -52,6 +58,11 @@ class WriterLock:
         except OSError as error:
             os.close(file)
             raise locked(self._store) from error
+        try:
+            check_own(file, self._path)
+        except BaseException:
+            os.close(file)
+            raise
         self._file, self._process = file, os.getpid()
 
     @property

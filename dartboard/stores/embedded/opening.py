@@ -12,6 +12,7 @@ from dartboard.stores.embedded.connections import connect, connect_for_checking,
 from dartboard.stores.embedded.derived import flush_to_disk
 from dartboard.stores.embedded.faults import DAMAGE, code_of, in_our_words, translated
 from dartboard.stores.embedded.locking import WriterLock, lock_path
+from dartboard.stores.embedded.recovery import RESTORE
 from dartboard.stores.embedded.schema import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
 from dartboard.stores.embedded.write_count import (
     WRITES_TABLE,
@@ -19,6 +20,7 @@ from dartboard.stores.embedded.write_count import (
     check_nothing_lost,
     lost_writes,
     read_note,
+    stored_count,
 )
 from dartboard.stores.leftovers import owned
 
@@ -38,12 +40,11 @@ def prepare(path: Path, *, read_only: bool) -> None:
     if orphan:
         raise StoreError(
             f"{path} {'is empty' if there else 'is gone'}, and its log {path.name}-wal is still there: "
-            "put the file back, or remove the log to begin anew"
+            "put the file back, or remove the log to begin anew or to put a backup in its place"
         )
     if there and not read_only and lock_path(path).exists():
         raise StoreFormatError(
-            f"{path} is empty, though a store was written there: restore it from a snapshot or a backup, or "
-            "remove it to begin anew"
+            f"{path} is empty, though a store was written there: {RESTORE}, or remove it to begin anew"
         )
     if read_only:
         raise StoreError(
@@ -70,7 +71,7 @@ def _check(path: Path) -> None:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) or code_of(error) & 0xFF in DAMAGE:
             raise StoreFormatError(
-                f"{path} is no dartboard store, or is damaged ({error}): give another path, or restore it"
+                f"{path} is no dartboard store, or is damaged ({error}): give another path, or {RESTORE}"
             ) from error
         raise translated(error, path) from error
     if stamp != APPLICATION_ID:
@@ -84,10 +85,30 @@ def _check(path: Path) -> None:
         raise StoreFormatError(f"{path} has the unknown format {version}")
     if not has_log(path) and path.stat().st_size < pages * page_bytes:
         raise StoreFormatError(
-            f"{path} is cut off: {path.stat().st_size} of {pages * page_bytes} bytes are there. "
-            "Restore it from a snapshot or a backup, or index again"
+            f"{path} is cut off: {path.stat().st_size} of {pages * page_bytes} bytes are there: "
+            f"{RESTORE}, or move it away and index again"
         )
+    _check_same_store(path)
     _check_log(path, noted)
+
+
+def _check_same_store(path: Path) -> None:
+    """Refuse a file beside the log of another store: SQLite would mix the two, and keep the mixture."""
+    if not has_log(path):
+        return
+    try:
+        with closing(connect(path, "ro&immutable=1")) as connection:  # the file without its log
+            alone = stored_count(connection).store
+        with closing(connect_for_reading(path)) as connection:
+            together = stored_count(connection).store
+    except (sqlite3.Error, StoreFormatError):
+        return  # a log that is being moved into the file, or damage, which is found by reading
+    if alone and together and alone != together:
+        raise StoreFormatError(
+            f"{path} and its log {path.name}-wal are of two stores: a backup or another index was put in the "
+            f"place of a file that was not closed. Remove {path.name}-wal and {path.name}-shm to go on with "
+            "the file that is there, or put the former file back"
+        )
 
 
 def _check_log(path: Path, noted: WriteCount | None) -> None:
@@ -110,6 +131,7 @@ def accept_loss(path: Path) -> int:
     lock = WriterLock(path)
     lock.take()
     try:
+        _check_same_store(path)
         with in_our_words(path), closing(connect(path, "rw")) as connection:
             lost = lost_writes(connection, lock.note)
         if lost:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import StoreFormatError
 from dartboard.stores.embedded.filter_sql import ending_in_time, filter_sql
 from dartboard.stores.embedded.rows import LISTED, Rows
 from dartboard.stores.embedded.structure import check_structure
@@ -221,7 +220,7 @@ def _matrix(packed: list[bytes]) -> FloatArray:
         joined = np.frombuffer(b"".join(packed), "<f4").astype(np.float32)
         if np.isfinite(joined).all():
             return joined.reshape(len(packed), -1)
-    raise StoreFormatError("a stored vector is damaged: restore the file from a snapshot or a backup")
+    raise damaged("a stored vector")
 
 
 def _trusted(

@@ -10,6 +10,7 @@ doctor``.
 import sqlite3
 
 from dartboard.errors import StoreFormatError
+from dartboard.stores.embedded.recovery import RESTORE
 
 SMALL_BYTES = 16 * 1024 * 1024
 
@@ -19,8 +20,7 @@ def check_structure(connection: sqlite3.Connection) -> None:
     (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if said != "ok":
         raise StoreFormatError(
-            f"the file is damaged ({' '.join(str(said).split())}): restore it from a snapshot or a backup, "
-            "or move it away and index again"
+            f"the file is damaged ({' '.join(str(said).split())}): {RESTORE}, or move it away and index again"
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from dartboard.errors import StoreFormatError
+from dartboard.stores.embedded.recovery import RESTORE
 from dartboard.stores.embedded.schema import FORMAT_VERSION
 
 _FIRST_WITH_SUMS = 2
@@ -123,5 +124,5 @@ def damaged(what: str) -> StoreFormatError:
     """The error for a part of the file that is not as it was written."""
     return StoreFormatError(
         f"{what} is damaged: the file does not hold what was written to it. dartboard doctor looks at all of "
-        "it; restore the file from a snapshot or a backup, or move it away and index again"
+        f"it; {RESTORE}, or move it away and index again"
     )

@@ -8,20 +8,25 @@ A file that counts fewer writes than the note has lost some.
 The note follows the commit and is not flushed by itself: a killed process or a power cut leaves a note that
 is too small, never one that is too large. It is removed when the store is closed with an empty log: then all
 writes are in the file itself, and an older copy may take its place. A note that is damaged, or that belongs
-to another store, says nothing.
+to another store, says nothing. A lock file that is none, a link for example, is refused: an index that came
+from somebody else must not lead a write to another file.
 """
 
 import json
 import os
+import re
 import sqlite3
 import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from dartboard.errors import StoreFormatError
+from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded.sums import damaged
+from dartboard.stores.regular_files import NotRegularFileError, open_regular
 
 _MOST_BYTES = 200
+_OURS = re.compile(rb"\x00*|\[\"\w*\", \d+\]\n\d+\n[\d\n]*")
+"""A note, also one that a kill left before the end of a longer one was cut off; zeros, after a power cut."""
 _TABLE = "CREATE TABLE IF NOT EXISTS writes (store TEXT NOT NULL, number INTEGER NOT NULL)"
 _FIRST = "INSERT INTO writes SELECT lower(hex(randomblob(8))), 0 WHERE NOT EXISTS (SELECT 1 FROM writes)"
 WRITES_TABLE = f"{_TABLE};\n{_FIRST};\n"
@@ -75,7 +80,7 @@ def lost_writes(connection: sqlite3.Connection, noted: WriteCount | None) -> int
 def read_note(lock_file: Path) -> WriteCount | None:
     """What the lock file says, where it says anything that can be relied on."""
     try:
-        with lock_file.open("rb") as stream:
+        with os.fdopen(open_lock_file(lock_file, os.O_RDONLY), "rb") as stream:
             text, sum, end = stream.read(_MOST_BYTES).split(b"\n", 2)
         if end or int(sum) != zlib.crc32(text):
             return None
@@ -83,6 +88,28 @@ def read_note(lock_file: Path) -> WriteCount | None:
         return WriteCount(str(store), int(number))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def open_lock_file(lock_file: Path, flags: int) -> int:
+    """A descriptor of the lock file; what is no regular file there is refused."""
+    try:
+        return open_regular(lock_file, flags)
+    except NotRegularFileError as error:
+        raise StoreError(
+            f"{error}: dartboard did not make it, and neither reads nor writes it. Remove it: the next write "
+            "makes a lock file in its place"
+        ) from error
+
+
+def check_own(lock_file: int, path: Path) -> None:
+    """Refuse an open lock file that holds anything but a note: it would be written over."""
+    os.lseek(lock_file, 0, os.SEEK_SET)
+    held = os.read(lock_file, _MOST_BYTES + 1)
+    if len(held) > _MOST_BYTES or not _OURS.fullmatch(held):
+        raise StoreError(
+            f"{path} is no lock file of dartboard: it holds something else, which a write would destroy. "
+            "Move it away: the next write makes a lock file in its place"
+        )
 
 
 def write_note(lock_file: int, count: WriteCount | None) -> None:
