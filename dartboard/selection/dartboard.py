@@ -15,7 +15,7 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.selection.explain import explain
-from dartboard.selection.greedy import ROUGH, LazyGreedy
+from dartboard.selection.greedy import LazyGreedy
 from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.objective import Objective
 from dartboard.selection.pool import Pool
@@ -35,7 +35,7 @@ class Dartboard:
         run = _GreedyRun(pool, limits)
         if limits.token_budget is not None:
             per_token = _GreedyRun(pool, limits, per_token=True)
-            run = per_token if per_token.covered() > run.covered() + ROUGH**2 else run
+            run = per_token if per_token.covered() > run.covered() + 1e-6 else run
         return explain(pool, limits, run.picks, run.greedy, method=self.name)
 
 

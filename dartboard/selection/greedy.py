@@ -20,7 +20,7 @@ from dartboard.selection.kernel_matrix import CACHED
 from dartboard.selection.objective import TIE, Objective
 from dartboard.types import FloatArray, IntArray
 
-ROUGH = 1e-3
+ROUGH = 0.01
 
 
 class LazyGreedy:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.blas import one_thread_each, threads_for
+from dartboard.blas import SMALL, one_thread_each, threads_for
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
@@ -178,7 +178,8 @@ def select_many(
             found.append(select(embeddings[i], asked[i], k, sigma=sigma, texts=read, groups=known, **options))
         return found
 
-    workers = threads or os.cpu_count() or 1
+    small = all(np.shape(one)[:1] <= (SMALL,) for one in embeddings)  # threads would wait for Python
+    workers = threads or (1 if small else os.cpu_count() or 1)
     size = max(1, min(16, len(asked) // (4 * workers)))
     blocks = [range(len(asked))[start : start + size] for start in range(0, len(asked), size)]
     context = copy_context()
