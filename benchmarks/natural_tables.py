@@ -54,8 +54,7 @@ all systems but VRSD, which knows vectors alone, take relevance from that order.
 
 EDITS = """\
 Five edited copies of every passage (truncated, sentences shuffled, boilerplate around, wording revised).
-Shares are of nearest neighbours on the clean set, any copy of a passage counting once. Sets that are not in
-the table were not embedded."""
+Shares are of nearest neighbours on the clean set, any copy of a passage counting once."""
 
 NOISE = """\
 A footnote: five copies of every passage by noise on the vector, at cosine .97. They have no texts of their
@@ -64,7 +63,7 @@ own, so that `dartboard` goes by vectors alone. No real corpus repeats itself li
 ENCODERS = """\
 The same with other encoders, all queries, clean. WordLlama is static: the mean of token vectors, read from
 its package. paraphrase-MiniLM-L3-v2 is read from a package with its ONNX graph, with the tokenizer of the
-default model, which has the same vocabulary. Only the sets shown were embedded with each."""
+default model, which has the same vocabulary."""
 
 UNSEEN = """\
 Two sets that were made after the rule was fixed, and measured once: the documentation of Flask (1.1.4,
