@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, FloatArray
+from dartboard.types import FloatArray
 
 Auto = Literal["auto"]
 Distance = Literal["scaled_cosine", "euclidean"]
@@ -32,13 +32,11 @@ def check_distance(distance: str) -> Distance:
 
 
 def check_sigma(sigma: float) -> float:
-    """A finite σ > 0."""
+    """A finite σ > 0; also a temperature, on the scale of any scores."""
     if isinstance(sigma, bool) or not isinstance(sigma, (int, float, np.number)) or not math.isfinite(sigma):
         raise ConfigError(f"sigma must be a finite number > 0 or 'auto', got {sigma!r}")
-    if not SMALLEST_SIGMA <= sigma <= LARGEST_SIGMA:
-        raise ConfigError(
-            f"sigma must be in [{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}] or 'auto', got {sigma}: scale vectors"
-        )
+    if not 1e-8 <= sigma <= 1e8:
+        raise ConfigError(f"sigma must be in [1e-08, 1e+08], got {sigma}: scale vectors or scores")
     return float(sigma)
 
 

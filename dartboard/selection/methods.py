@@ -18,11 +18,11 @@ from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
 from dartboard.selection.candidates import from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.kernels import Auto
+from dartboard.selection.kernels import Auto, check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
-from dartboard.types import as_matrix
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix
 from dartboard.wrong_names import right_name
 
 
@@ -121,6 +121,9 @@ def select(
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
     if texts is not None and groups is not None:
         raise ConfigError("texts and groups exclude each other: give one of them")
+    if sigma != "auto" and not SMALLEST_SIGMA <= check_sigma(sigma) <= LARGEST_SIGMA:
+        allowed = f"[{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}]"
+        raise ConfigError(f"sigma must be in {allowed} or 'auto', got {sigma}: scale vectors")
     vectors = as_matrix(embeddings)
     with threads_for(len(vectors)):
         if texts is not None:
