@@ -14,7 +14,7 @@ from dartboard.answering.by_name import PATIENCE
 from dartboard.api.errors import ApiError
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.workers import Workers
+from dartboard.api.workers import Counters, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Answers:
             else None
         )
         own = replace(settings, workers=settings.answers, timeout=settings.answer_timeout)
-        self.workers = Workers(own, _Writing(metrics), few=settings.answers)
+        self.workers = Workers(own, Counters(metrics.writing, metrics.rejected), few=settings.answers)
 
     @property
     def name(self) -> str | None:
@@ -93,18 +93,3 @@ _MESSAGES = {
     "cut": ("model_broke_off", "the language model broke off in the middle of the answer"),
     "empty": ("model_silent", "the language model wrote nothing"),
 }
-
-
-class _Writing:
-    """Counts answers apart from requests."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def queue(self, running: int, waiting: int) -> None:
-        """So many are being written, and wait."""
-        self._metrics.writing(running, waiting)
-
-    def rejected(self, reason: str) -> None:
-        """A request was refused."""
-        self._metrics.rejected(reason)

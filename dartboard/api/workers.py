@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from threading import Event
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dartboard.api.clients import current_client
 from dartboard.api.crowding import PROCESSORS, Crowding
@@ -42,6 +42,13 @@ class Counting(Protocol):
 
     def rejected(self, reason: str) -> None:
         """A request was refused."""
+
+
+class Counters(NamedTuple):
+    """The same from two functions, for workers that are counted apart from others."""
+
+    queue: Callable[[int, int], None]
+    rejected: Callable[[str], None]
 
 
 class Workers:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.workers import Workers
+from dartboard.api.workers import Counters, Workers
 
 T = TypeVar("T")
 WRITERS = 2
@@ -26,7 +26,7 @@ class WriteQueue:
         self._most = WRITERS + settings.write_queue
         self._admitted = 0
         own = replace(settings, workers=WRITERS, queue=self._most)
-        self.workers = Workers(own, _WriteMetrics(metrics), few=None)
+        self.workers = Workers(own, Counters(metrics.write_queue, metrics.rejected), few=None)
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -51,18 +51,3 @@ class WriteQueue:
     async def stop(self, grace: float | None = None) -> None:
         """Take nothing more, and let what runs finish within the grace."""
         await self.workers.stop(grace)
-
-
-class _WriteMetrics:
-    """Counts changes apart from searches."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def queue(self, running: int, waiting: int) -> None:
-        """So many threads write, and so many steps wait."""
-        self._metrics.write_queue(running, waiting)
-
-    def rejected(self, reason: str) -> None:
-        """A request was refused."""
-        self._metrics.rejected(reason)
