@@ -6,6 +6,7 @@ that has returned is kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -128,3 +129,17 @@ class Store(Protocol):
         trace: TracebackType | None,
         /,
     ) -> None: ...
+
+
+def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
+    """One state of the collection for several reads: ``with read_snapshot(collection) as view: …``.
+
+    A search asks a collection several things (vectors, words, texts), and a write in between must not mix
+    two states into one answer. A store that can hold a state has a method ``read_snapshot``, whose context
+    manager gives a view with the reading methods of the collection. Other stores are read as they are.
+    A store that has its unit vectors at hand without the records also has ``unit_vectors(ids)``, and reads
+    single blobs with ``read_blobs(ids, name)``.
+    """
+    begin = getattr(collection, "read_snapshot", None)
+    made: AbstractContextManager[Collection] = nullcontext(collection) if begin is None else begin()
+    return made
