@@ -35,14 +35,15 @@ from dartboard.retrievers import (
     fit_alpha,
     select_from,
 )
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.fitting import measure_of
-from dartboard.retrievers.hybrid import ALPHA, Table
-from dartboard.retrievers.ranking import Ranking, RankingRetriever
+from dartboard.retrievers.alpha_fit import measure_of
+from dartboard.retrievers.hybrid import ALPHA
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever
 from dartboard.retrievers.token_codes import TokenCodec
 from dartboard.selection import Limits
 from dartboard.stores import Collection, Filter, Manifest, Record
 from dartboard.stores.memory import MemoryCollection, MemoryStore
+from dartboard.types import FloatArray
 
 POOL, CUT = 100, 10
 SHARD = 256
@@ -138,15 +139,15 @@ class RememberedColbert(ColbertRetriever):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._ranked: dict[str, Ranking] = {}
+        self._ranked: dict[str, Candidates] = {}
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
-        if question.text not in self._ranked:
-            self._ranked[question.text] = super().rank(collection, question, POOL, where=where)
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
+        if query.text not in self._ranked:
+            self._ranked[query.text] = super().rank(collection, query, POOL, where=where)
             show("colbert", len(self._ranked))
-        return self._ranked[question.text]
+        return self._ranked[query.text]
 
 
 class Fitted:
@@ -254,7 +255,9 @@ def rules(data: Data) -> dict[str, Any]:
     """Hybrid by other rules: what a missing BM25 score is, what scores are normalised over; at several α."""
     hybrid = HybridRetriever([DenseRetriever(data.model), BM25Retriever()])
     collection = data_collection(data)
-    tables = {name: hybrid.table(collection, Question(text), POOL) for name, text in data.queries.items()}
+    tables = {
+        name: hybrid.member_scores(collection, Query(text), POOL) for name, text in data.queries.items()
+    }
     everything = {
         name: {hit.id: hit.score for hit in collection.search_text(text, len(data.corpus))}
         for name, text in data.queries.items()
@@ -275,18 +278,24 @@ def rules(data: Data) -> dict[str, Any]:
 
 
 def by_rule(
-    table: Table, known: dict[str, float], how: str, missing: str, over: str, alpha: float
+    table: tuple[Candidates, FloatArray],
+    known: dict[str, float],
+    how: str,
+    missing: str,
+    over: str,
+    alpha: float,
 ) -> list[str]:
-    ids = table.passages.ids
-    found = [{hit.id for hit in ranking.hits} for ranking in table.rankings]
+    candidates, member_scores = table
+    ids = candidates.ids
+    found = [set(member.ids) for member in candidates.members.values()]
     stand_in = {
-        "the last hit's": lambda at, id: table.scores[1][at],
+        "the last hit's": lambda at, id: member_scores[1][at],
         "0": lambda at, id: 0.0,
         "worked out": lambda at, id: known.get(id, 0.0),
     }[missing]
-    words = [table.scores[1][at] if id in found[1] else stand_in(at, id) for at, id in enumerate(ids)]
+    words = [member_scores[1][at] if id in found[1] else stand_in(at, id) for at, id in enumerate(ids)]
     total = np.zeros(len(ids))
-    for scores, own, weight in ((table.scores[0], found[0], alpha), (np.array(words), found[1], 1 - alpha)):
+    for scores, own, weight in ((member_scores[0], found[0], alpha), (np.array(words), found[1], 1 - alpha)):
         base = scores if over == "all candidates" else scores[[id in own for id in ids]]
         if not base.size:
             continue
@@ -347,7 +356,7 @@ def triage(data: Data) -> dict[str, Any]:
     ids = np.array(list(data.corpus))
     for name, retriever in ways.items():
         collection = data.collection(retriever)
-        near = [[hit.id for hit in retriever.near(collection, Question(text), 400)] for text in queries]
+        near = [[hit.id for hit in retriever.near(collection, Query(text), 400)] for text in queries]
         row = {}
         for depth in (100, 200, 400):
             for top in (10, 100):

@@ -48,29 +48,32 @@ class DartboardConfig:
     score_scaling: ScoreScaling = "bounds"
 
     def __post_init__(self) -> None:
-        _number("sigma_min", self.sigma_min, 1e-12, 1.0)
-        _number("log_eps", self.log_eps, 0.0, 1e-3)
+        check_number("sigma_min", self.sigma_min, 1e-12, 1.0)
+        check_number("log_eps", self.log_eps, 0.0, 1e-3)
         if self.sigma != "auto":
-            _number("sigma", self.sigma, self.sigma_min, LARGEST_SIGMA, " or be 'auto'")
-        _whole("top_k", self.top_k, 1, 20)
-        _whole("triage_k", self.triage_k, self.top_k, 1000)
-        _whole("token_vocab_size", self.token_vocab_size, 1000, 50000)
-        _choice("reranker_type", self.reranker_type, RERANKERS)
-        _choice("distance", self.distance, DISTANCES)
-        _choice("score_scaling", self.score_scaling, SCALINGS)
+            check_number("sigma", self.sigma, self.sigma_min, LARGEST_SIGMA, " or be 'auto'")
+        check_whole("top_k", self.top_k, 1, 20)
+        check_whole("triage_k", self.triage_k, self.top_k, 1000)
+        check_whole("token_vocab_size", self.token_vocab_size, 1000, 50000)
+        check_choice("reranker_type", self.reranker_type, RERANKERS)
+        check_choice("distance", self.distance, DISTANCES)
+        check_choice("score_scaling", self.score_scaling, SCALINGS)
 
 
-def _number(name: str, value: Any, low: float, high: float, otherwise: str = "") -> None:
+def check_number(name: str, value: Any, low: float, high: float, otherwise: str = "") -> None:
+    """Refuse what is no finite number in [low, high]."""
     usable = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not usable or not low <= value <= high:
         raise ConfigError(f"{name} must be in [{low:g}, {high:g}]{otherwise}, got {value!r}")
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> None:
+def check_whole(name: str, value: Any, low: int, high: int) -> None:
+    """Refuse what is no whole number in [low, high]."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         raise ConfigError(f"{name} must be a whole number in [{low}, {high}], got {value!r}")
 
 
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse what is not one of the names allowed."""
     if value not in allowed:
         raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -7,33 +7,33 @@ is only who says how close two texts are (:class:`DartboardConfig`).
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 import numpy as np
 
 from dartboard.blas import threads_for
 from dartboard.calibration import Calibration
-from dartboard.config import DartboardConfig
+from dartboard.config import DartboardConfig, RerankerType
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
+from dartboard.options import SearchKeywords, SearchOptions
 from dartboard.pairing import crossencoder_pool, hybrid_pool
 from dartboard.relevance import SimilarityLevels, assess, known_levels
-from dartboard.retrievers.asking import check_question
-from dartboard.retrievers.passages import Passages
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import check_query
 from dartboard.selection import (
     Dartboard,
     Limits,
-    Method,
     Pool,
     from_embeddings,
     from_log_probs,
 )
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.candidates import distinct_rows
-from dartboard.selection.kernels import Auto, distances, prepared, row_dots, unit_rows
+from dartboard.selection.kernels import distances, prepared, row_dots, unit_rows
 from dartboard.selection.methods import method_of
 from dartboard.selection.result import Sigma
 from dartboard.types import (
@@ -71,17 +71,8 @@ class DartboardRetriever:
         calibration: Calibration | None = None,
         similarity_levels: SimilarityLevels | None = None,
     ) -> None:
-        if config.reranker_type == "crossencoder" and cross_encoder is None:
-            raise ConfigError(
-                "reranker_type 'crossencoder' needs a cross_encoder: pass one (CrossEncoder, "
-                "LateInteraction), or choose 'cosine'"
-            )
         if calibration is not None:
             calibration.check(embedding_model.fingerprint, config.distance)
-            if calibration.temperature and cross_encoder is not None and config.reranker_type == "hybrid":
-                calibration.temperature.check(cross_encoder)
-        if config.reranker_type == "hybrid" and cross_encoder is not None and config.distance == "euclidean":
-            raise ConfigError("the hybrid variant compares passages by cosine: set distance='scaled_cosine'")
         self.calibration = calibration
         self.similarity_levels = similarity_levels or known_levels(embedding_model)
         self.config = config
@@ -93,6 +84,14 @@ class DartboardRetriever:
                 token_embeddings, name="token_embeddings", dim=embedding_model.embedding_dim
             )
             self._tokens = TokenDistances(vocabulary, config.distance)
+        self._defaults = SearchOptions(
+            k=config.top_k,
+            sigma=config.sigma,
+            sigma_min=config.sigma_min,
+            reranker=config.reranker_type,
+            triage_k=config.triage_k,
+        )
+        self.variant_of(self._defaults)
 
     @classmethod
     def with_vocabulary(
@@ -107,10 +106,26 @@ class DartboardRetriever:
         return cls(config, embedding_model, tokens, cross_encoder)
 
     @property
-    def variant(self) -> Literal["cosine", "crossencoder", "hybrid"]:
+    def variant(self) -> RerankerType:
         """What is really used: ``hybrid`` without a pair scorer is ``cosine``."""
-        kind = self.config.reranker_type
-        return "cosine" if kind == "hybrid" and self.cross_encoder is None else kind
+        return self.variant_of(self._defaults)
+
+    def variant_of(self, options: SearchOptions) -> RerankerType:
+        """The variant for these options, once everything that it needs is there."""
+        if options.reranker == "crossencoder" and self.cross_encoder is None:
+            raise ConfigError(
+                "reranker_type 'crossencoder' needs a cross_encoder: pass one (CrossEncoder, "
+                "LateInteraction), or choose 'cosine'"
+            )
+        if options.reranker != "hybrid":
+            return options.reranker
+        if self.cross_encoder is None:
+            return "cosine"
+        if self.config.distance == "euclidean":
+            raise ConfigError("the hybrid variant compares passages by cosine: set distance='scaled_cosine'")
+        if self.calibration is not None and self.calibration.temperature:
+            self.calibration.temperature.check(self.cross_encoder)
+        return "hybrid"
 
     @overload
     def retrieve(
@@ -134,52 +149,35 @@ class DartboardRetriever:
         self,
         query: str,
         corpus: Sequence[Chunk],
-        *,
-        k: int | None = None,
-        method: Method | str = "dartboard",
-        token_budget: int | None = None,
-        must_include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        max_per_source: int | None = None,
-        source_field: str = "source",
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
+        options: SearchOptions | None = None,
+        **changes: Unpack[SearchKeywords],
     ) -> RetrievalResult:
         """As :meth:`retrieve`, with everything that explains the result, and within limits.
 
-        ``k`` is ``top_k`` unless a ``token_budget`` stands in for it, which is counted by the embedding
-        model's tokenizer where it has one, by words otherwise. ``must_include`` and ``exclude`` are chunk
-        ids; ``max_per_source`` counts chunks whose metadata agree in ``source_field``. ``method`` selects
-        by other means, for comparison.
+        Args:
+            query: what to ask.
+            corpus: chunks with their vectors.
+            options: what is asked for; where it is left out, the configuration says it. ``where`` is for
+                collections and is not used here.
+            changes: single options: ``k=8``, ``token_budget=1500``, ``method="mmr"``.
         """
-        chosen = method_of(method)
+        options = SearchOptions.of(options or self._defaults, changes)
         started = time.perf_counter()
         query_embedding = self._embed(query)
         embedded = time.perf_counter()
         known = _by_id(corpus)
-        excluded = set(exclude)
-        if both := excluded & set(must_include):
-            raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
-        for name in {*must_include, *excluded} - known.keys():
+        excluded = set(options.exclude)
+        for name in {*options.must_include, *excluded} - known.keys():
             raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include and exclude")
         candidates = self._triage(
-            query_embedding, [c for c in corpus if c.id not in excluded] if excluded else corpus
-        )
-        candidates += [known[name] for name in must_include if all(c.id != name for c in candidates)]
-        triaged = time.perf_counter()
-        result = self.choose(
-            query,
             query_embedding,
-            candidates,
-            k=k,
-            method=chosen,
-            token_budget=token_budget,
-            must_include=must_include,
-            max_per_source=max_per_source,
-            source_field=source_field,
-            min_gain_share=min_gain_share,
-            min_similarity=min_similarity,
+            [c for c in corpus if c.id not in excluded] if excluded else corpus,
+            options.triage_k,
         )
+        nearest = {chunk.id for chunk in candidates}
+        candidates += [known[name] for name in options.must_include if name not in nearest]
+        triaged = time.perf_counter()
+        result = self.choose(query, query_embedding, candidates, options)
         seconds = {
             "embed": embedded - started,
             "triage": triaged - embedded,
@@ -191,69 +189,65 @@ class DartboardRetriever:
         self,
         query: str,
         query_embedding: FloatArray,
-        candidates: Sequence[Chunk] | Passages,
+        candidates: Sequence[Chunk] | Candidates,
+        options: SearchOptions | None = None,
         *,
         scores: Sequence[float] | None = None,
-        k: int | None = None,
-        method: Method | str = "dartboard",
-        token_budget: int | None = None,
-        must_include: Sequence[str] = (),
-        max_per_source: int | None = None,
-        source_field: str = "source",
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
+        **changes: Unpack[SearchKeywords],
     ) -> RetrievalResult:
-        """Select from candidates that were found already; limits as in :meth:`search`.
+        """Select from candidates that were found already; options as in :meth:`search`.
 
         ``scores``, one a candidate, are those of a retriever whose order should count instead of the
         distances of the vectors. Their scale is the retriever's own, so only their order is taken: the
         best candidate gets the largest query probability of the pool, the next one the second largest …
         Equal scores share their mean; under ``top_k``, where the order is all, they go by id.
         Where a pair scorer is in use (``crossencoder``, ``hybrid``), its order counts and ``scores`` do not.
-        Of :class:`Passages`, texts are read from their store only where they have a say, and for the picks.
+        Of :class:`Candidates`, texts are read from their store only where they have a say, and for the picks.
         """
+        options = SearchOptions.of(options or self._defaults, changes, "choose")
         started = time.perf_counter()
-        passages = candidates if isinstance(candidates, Passages) else Passages.of(candidates)
-        place = {name: i for i, name in enumerate(passages.ids)} if must_include else {}
-        limits = Limits(
-            k=self.config.top_k if k is None and token_budget is None else k,
-            token_budget=token_budget,
-            costs=None if token_budget is None else self._count_tokens(passages.chunks()),
-            must_include=[place[name] for name in must_include],
-            max_per_source=max_per_source,
-            sources=None
-            if max_per_source is None
-            else [_source(chunk, source_field) for chunk in passages.chunks()],
-            min_gain_share=min_gain_share,
-            min_similarity=min_similarity,
+        if not isinstance(candidates, Candidates):
+            candidates = Candidates.from_chunks(candidates)
+        limits = options.limits(
+            costs=[] if options.token_budget is None else self.count_tokens(candidates.chunks()),
+            sources=[]
+            if options.max_per_source is None
+            else [_source(chunk, options.source_field) for chunk in candidates.chunks()],
+            position_of={id: i for i, id in enumerate(candidates.ids)} if options.must_include else {},
         )
-        chosen = method_of(method)
-        with threads_for(len(passages)):
-            pool = self.pool(query, query_embedding, passages, scores=scores, method=chosen)
+        method = method_of(options.method)
+        with threads_for(len(candidates)):
+            pool = self.pool(query, query_embedding, candidates, options, scores=scores)
             check()
-            selection = chosen.select(pool, limits)
+            selection = method.select(pool, limits)
         on_tokens = pool.target_of is None
         selected = time.perf_counter()
-        chunks = passages.chunks(selection.indices.tolist())
+        chunks = candidates.chunks(selection.indices.tolist())
         reading = time.perf_counter() - selected
+        used = {
+            "sigma": options.sigma,
+            "top_k": options.k,
+            "triage_k": options.triage_k,
+            "reranker_type": options.reranker,
+        }
         explanation = Explanation(
             method=selection.method,
-            variant=self.variant,
+            variant=self.variant_of(options),
             targets="vocabulary" if on_tokens else "candidates",
             sigma=selection.sigma.value,
-            sigma_source=self._source_of(selection.sigma),
+            sigma_source=self.sigma_source(selection.sigma, options),
             gain=selection.gains.tolist(),
             coverage=selection.coverage.tolist(),
             similarity=selection.similarity.tolist(),
             stands_for=[
-                stands.tolist() if on_tokens else [passages.ids[i] for i in stands]
+                stands.tolist() if on_tokens else [candidates.ids[i] for i in stands]
                 for stands in selection.stands_for
             ],
             bound=selection.bound,
-            candidates=len(passages),
+            candidates=len(candidates),
             near_copies=selection.near_copies,
-            relevance=assess(query_embedding, passages.vectors, self.similarity_levels),
-            config=asdict(self.config) | {"top_k": limits.k} | selection.parameters,
+            relevance=assess(query_embedding, candidates.vectors, self.similarity_levels),
+            config=asdict(self.config) | used | selection.parameters,
             seconds={"select": time.perf_counter() - started - reading, "read": reading},
         )
         return RetrievalResult.explained(query, chunks, explanation)
@@ -262,31 +256,36 @@ class DartboardRetriever:
         self,
         query: str,
         query_embedding: FloatArray,
-        candidates: Sequence[Chunk] | Passages,
+        candidates: Sequence[Chunk] | Candidates,
+        options: SearchOptions | None = None,
         *,
         scores: Sequence[float] | None = None,
-        method: Method | str = "dartboard",
+        **changes: Unpack[SearchKeywords],
     ) -> Pool:
         """What :meth:`choose` selects from; numbers are the candidates' positions."""
-        passages = candidates if isinstance(candidates, Passages) else Passages.of(candidates)
-        ranking = scores if self.variant == "cosine" else None  # a pair scorer's own order counts
-        pool = self._pool(query, query_embedding, passages, ranking)
-        if ranking is not None and method_of(method).name == "top_k":
-            return pool.reweighted(_strictly(ranking, passages.ids, pool.relevance))
+        options = SearchOptions.of(options or self._defaults, changes, "pool")
+        if not isinstance(candidates, Candidates):
+            candidates = Candidates.from_chunks(candidates)
+        ranking = scores if self.variant_of(options) == "cosine" else None  # a pair scorer's own order counts
+        pool = self._pool(query, query_embedding, candidates, options, ranking)
+        if ranking is not None and method_of(options.method).name == "top_k":
+            return pool.reweighted(_strictly(ranking, candidates.ids, pool.relevance))
         return pool
 
-    def _source_of(self, sigma: Sigma) -> str:
-        """Under ``"auto"`` nobody but a calibration gives σ, or the rule another divisor."""
-        if self.calibration is None or self.config.sigma != "auto" or self.variant == "crossencoder":
+    def sigma_source(self, sigma: Sigma, options: SearchOptions) -> str:
+        """Where a σ came from. Under ``"auto"`` only a calibration gives σ, or the rule another divisor."""
+        if self.calibration is None or options.sigma != "auto" or options.reranker == "crossencoder":
             return sigma.source
         ruled = self.calibration.kind == "divisor" and sigma.source == "candidates"
         return "calibration" if ruled or sigma.source == "given" else sigma.source
 
     def _embed(self, query: str) -> FloatArray:
-        check_question(query)
+        check_query(query)
         return self.embedding_model.encode_query(query)
 
-    def _triage(self, query_embedding: FloatArray, corpus: Sequence[Chunk]) -> list[Chunk]:
+    def _triage(
+        self, query_embedding: FloatArray, corpus: Sequence[Chunk], count: int | None = None
+    ) -> list[Chunk]:
         """The ``triage_k`` chunks nearest to the query by cosine; equal ones by id, so that a run repeats."""
         if not corpus:
             raise InvalidInputError("corpus is empty: give at least one chunk")
@@ -302,7 +301,7 @@ class DartboardRetriever:
         if not np.isfinite(similarity).all():
             bad = corpus[int(np.flatnonzero(~np.isfinite(similarity))[0])]
             check_vector(bad.embedding, name=f"embedding of chunk {bad.id!r}")
-        count = min(self.config.triage_k, len(corpus))
+        count = min(count or self.config.triage_k, len(corpus))
         floor = np.partition(similarity, len(corpus) - count)[len(corpus) - count]
         near = np.flatnonzero(similarity >= floor)
         ranked = sorted(near.tolist(), key=lambda i: (-similarity[i], corpus[i].id))
@@ -352,55 +351,39 @@ class DartboardRetriever:
         self,
         query: str,
         query_embedding: FloatArray,
-        candidates: Passages,
+        candidates: Candidates,
+        options: SearchOptions,
         ranking: Sequence[float] | None,
     ) -> Pool:
-        config = self.config
-        sigma, divisor = config.sigma, DIVISOR
+        variant, scorer = self.variant_of(options), self.cross_encoder
+        texts = [] if variant == "cosine" else [chunk.text for chunk in candidates.chunks()]
+        groups = candidate_groups(candidates.vectors, read=candidates.fingerprints)
+        if variant == "crossencoder" and scorer is not None:
+            pool = crossencoder_pool(scorer, query, texts, options.sigma, self.config.score_scaling)
+            return replace(pool, groups=groups)
+        sigma, divisor, temperature = options.sigma, DIVISOR, options.sigma
         if sigma == "auto" and self.calibration is not None:
             sigma, divisor = self.calibration.sigma_or_rule()
-        temperature = self._temperature()
-        if self.variant == "hybrid" and self._tokens is None:
-            sigma = temperature
-        scored = self.variant != "cosine"
-        texts = [chunk.text for chunk in candidates.chunks()] if scored else []
-        vectors = candidates.vectors
-        groups = candidate_groups(vectors, read=candidates.fingerprints)
-        if self.variant == "crossencoder" and self.cross_encoder is not None:
-            pool = crossencoder_pool(self.cross_encoder, query, texts, config.sigma, config.score_scaling)
-            return replace(pool, groups=groups)
-        known = self.embedding_model.sigma if config.distance == "scaled_cosine" else None
+            if self.calibration.temperature is not None:
+                temperature = self.calibration.temperature.value_or_auto()
+        building: dict[str, Any] = {
+            "sigma": temperature if variant == "hybrid" and self._tokens is None else sigma,
+            "model_sigma": self.embedding_model.sigma if self.config.distance == "scaled_cosine" else None,
+            "divisor": divisor,
+            "groups": groups,
+            "ranking": ranking,
+        }
         if self._tokens is not None:
-            pool = self._tokens.pool(
-                query_embedding,
-                vectors,
-                sigma=sigma,
-                model_sigma=known,
-                divisor=divisor,
-                groups=groups,
-                ranking=ranking,
-            )
+            pool = self._tokens.pool(query_embedding, candidates.vectors, **building)
         else:
-            pool = from_embeddings(
-                query_embedding,
-                vectors,
-                sigma=sigma,
-                distance=config.distance,
-                model_sigma=known,
-                divisor=divisor,
-                groups=groups,
-                ranking=ranking,
-            )
-        if self.variant == "hybrid" and self.cross_encoder is not None:
-            return hybrid_pool(self.cross_encoder, query, texts, temperature, pool)
+            distance = self.config.distance
+            pool = from_embeddings(query_embedding, candidates.vectors, distance=distance, **building)
+        if variant == "hybrid" and scorer is not None:
+            return hybrid_pool(scorer, query, texts, temperature, pool)
         return pool
 
-    def _temperature(self) -> float | Auto:
-        """σ of the hybrid variant: as configured, else as calibrated, else the spread of the scores."""
-        stored = self.calibration.temperature if self.calibration is not None else None
-        return self.config.sigma if stored is None or self.config.sigma != "auto" else stored.value_or_auto()
-
-    def _count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
+    def count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
+        """What each chunk costs of a token budget."""
         texts = [chunk.text for chunk in chunks]
         count = getattr(self.embedding_model, "count_tokens", None)
         counts = count(texts) if count else [len(text.split()) for text in texts]

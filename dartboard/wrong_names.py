@@ -1,6 +1,6 @@
 """The right name of an option, for a name that is not one: ``k`` where somebody writes ``top_k``."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
@@ -29,16 +29,26 @@ def right_name(wrong: str, names: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(wrong, known, 1)), None)
 
 
+def check_names(given: Iterable[str], names: Sequence[str], function: str) -> None:
+    """Refuse an option that a function does not have.
+
+    Raises:
+        TypeError: names the option that was probably meant, or all that there are.
+    """
+    for wrong in given:
+        if wrong not in names:
+            meant = right_name(wrong, names)
+            advice = f"did you mean {meant!r}?" if meant else f"there are {', '.join(names)}"
+            raise TypeError(f"{function}() takes no {wrong!r}: {advice}")
+
+
 def naming_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """The function, which answers an option that it does not have with the name of the right one."""
-    names = [name for name in signature(function).parameters if name != "self"]
+    names = list(signature(function).parameters)
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        for wrong in kwargs.keys() - set(names):
-            meant = right_name(wrong, names)
-            advice = f"did you mean {meant!r}?" if meant else f"there are {', '.join(names)}"
-            raise TypeError(f"{function.__name__}() takes no {wrong!r}: {advice}")
+        check_names(kwargs, names, function.__name__)
         return function(*args, **kwargs)
 
     return checked

@@ -30,7 +30,7 @@ LEVELS = [
     {"selection", "selection_view", "embeddings", "ingest", "lexical"},
     {"cluster"},
     {"config", "vocab", "calibration", "pairing", "stores"},
-    {"retrievers"},
+    {"retrievers", "options"},
     {"relevance"},
     {"core", "datasets"},
     {"engine", "evaluation", "inspection", "mining", "answering"},

@@ -12,7 +12,7 @@ from dartboard.engine import load_settings
 from dartboard.errors import ConfigError
 from dartboard.evaluation.catalogue import check_names
 from dartboard.inspection.survival import sigma_range
-from dartboard.integrations.knobs import Knobs
+from dartboard.options import SearchOptions
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 
@@ -66,7 +66,7 @@ SIGMA_DOORS = {
     "flag": lambda sigma: load_settings({"sigma": str(sigma)}, environment={}),
     "variable": lambda sigma: load_settings(environment={"DARTBOARD_SIGMA": str(sigma)}),
     "calibration": _calibrated,
-    "integrations": lambda sigma: Knobs(sigma=sigma),
+    "integrations": lambda sigma: SearchOptions(sigma=sigma),
     "service": lambda sigma: TypeAdapter(Sigma).validate_python(sigma),
     "evaluation": lambda sigma: check_names([f"dartboard-{sigma:f}"]),
     "model": lambda sigma: ModelDescription(name="m", dim=3, sigma=sigma),

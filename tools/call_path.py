@@ -1,7 +1,7 @@
 """Count what one warm search passes through: functions, calls, files and depth, inside the package only.
 
-    python tools/call_path.py            # the default: hybrid retrieval over the demo's passages
-    python tools/call_path.py --list     # also each function, in the order in which it is first called
+python tools/call_path.py            # the default: hybrid retrieval over the demo's passages
+python tools/call_path.py --list     # also each function, in the order in which it is first called
 """
 
 import argparse
@@ -25,6 +25,7 @@ class Counter:
         self.depth = self.deepest = 0
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Called by the interpreter for each call and return."""
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return
         if event == "call":

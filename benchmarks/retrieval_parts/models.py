@@ -18,7 +18,7 @@ from retrieval_parts.common import say, timed
 
 from dartboard.datasets import load_dataset
 from dartboard.embeddings import CachedModel, default_model
-from dartboard.retrievers.catalogue import retriever_by_name
+from dartboard.retrievers.registry import retriever_by_name
 from dartboard.stores import Manifest, Record, open_store
 
 DATA = Path(os.environ.get("DARTBOARD_DATA", Path(__file__).parents[2].parent / "shared" / "data"))

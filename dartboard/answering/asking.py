@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Unpack
 
 from dartboard.answering.answer import INTERRUPTED, NO_PASSAGES, Answer, Tokens
 from dartboard.answering.chats import AnswerModel, Piece
@@ -14,6 +14,7 @@ from dartboard.answering.thoughts import Thoughts
 from dartboard.answering.troubles import AnswerError
 from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
+from dartboard.options import SearchKeywords, SearchOptions
 from dartboard.relevance import Relevance
 
 _LONGEST = 1_000_000
@@ -138,9 +139,15 @@ class Asking:
 
 
 def ask(
-    engine: Engine, question: str, model: AnswerModel, *, prompt_version: str = DEFAULT_PROMPT, **search: Any
+    engine: Engine,
+    question: str,
+    model: AnswerModel,
+    options: SearchOptions | None = None,
+    *,
+    prompt_version: str = DEFAULT_PROMPT,
+    **changes: Unpack[SearchKeywords],
 ) -> Asking:
-    """Search, and be ready to ask; ``search`` are the options of :meth:`Engine.search`.
+    """Search, and be ready to ask; ``options`` and ``changes`` as in :meth:`Engine.search`.
 
     ::
 
@@ -150,7 +157,7 @@ def ask(
         asking.answer.citations
     """
     started = time.perf_counter()
-    result = engine.search(question, **search)
+    result = engine.search(question, options, **changes)
     return Asking(
         model,
         question,

@@ -11,7 +11,7 @@ from dartboard.api.auth import reader
 from dartboard.api.event_stream import MEDIA_TYPE, Tell, streamed
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import check_query
-from dartboard.api.retrieve import engine_of, searched
+from dartboard.api.retrieve import engine_of, options_of, searched
 from dartboard.api.schemas.ask import EVENTS, AskRequest, AskResponse
 from dartboard.api.service import Service, service_of
 from dartboard.errors import DeadlineError
@@ -75,7 +75,7 @@ def _ask(service: Service, body: AskRequest, tell: Tell) -> dict[str, Any]:
 def _asking(service: Service, body: AskRequest) -> Asking:
     engine = engine_of(service, body)
     check_query(engine.model, body.query, service.settings)
-    result = searched(service, engine, body.query, body)
+    result = searched(service, engine, body.query, options_of(service, body))
     model = service.answers.model
     if model is None:  # pragma: no cover - looked at before
         raise NotConfigured

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import orjson
@@ -18,22 +17,23 @@ from dartboard.api.schemas.common import not_blank
 from dartboard.api.schemas.retrieve import (
     BatchRequest,
     BatchResponse,
+    RetrieveOptions,
     RetrieveRequest,
     RetrieveResponse,
-    Searching,
-    SearchOptions,
+    SearchRequest,
 )
 from dartboard.api.service import Service, service_of
 from dartboard.deadline import check
 from dartboard.engine import Engine
 from dartboard.errors import DartboardError, DeadlineError
-from dartboard.types import RetrievalResult
+from dartboard.options import TRIAGE, SearchOptions
+from dartboard.types import FloatArray, RetrievalResult
 
 router = APIRouter(
     prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=[Depends(reader)]
 )
 
-TRIAGE, TOP_K = 100, 5
+TOP_K = 5
 _TOO_LONG = (
     "the answers to a batch have at most {} bytes here: ask fewer questions at once, or for fewer passages"
 )
@@ -68,12 +68,14 @@ def _retrieve_batch(service: Service, body: BatchRequest) -> Response:
     check_sizes(service.settings, batch=body.queries)
     engine = engine_of(service, body)
     unfit = [_unfit(service, engine, query) for query in body.queries]
-    if fit := [query for query, why in zip(body.queries, unfit, strict=True) if why is None]:
-        engine.model.encode_queries(fit)  # in one go; each search finds its vector remembered
+    fit = [query for query, why in zip(body.queries, unfit, strict=True) if why is None]
+    vectors = dict(zip(fit, engine.model.encode_queries(fit), strict=True)) if fit else {}
     results: list[orjson.Fragment] = []
     left = service.settings.answer_bytes
     for query, why in zip(body.queries, unfit, strict=True):
-        found = {"error": why} if why is not None else _one_of_many(service, engine, query, body)
+        found = (
+            {"error": why} if why is not None else _one_of_many(service, engine, query, body, vectors[query])
+        )
         encoded = dumps(found)
         if len(encoded) > left:
             encoded = dumps({"error": _TOO_LONG.format(service.settings.answer_bytes)})
@@ -93,10 +95,12 @@ def _unfit(service: Service, engine: Engine, query: str) -> str | None:
     return None
 
 
-def _one_of_many(service: Service, engine: Engine, query: str, body: BatchRequest) -> dict[str, Any]:
+def _one_of_many(
+    service: Service, engine: Engine, query: str, body: BatchRequest, vector: FloatArray
+) -> dict[str, Any]:
     check()
     try:
-        return _found(service, engine, query, body, time.perf_counter())
+        return _found(service, engine, query, body, time.perf_counter(), vector)
     except DeadlineError:
         raise
     except ApiError as error:
@@ -105,48 +109,22 @@ def _one_of_many(service: Service, engine: Engine, query: str, body: BatchReques
         return {"error": in_our_terms(error).message}
 
 
-def engine_of(service: Service, body: Searching) -> Engine:
+def engine_of(service: Service, body: SearchRequest) -> Engine:
     """The engine that a body is about, once its numbers are within the limits."""
     settings = service.settings
     check_sizes(settings, k=body.top_k, triage_k=body.triage_k, token_budget=body.token_budget)
     return service.engines.get(body.collection)
 
 
-def _in_turn(
-    service: Service,
-    engine: Engine,
-    query: str,
-    body: Searching,
-    search: Callable[[], RetrievalResult],
-) -> RetrievalResult:
-    """The search once its question is encoded, with those of others, and once it is its turn.
-
-    The search finds the vector remembered. Pairs of texts take long to score, so such a search keeps nobody
-    else waiting.
-    """
-    if not service.settings.cached_queries or body.reranker_type != "cosine":
-        return search()
-    began = time.perf_counter()
-    engine.model.encode_query(query)
-    encoding = time.perf_counter() - began
-    with service.engines.turn(engine):
-        result = search()
-    seconds = result.metadata["seconds"]
-    for stage in ("encode", "total"):
-        seconds[stage] = seconds.get(stage, 0.0) + encoding
-    return result
-
-
-def _searched(
-    engine: Engine, query: str, body: Searching, top_k: int | None, triage_k: int
-) -> RetrievalResult:
-    return engine.search(
-        query,
-        k=top_k,
+def options_of(service: Service, body: SearchRequest) -> SearchOptions:
+    """What a body asks for, in the engine's terms; the usual numbers where it says none."""
+    k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
+    return SearchOptions(
+        k=k,
         token_budget=body.token_budget,
         method=body.method,
         where=condition_of(body.filter, body.corpus_ids),
-        triage_k=triage_k,
+        triage_k=body.triage_k or min(service.settings.triage_k, max(TRIAGE, k or 0)),
         sigma=body.sigma,
         reranker=body.reranker_type,
         must_include=body.must_include,
@@ -157,25 +135,43 @@ def _searched(
     )
 
 
-def sizes_of(service: Service, body: Searching) -> tuple[int | None, int]:
-    """How many passages, and from how many candidates: as asked, or as is usual."""
-    top_k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
-    return top_k, body.triage_k or min(service.settings.triage_k, max(TRIAGE, top_k or 0))
+def searched(
+    service: Service,
+    engine: Engine,
+    query: str,
+    options: SearchOptions,
+    vector: FloatArray | None = None,
+) -> RetrievalResult:
+    """The search, counted. Its query is encoded with those of others; then it waits for its turn.
 
-
-def searched(service: Service, engine: Engine, query: str, body: Searching) -> RetrievalResult:
-    """The search that a body asks for, in its turn, counted."""
-    top_k, triage_k = sizes_of(service, body)
-    result = _in_turn(service, engine, query, body, lambda: _searched(engine, query, body, top_k, triage_k))
+    Pairs of texts take long to score, so such a search keeps nobody else waiting.
+    """
+    if options.reranker != "cosine":
+        result = engine.search(query, options)
+    else:
+        began = time.perf_counter()
+        if vector is None:
+            vector = engine.model.encode_query(query)
+        encoding = time.perf_counter() - began
+        with service.engines.turn(engine):
+            result = engine.search(query, options, query_vector=vector)
+        seconds = result.metadata["seconds"]
+        for stage in ("encode", "total"):
+            seconds[stage] = seconds.get(stage, 0.0) + encoding
     service.metrics.observe_search(result.metadata)
     return result
 
 
 def _found(
-    service: Service, engine: Engine, query: str, body: SearchOptions, started: float
+    service: Service,
+    engine: Engine,
+    query: str,
+    body: RetrieveOptions,
+    started: float,
+    vector: FloatArray | None = None,
 ) -> dict[str, Any]:
-    top_k, triage_k = sizes_of(service, body)
-    result = searched(service, engine, query, body)
+    options = options_of(service, body)
+    result = searched(service, engine, query, options, vector)
     facts = result.metadata
     found: dict[str, Any] = {
         "query": query,
@@ -184,11 +180,11 @@ def _found(
         "execution_time_ms": _milliseconds(started),
         "config": {
             "sigma": _finite(facts.get("sigma")),
-            "top_k": top_k,
+            "top_k": options.k,
             "reranker_type": body.reranker_type,
             "method": body.method,
             "sigma_source": facts.get("sigma_source"),
-            "triage_k": triage_k,
+            "triage_k": options.triage_k,
             "token_budget": body.token_budget,
             "collection": engine.name,
             "retriever": facts["retriever"],
@@ -202,7 +198,7 @@ def _found(
     return found
 
 
-def _results(result: RetrievalResult, body: SearchOptions) -> list[dict[str, Any]]:
+def _results(result: RetrievalResult, body: RetrieveOptions) -> list[dict[str, Any]]:
     results = []
     for at, (chunk, score) in enumerate(zip(result.chunks, result.scores, strict=True)):
         entry = {"chunk_id": chunk.id, "text": chunk.text, "rank": at + 1, "metadata": chunk.metadata}

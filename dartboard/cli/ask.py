@@ -96,7 +96,7 @@ def ask(
         timeout=settings.answer_timeout,
     )
     with opened(found, trust=trust_model) as engine:
-        asking = asked(engine, question, writer, **picking.knobs(found))
+        asking = asked(engine, question, writer, picking.options(found))
     aloud = stream and not as_json
     try:
         _write(asking, writer.name, aloud=aloud)

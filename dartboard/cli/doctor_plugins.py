@@ -69,12 +69,12 @@ def _taken() -> dict[Kind, frozenset[str]]:
     from dartboard.evaluation.catalogue import EVERYTHING, GROUPS
     from dartboard.evaluation.measures import MEASURES
     from dartboard.mining.judges import by_name
-    from dartboard.retrievers import catalogue
+    from dartboard.retrievers import registry
     from dartboard.selection import METHODS
     from dartboard.stores.opening import SCHEMES
 
     return {
-        "retriever": catalogue.NAMES,
+        "retriever": registry.NAMES,
         "store": SCHEMES,
         "selector": frozenset({*METHODS, *EVERYTHING, *GROUPS}),
         "judge": by_name.NAMES,

@@ -43,7 +43,7 @@ def search(
     """
     found = configured(**place.settings, **picking.flags)
     with opened(found, trust=place.trust_model) as engine:
-        result = engine.search(query, **picking.knobs(found))
+        result = engine.search(query, picking.options(found))
     if as_json:
         print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))
         return

@@ -9,6 +9,7 @@ from dartboard.cli.opening import RerankerOption
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured
+    from dartboard.options import SearchOptions
 
 MOST = 1000
 """Candidates that a selection takes."""
@@ -81,17 +82,19 @@ class Picking:
             "reranker": self.reranker,
         }
 
-    def knobs(self, found: "Configured") -> dict[str, Any]:
-        """The options of :meth:`dartboard.engine.Engine.search`, with the settings that were found."""
+    def options(self, found: "Configured") -> "SearchOptions":
+        """What to search for, with the settings that were found."""
+        from dartboard.options import SearchOptions
+
         settings = found.settings
         chosen = found.sources["triage_k"] == "flag"
-        return {
-            "k": None if self.tokens is not None else settings.k,
-            "token_budget": self.tokens,
-            "method": settings.method,
-            "where": self.where,
-            "triage_k": settings.triage_k if chosen else max(settings.triage_k, settings.k),
-            "sigma": settings.sigma,
-            "reranker": found.reranker_type,
-            "max_per_source": self.max_per_source,
-        }
+        return SearchOptions(
+            k=None if self.tokens is not None else settings.k,
+            token_budget=self.tokens,
+            method=settings.method,
+            where=self.where,
+            triage_k=settings.triage_k if chosen else max(settings.triage_k, settings.k),
+            sigma=settings.sigma,
+            reranker=found.reranker_type,
+            max_per_source=self.max_per_source,
+        )

@@ -6,15 +6,14 @@ with is written in its manifest; opening it again needs no more than its URL.
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from dartboard.calibration import Calibration
-from dartboard.config import DartboardConfig, RerankerType
+from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
@@ -27,14 +26,13 @@ from dartboard.errors import (
     StoreFormatError,
     UntrustedModelError,
 )
+from dartboard.options import TRIAGE, SearchKeywords, SearchOptions, as_filter
 from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.base import Candidates, Fields, Retriever
-from dartboard.retrievers.catalogue import retriever_by_name
-from dartboard.retrievers.passages import Passages
-from dartboard.retrievers.ranking import Found, RankingRetriever, cosines
-from dartboard.selection import Method
-from dartboard.selection.kernels import Auto
+from dartboard.retrievers.base import Fields, Retriever
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import cosines, ranking_of
+from dartboard.retrievers.registry import retriever_by_name
 from dartboard.selection.methods import method_of
 from dartboard.stores import (
     DEFAULT_COLLECTION,
@@ -44,16 +42,12 @@ from dartboard.stores import (
     Manifest,
     Store,
     open_store,
-    parse_filter,
 )
+from dartboard.stores.base import read_snapshot
 from dartboard.stores.filter_fields import check_fields
-from dartboard.stores.states import on_one_state
-from dartboard.types import Explanation, FloatArray, RetrievalResult
-from dartboard.wrong_names import naming_options
+from dartboard.types import Explanation, FloatArray, Hit, RetrievalResult, check_vector
 
 DEFAULT_RETRIEVER = "hybrid"
-DEFAULT_K = 5
-TRIAGE = 100
 
 
 class Engine:
@@ -198,72 +192,79 @@ class Engine:
                 "other fields: leave the retriever out, or index into another collection"
             )
 
-    @naming_options
     def search(
         self,
         query: str,
+        options: SearchOptions | None = None,
         *,
-        k: int | None = None,
-        token_budget: int | None = None,
-        method: Method | str = "dartboard",
-        where: Filter | str | None = None,
-        triage_k: int = TRIAGE,
-        sigma: float | Auto = "auto",
-        reranker: RerankerType = "cosine",
-        must_include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        max_per_source: int | None = None,
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
+        query_vector: FloatArray | None = None,
+        **changes: Unpack[SearchKeywords],
     ) -> RetrievalResult:
-        """The passages that together say most about the query; limits as in ``DartboardRetriever.search``.
+        """The passages that together say most about the query.
 
-        ``where`` is a filter on metadata, also as text. A collection without a match gives an empty result;
-        a filter on a field that no chunk has is an error that names the fields there are.
-        ``result.metadata["relevance"]`` says whether anything relevant was found: see
-        :class:`dartboard.relevance.Relevance`.
+        Args:
+            query: what to ask.
+            options: what is asked for; by default five passages out of the retriever's first hundred.
+            query_vector: the query as :attr:`model` encodes it, where the caller has it already.
+            changes: single options: ``k=8``, ``where="year >= 2020"`` (see :class:`SearchOptions`).
+
+        Returns:
+            The picks in order and why. A collection without a match gives an empty result.
+            ``result.metadata["relevance"]`` says whether anything relevant was found: see
+            :class:`dartboard.relevance.Relevance`.
+
+        Raises:
+            InvalidInputError: a blank query, an unknown chunk id, or a filter on a field that no chunk has.
         """
-        question = Question(query)
-        condition = self.condition(where)
-        for name, given in (("must_include", must_include), ("exclude", exclude)):
-            if isinstance(given, str):
-                raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{given!r}]")
-        if both := set(must_include) & set(exclude):
-            raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
-        if k is None and token_budget is None:
-            k = DEFAULT_K
-        chooser = self._chooser(sigma, triage_k, reranker)
-        chosen = method_of(method)
+        options = SearchOptions.of(options, changes)
+        asked = Query(query)
+        if query_vector is not None:
+            asked.set_vector(self.model, check_vector(query_vector, name="query_vector"))
+        where = self.condition(options.where)
+        selector = self.selector(options)
         started = time.perf_counter()
-
-        def answer(collection: Collection) -> RetrievalResult:
-            found = self._found(collection, question, triage_k, condition, must_include, set(exclude))
-            query_vector = found.query_vector
-            if query_vector is None:
-                query_vector = question.vector(self.model)
-            if min_similarity is not None and not must_include:
-                found = _above(found, query_vector, min_similarity)
-            if len(found.passages):
-                result = chooser.choose(
-                    query,
-                    query_vector,
-                    found.passages,
-                    scores=self._scores(found, chosen),
-                    k=k,
-                    token_budget=token_budget,
-                    method=chosen,
-                    must_include=must_include,
-                    max_per_source=max_per_source,
-                    min_gain_share=min_gain_share,
-                    min_similarity=min_similarity,
-                )
+        with read_snapshot(self.collection) as view:
+            found = self.find(view, asked, options, where)
+            vector = asked.vector(self.model) if found.query_vector is None else found.query_vector
+            if len(found):
+                scores = self.ranking_scores(found, options)
+                result = selector.choose(query, vector, found, options, scores=scores)
             else:
-                relevance = assess(query_vector, found.passages.vectors, self.similarity_levels)
+                relevance = assess(vector, found.vectors, self.similarity_levels)
                 nothing = Explanation(candidates=0, relevance=relevance, seconds={})
                 result = RetrievalResult.explained(query, [], nothing)
-            return self._described(result, found, started)
+        return self._described(result, found, started)
 
-        return on_one_state(self.collection, answer)
+    def find(
+        self, view: Collection, query: Query, options: SearchOptions, where: Filter | None
+    ) -> Candidates:
+        """The first stage of :meth:`search`: the retriever's candidates, without the excluded, with the
+        required. ``view`` is a read snapshot of the collection.
+        """
+        wanted = options.triage_k + len(options.exclude)
+        found = ranking_of(self.retriever).find(view, query, wanted, where=where)
+        if options.exclude or options.must_include:
+            kept = [at for at, id in enumerate(found.ids) if id not in options.exclude]
+            found = found.take(kept[: options.triage_k])
+            missing = [id for id in dict.fromkeys(options.must_include) if id not in found.ids]
+            last = found.scores[-1] if found.scores else 0.0
+            required = Candidates.from_hits([Hit(id, last) for id in missing]).fetch(view)
+            if unknown := set(missing) - set(required.ids):
+                raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
+            found = found.followed_by(required)
+        if options.min_similarity is not None and not options.must_include and len(found):
+            vector = query.vector(self.model) if found.query_vector is None else found.query_vector
+            near = cosines(vector, found.vectors) >= options.min_similarity
+            found = found.take(np.flatnonzero(near).tolist())
+        return found
+
+    def ranking_scores(self, found: Candidates, options: SearchOptions) -> list[float] | None:
+        """The retriever's scores whose order counts in the selection; None for that of the distances.
+
+        A dense retriever's order is that of the distances, but for the rounding that top_k would show.
+        """
+        by_distance = self.retriever.name == "dense" and method_of(options.method).name != "top_k"
+        return None if by_distance else found.scores
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
@@ -272,7 +273,7 @@ class Engine:
 
     def condition(self, where: Filter | str | None) -> Filter | None:
         """A filter from what callers give, once the collection has the fields that it compares."""
-        condition = condition_of(where)
+        condition = as_filter(where)
         if condition is not None:
             check_fields(self.collection, condition, self._known_fields)
         return condition
@@ -309,7 +310,8 @@ class Engine:
         found.check(self.model.fingerprint, "scaled_cosine")
         collection = self.collection
         collection.configure({**collection.manifest.settings, "calibration": found.to_json()})
-        self.__dict__.pop("calibration", None)
+        for cached in ("calibration", "_selector", "_pair_selector"):
+            self.__dict__.pop(cached, None)
 
     @cached_property
     def similarity_levels(self) -> SimilarityLevels | None:
@@ -340,48 +342,22 @@ class Engine:
         levels = None if known_levels(self.model) else measure_levels(self.model)
         return {"similarity_levels": levels._asdict()} if levels else {}
 
-    def _found(
-        self,
-        collection: Collection,
-        question: Question,
-        count: int,
-        where: Filter | None,
-        must_include: Sequence[str],
-        exclude: set[str],
-    ) -> Found:
-        """The retriever's candidates without the excluded, with the required."""
-        retriever, asked = self.retriever, count + len(exclude)
-        if isinstance(retriever, RankingRetriever):
-            found = retriever.find(collection, question, asked, where=where)
-        else:
-            found = Found.of(retriever.retrieve(collection, question.text, asked, where=where))
-        if not exclude and not must_include:
-            return found
-        kept = [at for at, id in enumerate(found.passages.ids) if id not in exclude][:count]
-        passages, scores = found.passages.at(kept), [found.scores[at] for at in kept]
-        missing = [id for id in dict.fromkeys(must_include) if id not in set(passages.ids)]
-        required = Passages.find(collection, missing)
-        if unknown := set(missing) - set(required.ids):
-            raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
-        return replace(
-            found,
-            passages=passages.followed_by(required),
-            scores=[*scores, *[scores[-1] if scores else 0.0] * len(required)],
-        )
-
-    def _scores(self, found: Found, method: Method) -> list[float] | None:
-        """The scores whose order counts; None for that of the distances.
-
-        A dense retriever's order is that of the distances, but for the rounding that top_k would show.
-        """
-        return None if self.retriever.name == "dense" and method.name != "top_k" else found.scores
-
-    def _chooser(self, sigma: float | Auto, triage_k: int, reranker: RerankerType) -> DartboardRetriever:
+    def selector(self, options: SearchOptions) -> DartboardRetriever:
+        """Who selects: with the pair scorer where the options ask for one, which is loaded now."""
         self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken
-        config = DartboardConfig(sigma=sigma, top_k=1, triage_k=triage_k, reranker_type=reranker)
-        scorer = None if reranker == "cosine" else self._scorer()
+        return self._selector if options.reranker == "cosine" else self._pair_selector
+
+    @cached_property
+    def _selector(self) -> DartboardRetriever:
+        return self._new_selector(None)
+
+    @cached_property
+    def _pair_selector(self) -> DartboardRetriever:
+        return self._new_selector(self._scorer())
+
+    def _new_selector(self, scorer: PairScorer | None) -> DartboardRetriever:
         return DartboardRetriever(
-            config,
+            DartboardConfig(reranker_type="cosine"),
             self.model,
             cross_encoder=scorer,
             calibration=self.calibration,
@@ -398,20 +374,18 @@ class Engine:
             self._pair_scorer = pair_scorer_by_name(self._pair_scorer or "late-interaction", self.model)
         return self._pair_scorer
 
-    def _described(self, result: RetrievalResult, found: Found, started: float) -> RetrievalResult:
-        place = {id: at for at, id in enumerate(found.passages.ids)}
+    def _described(self, result: RetrievalResult, found: Candidates, started: float) -> RetrievalResult:
+        """The result with what the retriever says of the picks, and where the time went."""
         picked = [chunk.id for chunk in result.chunks]
+        score = dict(zip(found.ids, found.scores, strict=True))
         spent = dict(result.metadata["seconds"])
         fetch = found.seconds.get("fetch", 0.0) + spent.pop("read", 0.0)
-        seconds = {**found.seconds, "fetch": fetch, **spent, "total": time.perf_counter() - started}
         return result.with_explanation(
             retriever=self.retriever.name,
             collection=self.name,
-            shares=[
-                {name: share._asdict() for name, share in found.shares.get(id, {}).items()} for id in picked
-            ],
-            retriever_score=[found.scores[place[id]] for id in picked],
-            seconds=seconds,
+            shares=[{name: share._asdict() for name, share in found.shares(id).items()} for id in picked],
+            retriever_score=[score[id] for id in picked],
+            seconds={**found.seconds, "fetch": fetch, **spent, "total": time.perf_counter() - started},
         )
 
 
@@ -426,22 +400,3 @@ def _names(fields: Fields) -> dict[str, list[str]]:
         "sparse": sorted(fields.sparse),
         "blobs": sorted(fields.blobs),
     }
-
-
-def condition_of(where: Filter | str | None) -> Filter | None:
-    """A filter from what callers give."""
-    if where is None or isinstance(where, Filter):
-        return where
-    if isinstance(where, str):
-        return parse_filter(where)
-    raise InvalidInputError(
-        f"a filter is text such as 'year >= 2020' or what parse_filter makes, got {type(where).__name__}"
-    )
-
-
-def _above(found: Found, query_vector: FloatArray, floor: float) -> Found:
-    """The candidates at least as similar to the query as ``floor``."""
-    if not len(found.passages):
-        return found
-    kept = np.flatnonzero(cosines(query_vector, found.passages.vectors) >= floor).tolist()
-    return replace(found, passages=found.passages.at(kept), scores=[found.scores[at] for at in kept])

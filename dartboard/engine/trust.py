@@ -27,7 +27,7 @@ from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL, endpoint
 from dartboard.engine.confirmations import VARIABLE, keep, known
 from dartboard.errors import UntrustedModelError
 from dartboard.plugins import names
-from dartboard.retrievers.catalogue import loads_foreign
+from dartboard.retrievers.registry import loads_foreign
 from dartboard.selection.methods import METHODS
 from dartboard.stores import Store
 from dartboard.stores.opening import without_password

@@ -12,7 +12,7 @@ dartboard-hybrid            a pair scorer for the question, vectors between pass
 dartboard-crossencoder      a pair scorer for both
 oracle                      perfect retrieval: the upper bound
 dense, bm25, colbert        retrievers over the whole corpus, by any name that
-hybrid, hybrid:0.6, rrf …   :mod:`dartboard.retrievers.catalogue` knows, but for multi-vector ones
+hybrid, hybrid:0.6, rrf …   :mod:`dartboard.retrievers.registry` knows, but for multi-vector ones
 run:FILE                    a TREC run file of any other retriever
 NAME                        the selector of a plug-in (:mod:`dartboard.plugins`)
 ==========================  =============================================================

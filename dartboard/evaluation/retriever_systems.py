@@ -13,7 +13,7 @@ from dartboard.embeddings import EmbeddingModel
 from dartboard.evaluation.questions import Question
 from dartboard.plugins import names
 from dartboard.retrievers import Retriever, retriever_by_name
-from dartboard.retrievers.catalogue import NAMES
+from dartboard.retrievers.registry import NAMES
 from dartboard.stores import Collection, Manifest, Record, open_store
 from dartboard.types import Dataset
 

@@ -15,16 +15,16 @@ from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
-from dartboard.engine.engine import DEFAULT_K as DEFAULT_K
-from dartboard.engine.engine import TRIAGE as TRIAGE
 from dartboard.inspection.gathering import Gathered
 from dartboard.inspection.plain import finite, plain
 from dartboard.inspection.sets import PickedSet, overlap, picked_set
 from dartboard.inspection.survival import Survival, sigma_range, survival
 from dartboard.inspection.trace import Step, Trace, trace
+from dartboard.options import DEFAULT_K as DEFAULT_K
+from dartboard.options import TRIAGE as TRIAGE
+from dartboard.options import SearchOptions
 from dartboard.relevance import Relevance, assess
-from dartboard.retrievers.asking import check_question
-from dartboard.retrievers.base import Share
+from dartboard.retrievers.candidates import Share
 from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
 from dartboard.selection.auto_sigma import auto_sigma
 from dartboard.selection.kernels import Auto
@@ -163,28 +163,28 @@ def explore(
 
     ``layout`` asks for the map, which does not depend on σ or k, ``sweep`` for the picks along σ.
     """
-    check_question(query)
-    if k is None and token_budget is None:
-        k = DEFAULT_K
+    options = SearchOptions(
+        k=k, token_budget=token_budget, sigma=sigma, triage_k=triage_k, where=where, reranker=reranker
+    )
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
     watch = _Watch()
-    board = Gathered(engine, query, triage_k=triage_k, where=where, reranker=reranker)
+    board = Gathered(engine, query, options)
     watch.lap("gather")
     facts: dict[str, Any] = {
         "query": query,
         "collection": engine.name,
         "retriever": engine.retriever.name,
         "model": engine.model.name,
-        "k": k,
+        "k": options.k,
         "token_budget": token_budget,
         "candidates": board.chunks,
         "scores": board.found.scores,
-        "shares": [board.found.shares.get(chunk.id, {}) for chunk in board.chunks],
-        "relevance": assess(board.query_vector, board.found.passages.vectors, engine.similarity_levels),
+        "shares": [board.found.shares(chunk.id) for chunk in board.chunks],
+        "relevance": assess(board.query_vector, board.found.vectors, engine.similarity_levels),
     }
     if not len(board):
         return _nothing(facts, board, sigma, methods, watch)
-    limits = board.limits(k, token_budget)
+    limits = board.limits(options.k, token_budget)
     automatic = board.pool_at("auto")
     pool = automatic if sigma == "auto" else board.pool_at(sigma)
     watch.lap("pool")
@@ -209,8 +209,8 @@ def explore(
     watch.lap("sweep", sweep)
     return Exploration(
         **facts,
-        variant=board.chooser.variant,
-        sigma=_sigma(pool, automatic, board.choosing_at(sigma)._source_of(pool.sigma)),
+        variant=board.selector.variant_of(board.options),
+        sigma=_sigma(pool, automatic, board.selector.sigma_source(pool.sigma, options)),
         tokens=board.tokens,
         distance=board.to_query,
         probability=_probability(limits.apply(pool)),
@@ -261,7 +261,7 @@ def _nothing(
     )
     return Exploration(
         **facts,
-        variant=board.chooser.variant,
+        variant=board.selector.variant_of(board.options),
         sigma=SigmaUsed(
             value=value, source=source, auto=stand_in.value, low=min(low, value), high=max(high, value)
         ),

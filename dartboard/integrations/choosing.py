@@ -9,11 +9,11 @@ from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.items import Item
-from dartboard.integrations.knobs import ChoosingKnobs
 from dartboard.integrations.notes import Note, notes_of
 from dartboard.integrations.vectors import Gathered, VectorSource
-from dartboard.retrievers.asking import check_question
-from dartboard.retrievers.passages import Passages
+from dartboard.options import SearchOptions
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import check_query
 from dartboard.selection.methods import method_of
 from dartboard.types import Chunk
 
@@ -29,7 +29,7 @@ def choose(
     query: str,
     items: Sequence[Item],
     source: VectorSource,
-    knobs: ChoosingKnobs,
+    options: SearchOptions,
     *,
     query_vector: Any = None,
     scored: bool = False,
@@ -40,37 +40,24 @@ def choose(
     """
     if not items:
         return []
-    check_question(query)
+    check_query(query)
     gathered = source.gather(query, items, query_vector)
     if gathered is None:
         return []
-    scores = _scores(gathered.items, knobs) if scored else None
-    if knobs.max_per_source is not None:
-        _check_sources(gathered.items, knobs.source_field)
-    return _picked(query, gathered, scores, knobs)
+    scores = _scores(gathered.items, options) if scored else None
+    if options.max_per_source is not None:
+        _check_sources(gathered.items, options.source_field)
+    return _picked(query, gathered, scores, options)
 
 
-def _picked(query: str, gathered: Gathered, scores: list[float] | None, knobs: ChoosingKnobs) -> list[Pick]:
-    config = DartboardConfig(sigma=knobs.sigma, top_k=1, reranker_type="cosine")
-    chooser = DartboardRetriever(config, gathered.model)
-    passages = _passages(gathered)
-    if knobs.min_similarity is not None:
-        similarity = chooser.pool(query, gathered.query, passages, scores=scores).similarity
-        if similarity.max() < knobs.min_similarity:
+def _picked(query: str, gathered: Gathered, scores: list[float] | None, options: SearchOptions) -> list[Pick]:
+    chooser = DartboardRetriever(DartboardConfig(reranker_type="cosine"), gathered.model)
+    candidates = _candidates(gathered)
+    if options.min_similarity is not None:
+        similarity = chooser.pool(query, gathered.query, candidates, options, scores=scores).similarity
+        if similarity.max() < options.min_similarity:
             return []
-    result = chooser.choose(
-        query,
-        gathered.query,
-        passages,
-        scores=scores,
-        k=knobs.k,
-        token_budget=knobs.token_budget,
-        method=knobs.method,
-        max_per_source=knobs.max_per_source,
-        source_field=knobs.source_field,
-        min_gain_share=knobs.min_gain_share,
-        min_similarity=knobs.min_similarity,
-    )
+    result = chooser.choose(query, gathered.query, candidates, options, scores=scores)
     places = [int(chunk.id) for chunk in result.chunks]
     notes = notes_of(
         result,
@@ -93,18 +80,22 @@ def _own_facts(gathered: Gathered, place: int) -> Note:
     return facts | ({"score_before": float(score)} if _is_score(score) else {})
 
 
-def _passages(gathered: Gathered) -> Passages:
+def _candidates(gathered: Gathered) -> Candidates:
     """The documents as chunks that are known by their place, for ids may be missing or occur twice."""
-    ids = [f"{place:09d}" for place in range(len(gathered.items))]
     chunks = [
-        Chunk.trusted(id, item.text or "" if item.shown is None else item.shown, vector, dict(item.metadata))
-        for id, item, vector in zip(ids, gathered.items, gathered.vectors, strict=True)
+        Chunk.trusted(
+            f"{place:09d}",
+            item.text or "" if item.shown is None else item.shown,
+            vector,
+            dict(item.metadata),
+        )
+        for place, (item, vector) in enumerate(zip(gathered.items, gathered.vectors, strict=True))
     ]
-    return Passages(ids, gathered.vectors, chunks)
+    return Candidates.from_chunks(chunks)
 
 
-def _scores(items: Sequence[Item], knobs: ChoosingKnobs) -> list[float]:
-    if method_of(knobs.method).name == "mmr":
+def _scores(items: Sequence[Item], options: SearchOptions) -> list[float]:
+    if method_of(options.method).name == "mmr":
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
     for item in items:
         if not _is_score(item.score):

@@ -4,8 +4,8 @@ from copy import deepcopy
 from typing import NamedTuple
 
 from dartboard.engine import Engine
-from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import Note, notes_of, with_note
+from dartboard.options import SearchOptions
 from dartboard.types import Chunk
 
 NO_PICKLE = (
@@ -26,23 +26,9 @@ class Answer(NamedTuple):
         return with_note(deepcopy(self.chunk.metadata), key, self.note)
 
 
-def search(engine: Engine, query: str, knobs: SearchingKnobs) -> list[Answer]:
+def search(engine: Engine, query: str, options: SearchOptions) -> list[Answer]:
     """The picks in order; none where nothing matches."""
-    result = engine.search(
-        query,
-        k=knobs.k,
-        token_budget=knobs.token_budget,
-        method=knobs.method,
-        where=knobs.where,
-        triage_k=knobs.triage_k,
-        sigma=knobs.sigma,
-        reranker=knobs.reranker,
-        must_include=knobs.must_include,
-        exclude=knobs.exclude,
-        max_per_source=knobs.max_per_source,
-        min_gain_share=knobs.min_gain_share,
-        min_similarity=knobs.min_similarity,
-    )
+    result = engine.search(query, options)
     sources = [f"index:{engine.name}"] * len(result)
     notes = notes_of(result, vector_sources=sources, query_model=engine.model.name)
     return [

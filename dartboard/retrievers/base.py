@@ -1,4 +1,4 @@
-"""Query in, candidates with vectors and scores out; any retriever can stand in front of Dartboard.
+"""What a retriever is: query in, candidates with scores out; any retriever can stand in front of Dartboard.
 
 A retriever has two sides. Reading: :meth:`Retriever.retrieve`. Writing: :meth:`Retriever.fields` says what
 a collection must carry for it, and :meth:`Retriever.index` fills that into records whose embedding is there
@@ -7,42 +7,10 @@ already. Retrievers that need nothing beside the embedding and the text have not
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from dartboard.retrievers.candidates import Candidates
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.types import Chunk, FloatArray
-
-
-class Share(NamedTuple):
-    """What one member of a retriever said of a candidate: its rank from 1 and its own score."""
-
-    rank: int
-    score: float
-
-
-class Candidate(NamedTuple):
-    """A chunk with its score (higher is better), and who found it: ``shares`` by the member's name."""
-
-    chunk: Chunk
-    score: float
-    shares: Mapping[str, Share] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
-    """Best first, equal scores by id. ``query_vector`` is the query as the embeddings know it, where known.
-
-    ``seconds`` says where the time went: ``encode``, ``search``, ``fetch``.
-    """
-
-    query: str
-    found: list[Candidate]
-    query_vector: FloatArray | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

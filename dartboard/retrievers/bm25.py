@@ -10,8 +10,9 @@ its own BM25; only the order and the scale differ.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, one_record
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query, check_query
+from dartboard.retrievers.ranking import RankingRetriever, one_record
 from dartboard.stores import Collection, Filter
 
 if TYPE_CHECKING:
@@ -28,20 +29,20 @@ class BM25Retriever(RankingRetriever):
         super().__init__(name, model)
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The store's text search; a list shorter than ``k`` has every passage that shares a word."""
-        hits = collection.search_text(question.text, k, where=where)
-        return Ranking(hits=hits, floor=hits[-1].score if len(hits) >= k else 0.0)
+        hits = collection.search_text(query.text, k, where=where)
+        return Candidates.from_hits(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """What each term adds, where the store can say; the score alone otherwise."""
-        question = Question(query)
+        check_query(query)
         one_record(collection, chunk_id)
         by_term = getattr(collection, "explain_text", None)
         if by_term is not None:
-            terms = [dict(term) for term in by_term(question.text, chunk_id)]
+            terms = [dict(term) for term in by_term(query, chunk_id)]
             return {"score": float(sum(term["score"] for term in terms)), "terms": terms}
-        hits = collection.search_text(question.text, DEEP)
+        hits = collection.search_text(query, DEEP)
         score = next((hit.score for hit in hits if hit.id == chunk_id), None)
         return {"score": score} if score is not None else {"score": None, "beyond_rank": DEEP}

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dartboard.errors import ConfigError, StoreFormatError
-from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields
+from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.fixed_dimensional import FixedDimensional
-from dartboard.retrievers.passages import Passages
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever, best, one_record
 from dartboard.retrievers.token_codes import Bits, Floats, TokenCodec
 from dartboard.stores import Collection, Filter, Record, VectorField
 from dartboard.stores.fingerprints import FINGERPRINT
@@ -107,33 +107,31 @@ class ColbertRetriever(RankingRetriever):
         return [self._filled(record, tokens) for record, tokens in zip(records, made, strict=True)]
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """Triage, then MaxSim on what it found."""
-        near = self.near(collection, question, max(self.triage_k, k), where=where)
+        near = self.near(collection, query, max(self.triage_k, k), where=where)
         records = collection.get([hit.id for hit in near], blobs=(self.name, FINGERPRINT))
-        scores = self._max_sims(self._asked(question), records)
+        scores = self._max_sims(self._asked(query), records)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, scores, strict=True)]
-        return Ranking(hits=best(hits, k), passages=Passages.of_records(records))
+        return Candidates.from_records(records, best(hits, k))
 
-    def near(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> list[Hit]:
+    def near(self, collection: Collection, query: Query, k: int, *, where: Filter | None = None) -> list[Hit]:
         """What the triage alone finds."""
         field = None if self.triage == "embedding" else self._field
-        return collection.search_vector(self._triage_vector(question), k, where=where, field=field)
+        return collection.search_vector(self._triage_vector(query), k, where=where, field=field)
 
-    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray:
-        """MaxSim of any passages, from their codes; one that is gone by now scores 0."""
-        records = collection.get(passages.ids, blobs=(self.name,))
-        made = self._max_sims(self._asked(question), records)
+    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray:
+        """MaxSim of any candidates, from their codes; one that is gone by now scores 0."""
+        records = collection.get(candidates.ids, blobs=(self.name,))
+        made = self._max_sims(self._asked(query), records)
         found = dict(zip([record.id for record in records], made.tolist(), strict=True))
-        return np.array([found.get(id, 0.0) for id in passages.ids], dtype=np.float64)
+        return np.array([found.get(id, 0.0) for id in candidates.ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Which passage token each query token matched, with the similarity."""
         record = one_record(collection, chunk_id, blobs=(self.name,))
-        similar = self.codec.decode([self._codes_of(record)]).similarities(self._asked(Question(query)))
+        similar = self.codec.decode([self._codes_of(record)]).similarities(self._asked(Query(query)))
         matched = similar.argmax(axis=1)
         asked = self._spelled(query, len(similar), asked=True)
         there = self._spelled(record.text, similar.shape[1], asked=False)
@@ -150,22 +148,22 @@ class ColbertRetriever(RankingRetriever):
         vector = tokens.mean(axis=0) if self.triage == "pooled" else self._encoding.passage(tokens)
         return replace(record, blobs=blobs, vectors={**record.vectors, self._field: vector})
 
-    def _token_vectors(self, question: Question) -> Floats:
+    def _token_vectors(self, query: Query) -> Floats:
         from dartboard.embeddings.descriptions import TaskType
 
-        return question.once(
+        return query.once(
             "tokens",
             self._tokens,
-            lambda: self._tokens.token_vectors(question.text, task=TaskType.RETRIEVAL_QUERY)[0],
+            lambda: self._tokens.token_vectors(query.text, task=TaskType.RETRIEVAL_QUERY)[0],
         )
 
-    def _asked(self, question: Question) -> Floats:
-        return self.codec.asked(self._token_vectors(question))
+    def _asked(self, query: Query) -> Floats:
+        return self.codec.asked(self._token_vectors(query))
 
-    def _triage_vector(self, question: Question) -> FloatArray:
+    def _triage_vector(self, query: Query) -> FloatArray:
         if self.triage == "embedding":
-            return question.vector(self._model)
-        tokens = self._token_vectors(question)
+            return query.vector(self._model)
+        tokens = self._token_vectors(query)
         return tokens.mean(axis=0) if self.triage == "pooled" else self._encoding.query(tokens)
 
     def _codes_of(self, record: Record) -> bytes:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dartboard.errors import ConfigError
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.passages import Passages
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, cosines, one_record
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever, cosines, one_record
 from dartboard.stores import Collection, Filter
 from dartboard.types import FloatArray
 
@@ -45,18 +45,18 @@ class DenseRetriever(RankingRetriever):
         self._exact = exact
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The nearest embeddings."""
-        vector = question.vector(self._model)
-        return Ranking(hits=collection.search_vector(vector, k, where=where, exact=self._exact))
+        vector = query.vector(self._model)
+        return Candidates.from_hits(collection.search_vector(vector, k, where=where, exact=self._exact))
 
-    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray:
-        """Cosines with the passages' own embeddings."""
-        return cosines(question.vector(self._model), passages.vectors) if len(passages) else np.empty(0)
+    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray:
+        """Cosines with the candidates' own embeddings."""
+        return cosines(query.vector(self._model), candidates.vectors) if len(candidates) else np.empty(0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The cosine, and whose vectors it compares."""
-        passages = Passages.of([one_record(collection, chunk_id).chunk])
-        (cosine,) = self.scores(collection, Question(query), passages)
+        embedding = one_record(collection, chunk_id).embedding
+        (cosine,) = cosines(Query(query).vector(self._model), embedding[None])
         return {"score": float(cosine), "similarity": "cosine", "query_model": self._model.name}

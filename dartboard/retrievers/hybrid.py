@@ -11,21 +11,24 @@ nothing there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
-from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields, Retriever
-from dartboard.retrievers.normalising import check_normalisation, normalised, weighed
-from dartboard.retrievers.passages import Passages
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, one_record, ranking_of
-from dartboard.retrievers.shares import MemberShares, OwnShares, Shares
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.fusion import (
+    check_normalisation,
+    normalised,
+    reciprocal_rank_fusion,
+    weighted_sum,
+)
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever, best, one_record, ranking_of
 from dartboard.stores import Collection, Filter, Record
-from dartboard.types import Chunk, FloatArray, Hit
+from dartboard.types import FloatArray, Hit
 
 ALPHA = 0.7
 DAMPING = 60.0
@@ -33,15 +36,6 @@ DEPTH = 100
 
 Fusion = Literal["scores", "rrf"]
 FUSIONS: tuple[Fusion, ...] = ("scores", "rrf")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """What every member says of every candidate: ``scores``, ``(members, n)``; ``passages``, n, by id."""
-
-    passages: Passages
-    scores: FloatArray
-    rankings: list[Ranking]
 
 
 class HybridRetriever(RankingRetriever):
@@ -100,123 +94,84 @@ class HybridRetriever(RankingRetriever):
         for member in self.members:
             member.check(collection)
 
-    def query_vector(self, question: Question) -> FloatArray | None:
+    def query_vector(self, query: Query) -> FloatArray | None:
         """From the first member that knows it."""
-        vectors = (member.query_vector(question) for member in self.members)
-        return next((vector for vector in vectors if vector is not None), None)
+        for member in self.members:
+            if (vector := member.query_vector(query)) is not None:
+                return vector
+        return None
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The best of all members' candidates."""
         if self.method == "rrf":
-            rankings = self._ask(collection, question, k, where)
-            earned = best([Hit(id, score) for id, score in self._by_rank(rankings).items()], k)
-            passages = Passages.find(collection, [hit.id for hit in earned], _known(rankings))
-            return Ranking(hits=earned, passages=passages, shares=self._shares(rankings))
-        table = self.table(collection, question, k, where=where)
-        total = self.combined(table.scores)
+            members = self._ask(collection, query, k, where)
+            fused = best([Hit(id, score) for id, score in self._by_rank(members).items()], k)
+            return Candidates.from_hits(fused, members=members)
+        candidates, scores = self.member_scores(collection, query, k, where=where)
+        total = self.combined(scores)
         order = np.argsort(-total, kind="stable")[:k].tolist()  # by rising id, so equal scores stay so
-        passages = table.passages.at(order)
-        return Ranking(
-            hits=[Hit(id, score) for id, score in zip(passages.ids, total[order].tolist(), strict=True)],
-            passages=passages,
-            floor=float(total.min()) if total.size else 0.0,
-            shares=self._shares(table.rankings),
-        )
+        return candidates.reranked(order, total[order].tolist(), float(total.min()) if total.size else 0.0)
 
-    def table(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Table:
-        """Every candidate with every member's score."""
-        rankings = self._ask(collection, question, k, where)
-        ids = sorted({hit.id for ranking in rankings for hit in ranking.hits})
-        passages = Passages.find(collection, ids, _known(rankings))
-        rows = [
-            _filled(member, ranking, collection, question, passages)
-            for member, ranking in zip(self.members, rankings, strict=True)
-        ]
-        return Table(passages=passages, scores=np.array(rows).reshape(len(rows), -1), rankings=rankings)
+    def member_scores(
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> tuple[Candidates, FloatArray]:
+        """Every member's candidates by rising id, and every member's score of each, ``(members, n)``."""
+        members = self._ask(collection, query, k, where)
+        ids = sorted({id for found in members.values() for id in found.ids})
+        candidates = Candidates.from_hits([Hit(id, 0.0) for id in ids], members=members).fetch(collection)
+        scores = np.empty((len(self.members), len(candidates)))
+        for row, member in zip(scores, self.members, strict=True):
+            found = members[member.name]
+            known = dict(zip(found.ids, found.scores, strict=True))
+            row[:] = [known.get(id, found.floor) for id in candidates.ids]
+            beyond = [at for at, id in enumerate(candidates.ids) if id not in known]
+            if beyond and (exact := member.scores(collection, query, candidates.take(beyond))) is not None:
+                row[beyond] = exact
+        return candidates, scores
 
     def combined(self, scores: FloatArray) -> FloatArray:
         """``(n,)`` from ``(members, n)``: normalised per member, then weighed."""
-        return weighed(scores, self.weights, self.normalise)
-
-    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
-        """None: a fused score has a meaning among the query's candidates only."""
-        return None
+        return weighted_sum(scores, self.weights, self.normalise)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Each member's rank, score, share of the sum, and its own explanation."""
-        question = Question(query)
+        asked = Query(query)
         one_record(collection, chunk_id)
         members = {member.name: dict(member.explain(collection, query, chunk_id)) for member in self.members}
         found: dict[str, Any] = {"method": self.method, "members": members}
         if self.method == "rrf":
-            rankings = self._ask(collection, question, self.depth, None)
+            rankings: Mapping[str, Candidates] = self._ask(collection, asked, self.depth, None)
             found["score"] = self._by_rank(rankings).get(chunk_id, 0.0)
         else:
-            table = self.table(collection, question, self.depth)
-            rankings = table.rankings
+            candidates, scores = self.member_scores(collection, asked, self.depth)
+            rankings = candidates.members
             found["normalise"] = self.normalise
-            place = {id: at for at, id in enumerate(table.passages.ids)}.get(chunk_id)
-            found["score"] = None if place is None else float(self.combined(table.scores)[place])
-            for row, member in zip(table.scores, self.members, strict=True):
+            place = candidates.ids.index(chunk_id) if chunk_id in candidates.ids else None
+            found["score"] = None if place is None else float(self.combined(scores)[place])
+            for row, member in zip(scores, self.members, strict=True):
                 share = None if place is None else float(normalised(row, self.normalise)[place])
                 members[member.name]["normalised"] = share
-        for member, weight, ranking in zip(self.members, self.weights, rankings, strict=True):
-            ranks = {hit.id: rank for rank, hit in enumerate(ranking.hits, start=1)}
-            members[member.name] |= {"weight": weight, "rank": ranks.get(chunk_id)}
+        for member, weight in zip(self.members, self.weights, strict=True):
+            ids = rankings[member.name].ids
+            rank = ids.index(chunk_id) + 1 if chunk_id in ids else None
+            members[member.name] |= {"weight": weight, "rank": rank}
         return found
 
-    def _ask(self, collection: Collection, question: Question, k: int, where: Filter | None) -> list[Ranking]:
-        depth, rankings = max(k, self.depth), []
+    def _ask(
+        self, collection: Collection, query: Query, k: int, where: Filter | None
+    ) -> dict[str, Candidates]:
+        depth, found = max(k, self.depth), {}
         for member in self.members:
             check()
-            rankings.append(member.rank(collection, question, depth, where=where))
-        return rankings
+            found[member.name] = member.rank(collection, query, depth, where=where)
+            found[member.name].name = member.name
+        return found
 
-    def _by_rank(self, rankings: Sequence[Ranking]) -> dict[str, float]:
-        earned: dict[str, float] = {}
-        for ranking, weight in zip(rankings, self.weights, strict=True):
-            for rank, hit in enumerate(ranking.hits, start=1):
-                earned[hit.id] = earned.get(hit.id, 0.0) + weight / (self.damping + rank)
-        return earned
-
-    def _shares(self, rankings: Sequence[Ranking]) -> Shares:
-        """By id: each member's own share, and those of its members under ``member/inner``."""
-        members = zip(self.members, rankings, strict=True)
-        return MemberShares(
-            {member.name: OwnShares(member.name, ranking.hits, ranking.shares) for member, ranking in members}
-        )
-
-
-def _known(rankings: Sequence[Ranking]) -> dict[str, Chunk]:
-    """The chunks that members have read already."""
-    return {
-        id: chunk
-        for ranking in rankings
-        if ranking.passages is not None
-        for id, chunk in ranking.passages.known.items()
-    }
-
-
-def _filled(
-    member: RankingRetriever,
-    ranking: Ranking,
-    collection: Collection,
-    question: Question,
-    passages: Passages,
-) -> FloatArray:
-    """``(n,)``: the member's score of every candidate, by the rule that the module states."""
-    found: dict[str, float] = dict(ranking.hits)
-    beyond = [at for at, id in enumerate(passages.ids) if id not in found]
-    scores = np.array([found.get(id, ranking.floor) for id in passages.ids], dtype=np.float64)
-    if beyond:
-        exact = member.scores(collection, question, passages.at(beyond))
-        if exact is not None:
-            scores[beyond] = exact
-    return scores
+    def _by_rank(self, members: Mapping[str, Candidates]) -> dict[str, float]:
+        rankings = [found.ids for found in members.values()]
+        return reciprocal_rank_fusion(rankings, self.weights, self.damping)
 
 
 def _checked_members(members: Sequence[Retriever]) -> list[RankingRetriever]:

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, StoreFormatError
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.base import Fields, Share
-from dartboard.retrievers.normalising import check_normalisation, weighed
-from dartboard.retrievers.passages import Passages
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
+from dartboard.retrievers.base import Fields
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.fusion import check_normalisation, weighted_sum
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
 from dartboard.stores.fingerprints import FINGERPRINT
 from dartboard.types import FloatArray, Hit
@@ -106,43 +106,37 @@ class MultiVectorRetriever(RankingRetriever):
         return [self._filled(record, vectors) for record, vectors in zip(records, made, strict=True)]
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The nearest by any part, scored on all."""
         depth = max(k, self.depth)
         lists = {
-            label: collection.search_vector(self._asked(label, question), depth, where=where, field=label)
+            label: collection.search_vector(self._asked(label, query), depth, where=where, field=label)
             for label in self.parts
         }
         ids = sorted({hit.id for hits in lists.values() for hit in hits})
         records = collection.get(ids, blobs=(self.name, FINGERPRINT))
-        total = weighed(self._cosines(question, records), self.weights, self.normalise)
+        total = weighted_sum(self._cosines(query, records), self.weights, self.normalise)
         hits = [Hit(record.id, float(score)) for record, score in zip(records, total, strict=True)]
-        shares: dict[str, dict[str, Share]] = {}
-        for label, near in lists.items():
-            for rank, hit in enumerate(near, start=1):
-                shares.setdefault(hit.id, {})[label] = Share(rank=rank, score=hit.score)
-        return Ranking(
-            hits=best(hits, k),
-            passages=Passages.of_records(records),
-            floor=min((hit.score for hit in hits), default=0.0),
-            shares=shares,
-        )
+        found = Candidates.from_records(records, best(hits, k))
+        found.floor = min((hit.score for hit in hits), default=0.0)
+        found.members = {label: Candidates.from_hits(near) for label, near in lists.items()}
+        return found
 
-    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
+    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray | None:
         """The weighted sum of cosines; None where they are normalised among the candidates of a query."""
         if self.normalise != "none":
             return None
-        records = collection.get(passages.ids, blobs=(self.name,))
-        made = weighed(self._cosines(question, records), self.weights, self.normalise).tolist()
+        records = collection.get(candidates.ids, blobs=(self.name,))
+        made = weighted_sum(self._cosines(query, records), self.weights, self.normalise).tolist()
         found = dict(zip([record.id for record in records], made, strict=True))
-        return np.array([found.get(id, 0.0) for id in passages.ids], dtype=np.float64)
+        return np.array([found.get(id, 0.0) for id in candidates.ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """Each part's cosine and weight; a part that the passage lacks says so."""
         record = one_record(collection, chunk_id, blobs=(self.name,))
         there = self._unpacked(record)
-        by_part = self._cosines(Question(query), [record])[:, 0]
+        by_part = self._cosines(Query(query), [record])[:, 0]
         parts = {
             label: {"cosine": float(cosine) if label in there else None, "weight": float(weight)}
             for label, cosine, weight in zip(self.parts, by_part, self.weights, strict=True)
@@ -152,10 +146,10 @@ class MultiVectorRetriever(RankingRetriever):
     def _encoder(self, label: str) -> "EmbeddingModel":
         return self.parts[label].model or self._model
 
-    def _asked(self, label: str, question: Question) -> FloatArray:
-        return question.vector(self._encoder(label))
+    def _asked(self, label: str, query: Query) -> FloatArray:
+        return query.vector(self._encoder(label))
 
-    def _cosines(self, question: Question, records: Sequence[Record]) -> Scores:
+    def _cosines(self, query: Query, records: Sequence[Record]) -> Scores:
         """``(parts, n)``; 0 where a record lacks a part."""
         found = np.zeros((len(self.parts), len(records)))
         unpacked = [self._unpacked(record) for record in records]
@@ -163,7 +157,7 @@ class MultiVectorRetriever(RankingRetriever):
             present = [at for at, vectors in enumerate(unpacked) if label in vectors]
             if present:
                 vectors = np.stack([unpacked[at][label] for at in present])
-                found[row, present] = cosines(self._asked(label, question), vectors)
+                found[row, present] = cosines(self._asked(label, query), vectors)
         return found
 
     def _filled(self, record: Record, vectors: Mapping[str, FloatArray]) -> Record:

@@ -1,67 +1,34 @@
-"""What dartboard's own retrievers share: rank ids first, fetch the passages once, explain by name.
+"""The base class of dartboard's own retrievers, and helpers for those of others.
 
-A ranking is ids with scores. :meth:`RankingRetriever.retrieve` makes candidates of it, so a fusion of
-several retrievers encodes the query once and fetches each passage once. :meth:`RankingRetriever.find` leaves
-even that to whoever needs the texts. Either way everything comes from one state of the collection.
+A subclass ranks ids (:meth:`RankingRetriever.rank`). Vectors are fetched once for all, also where several
+retrievers are fused; texts only where somebody asks for them.
 """
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dartboard.deadline import check
 from dartboard.errors import InvalidInputError, StoreFormatError
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever
-from dartboard.retrievers.passages import Passages
-from dartboard.retrievers.shares import OwnShares, Shares
+from dartboard.retrievers.base import Fields, Retriever
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query
 from dartboard.stores import Collection, Filter, Record
-from dartboard.stores.states import on_one_state
-from dartboard.types import Chunk, FloatArray, Hit
+from dartboard.stores.base import read_snapshot
+from dartboard.types import FloatArray, Hit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranking:
-    """Hits, best first, equal scores by id.
+def Ranking(*, hits: Sequence[Hit], floor: float = 0.0) -> Candidates:
+    """What :meth:`RankingRetriever.rank` returns: ids with scores, best first.
 
-    ``passages`` are those that were met on the way, at least the hits' where there are any. ``floor`` is what
-    a passage that is not among the hits scores at most. ``shares`` are those of the members, by id, where a
-    retriever has members.
+    Args:
+        hits: best first, equal scores by id.
+        floor: what a chunk that is not among the hits scores at most; a fusion needs it.
     """
-
-    hits: list[Hit]
-    passages: Passages | None = None
-    floor: float = 0.0
-    shares: Shares = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
-    """Candidates, best first, equal scores by id, whose texts may still be in the store.
-
-    ``scores`` are one a passage; ``shares`` by id say who found it; ``seconds`` as in :class:`Candidates`.
-    """
-
-    passages: Passages
-    scores: list[float]
-    shares: Shares = field(default_factory=dict)
-    query_vector: FloatArray | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, candidates: Candidates) -> "Found":
-        """The candidates of any retriever."""
-        return cls(
-            passages=Passages.of([each.chunk for each in candidates.found]),
-            scores=[each.score for each in candidates.found],
-            shares={each.chunk.id: each.shares for each in candidates.found},
-            query_vector=candidates.query_vector,
-            seconds=candidates.seconds,
-        )
+    return Candidates.from_hits(hits, floor=floor)
 
 
 class RankingRetriever(ABC):
@@ -97,65 +64,47 @@ class RankingRetriever(ABC):
 
     @abstractmethod
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The ``k`` best ids of a collection for a query."""
 
-    def scores(self, collection: Collection, question: Question, passages: Passages) -> FloatArray | None:
-        """The exact scores of any passages, ``(n,)``, or None where only a search can tell."""
+    def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray | None:
+        """The exact scores of any candidates, ``(n,)``, or None where only a search can tell."""
         return None
 
-    def query_vector(self, question: Question) -> FloatArray | None:
+    def query_vector(self, query: Query) -> FloatArray | None:
         """The query as the embeddings know it, where a model for that is there."""
-        return None if self._model is None else question.vector(self._model)
+        return None if self._model is None else query.vector(self._model)
 
     def retrieve(
         self, collection: Collection, query: str, k: int, *, where: Filter | None = None
     ) -> Candidates:
-        """The ``k`` best candidates of a collection for a query, with vectors."""
-        question = Question(query)
-
-        def read(held: Collection) -> tuple[Found, list[Chunk], float]:
-            found = self.find(held, question, k, where=where)
+        """The ``k`` best candidates of a collection for a query, with vectors and texts."""
+        with read_snapshot(collection) as view:
+            found = self.find(view, Query(query), k, where=where)
             started = time.perf_counter()
-            return found, found.passages.chunks(), time.perf_counter() - started
+            found.chunks()
+        reading = time.perf_counter() - started
+        found.seconds = {**found.seconds, "fetch": found.seconds["fetch"] + reading}
+        return found
 
-        found, chunks, reading = on_one_state(collection, read)
-        return Candidates(
-            query=query,
-            found=[
-                Candidate(chunk=chunk, score=score, shares=dict(found.shares[chunk.id]))
-                for chunk, score in zip(chunks, found.scores, strict=True)
-            ],
-            query_vector=found.query_vector,
-            seconds={**found.seconds, "fetch": found.seconds["fetch"] + reading},
-        )
-
-    def find(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Found:
-        """The same, with texts left in the store; on a collection that others may write to, use
-        :func:`dartboard.stores.states.on_one_state`.
-        """
-        started, encoding = time.perf_counter(), question.seconds
-        self.check(collection)
-        vector = self.query_vector(question)
-        ranking = self.rank(collection, question, k, where=where)
+    def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
+        """The same with texts left in the store; ``view`` is a read snapshot of the collection."""
+        started, encoded_before = time.perf_counter(), query.seconds
+        self.check(view)
+        vector = self.query_vector(query)
+        found = self.rank(view, query, k, where=where)
         check()
         ranked = time.perf_counter()
-        passages = _those_of(ranking, collection)
-        scores = {hit.id: hit.score for hit in ranking.hits}
-        return Found(
-            passages=passages,
-            scores=[scores[id] for id in passages.ids],
-            shares=OwnShares(self.name, ranking.hits, ranking.shares),
-            query_vector=vector,
-            seconds={
-                "encode": question.seconds,
-                "search": ranked - started - (question.seconds - encoding),
-                "fetch": time.perf_counter() - ranked,
-            },
-        )
+        if not hasattr(found, "vectors"):
+            found = found.fetch(view)
+        found.query, found.name, found.query_vector = query.text, self.name, vector
+        found.seconds = {
+            "encode": query.seconds,
+            "search": ranked - started - (query.seconds - encoded_before),
+            "fetch": time.perf_counter() - ranked,
+        }
+        return found
 
     @abstractmethod
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
@@ -187,17 +136,6 @@ class RankingRetriever(ABC):
                 f"collection {collection.name!r} was indexed for {self.name!r} with other settings "
                 f"({', '.join(differing)} differ): index again, or use the settings it was made with"
             )
-
-
-def _those_of(ranking: Ranking, collection: Collection) -> Passages:
-    """The passages of the hits, in their order; those that are gone by now are left out."""
-    ids = [hit.id for hit in ranking.hits]
-    if ranking.passages is None:
-        return Passages.find(collection, ids)
-    if ranking.passages.ids == ids:
-        return ranking.passages
-    place = {id: at for at, id in enumerate(ranking.passages.ids)}
-    return ranking.passages.at([place[id] for id in ids if id in place])
 
 
 def one_record(collection: Collection, chunk_id: str, *, blobs: Sequence[str] = ()) -> Record:
@@ -237,15 +175,14 @@ class Adapted(RankingRetriever):
         return self._retriever.index(records)
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """What the retriever finds; a passage that it does not find scores at most its last."""
-        found = self._retriever.retrieve(collection, question.text, k, where=where).found
-        return Ranking(
-            hits=[Hit(candidate.chunk.id, candidate.score) for candidate in found],
-            passages=Passages.of([candidate.chunk for candidate in found]),
-            floor=min((candidate.score for candidate in found), default=0.0),
-        )
+        return self._retriever.retrieve(collection, query.text, k, where=where)
+
+    def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
+        """The same: the retriever gives vectors and times itself."""
+        return self.rank(view, query, k, where=where)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """In the retriever's own terms."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Fields
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, one_record
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever, one_record
 from dartboard.stores import Collection, Filter, Record, SparseVector
 
 if TYPE_CHECKING:
@@ -56,21 +57,21 @@ class SpladeRetriever(RankingRetriever):
         ]
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The store's sparse search; a list shorter than ``k`` has every passage that shares a term."""
-        asked = self._asked(question)
+        asked = self._asked(query)
         if not asked.terms.size:
-            return Ranking(hits=[])
+            return Candidates.from_hits([])
         hits = collection.search_sparse(asked, k, field=self.name, where=where)
-        return Ranking(hits=hits, floor=hits[-1].score if len(hits) >= k else 0.0)
+        return Candidates.from_hits(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The terms that both share, with both weights and their product, heaviest first.
 
         Stores give back no sparse vectors one by one; the passage is read again.
         """
-        asked = self._asked(Question(query))
+        asked = self._asked(Query(query))
         (found,) = self._encoder.encode_documents([one_record(collection, chunk_id).text])
         shared, at_query, at_passage = np.intersect1d(
             asked.terms, found.terms, assume_unique=True, return_indices=True
@@ -88,6 +89,6 @@ class SpladeRetriever(RankingRetriever):
         ]
         return {"score": float(products.sum()), "terms": terms}
 
-    def _asked(self, question: Question) -> SparseVector:
-        made = question.once("sparse", self._encoder, lambda: self._encoder.encode_query(question.text))
+    def _asked(self, query: Query) -> SparseVector:
+        made = query.once("sparse", self._encoder, lambda: self._encoder.encode_query(query.text))
         return SparseVector(made.terms, made.weights)

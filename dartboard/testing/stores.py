@@ -15,7 +15,7 @@ import pytest
 
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreError, StoreFormatError
 from dartboard.near_duplicates import fingerprint
-from dartboard.retrievers.passages import Passages
+from dartboard.retrievers.candidates import Candidates
 from dartboard.stores import Collection, Filter, Manifest, Record, SparseVector, Store, parse_filter
 from dartboard.stores.filters import Among, And, Not, Or
 from dartboard.stores.fingerprints import FINGERPRINT, with_fingerprints
@@ -189,12 +189,16 @@ class StoreContract:
         collection.upsert([plain, replace(other, blobs={**other.blobs, FINGERPRINT: b"other format"})])
         collection.upsert(with_fingerprints(stored))
         collection.upsert([replace(stored[0], blobs={FINGERPRINT: fingerprint("shows where it is read")})])
+
+        def candidates(ids: list[str]) -> Candidates:
+            return Candidates.from_hits([Hit(id, 0.0) for id in ids]).fetch(collection)
+
         asked = [stored[1].id, plain.id, "nobody", stored[0].id, other.id]
-        passages = Passages.find(collection, asked)
+        passages = candidates(asked)
         assert passages.ids == [id for id in asked if id != "nobody"]
         texts = [stored[1].text, plain.text, "shows where it is read", other.text]
         assert passages.fingerprints(range(len(texts))) == [fingerprint(text) for text in texts]
-        some = passages.at([2, 0]).followed_by(Passages.find(collection, [stored[2].id]))
+        some = passages.take([2, 0]).followed_by(candidates([stored[2].id]))
         assert some.fingerprints(range(3)) == [
             fingerprint(text) for text in (texts[2], texts[0], stored[2].text)
         ]

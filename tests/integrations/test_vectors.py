@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from dartboard.integrations.knobs import ChoosingKnobs, SearchingKnobs
 
 from dartboard.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError, install_command
 from dartboard.integrations.filters import from_haystack, from_llama_index
-from dartboard.integrations.knobs import ChoosingKnobs, SearchingKnobs
 from dartboard.integrations.models import ForeignModel, UnknownModel, as_model
 from dartboard.integrations.notes import with_note
 from dartboard.selection import Dartboard

@@ -6,8 +6,8 @@ import pytest
 from dartboard.embeddings import default_model
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers import ColbertRetriever, DenseRetriever, FixedDimensional, HybridRetriever
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.passages import Passages
+from dartboard.retrievers.candidates import Candidates
+from dartboard.retrievers.query import Query
 from dartboard.stores import parse_filter
 from dartboard.types import Chunk
 from tests.models import WordBag
@@ -77,13 +77,12 @@ def test_scores_any_chunk_for_a_hybrid():
     colbert = ColbertRetriever(tokens, model=WordBag(), triage="pooled", bits=8)
     hybrid = HybridRetriever([DenseRetriever(WordBag()), colbert], depth=2)
     collection = collection_for(hybrid)
-    table = hybrid.table(collection, Question(QUERY), 1)
-    for chunk, score in zip(table.passages.chunks(), table.scores[1], strict=True):
+    candidates, scores = hybrid.member_scores(collection, Query(QUERY), 1)
+    for chunk, score in zip(candidates.chunks(), scores[1], strict=True):
         assert score == pytest.approx(naive(QUERY, chunk.text, tokens), abs=0.01)
     there = [record.chunk for record in collection.get(["deploy", "cache"])]
-    scores = colbert.scores(
-        collection, Question(QUERY), Passages.of([*there, Chunk("gone", "gone", there[0].embedding)])
-    )
+    gone = Chunk("gone", "gone", there[0].embedding)
+    scores = colbert.scores(collection, Query(QUERY), Candidates.from_chunks([*there, gone]))
     expected = [naive(QUERY, chunk.text, tokens) for chunk in there]
     np.testing.assert_allclose(scores, [*expected, 0.0], atol=0.01)
     assert hybrid.index_settings() == {"colbert": dict(colbert.settings)}

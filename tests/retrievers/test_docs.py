@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from benchmarks.retrieval_quality_tables import fresh_page
-from dartboard.retrievers import catalogue, retriever_by_name
+from dartboard.retrievers import registry, retriever_by_name
 from tests.models import WordBag
 
 _PARTS = "multi-vector:code=1,comments=2"
@@ -20,8 +20,8 @@ def test_the_first_code_runs(capsys):
     assert capsys.readouterr().out.startswith("a 1.0 {'hybrid': Share(rank=1, score=1.0)")
 
 
-def test_names_are_the_catalogues():
-    listed = catalogue.__doc__.split("::\n\n")[1].rstrip()
+def test_names_are_those_of_the_registry():
+    listed = registry.__doc__.split("::\n\n")[1].rstrip()
     assert listed in PAGE
     for name in ("dense", "bm25", "hybrid", "hybrid:0.6", "hybrid:dense=0.6,bm25=0.4", "rrf", _PARTS):
         assert name in listed

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
 from dartboard.retrievers import BM25Retriever, Candidate, Candidates, DenseRetriever, Fields, HybridRetriever
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.normalising import normalised
+from dartboard.retrievers.fusion import normalised
+from dartboard.retrievers.query import Query
 from dartboard.stores import parse_filter
 from dartboard.types import Chunk
 from tests.models import WordBag
@@ -67,20 +67,19 @@ def test_default_is_seven_tenths_dense():
 def test_what_a_member_missed(collection):
     """Dense works its cosine out; BM25 counts it as its last, or 0 where nothing more shares a word."""
     hybrid = HybridRetriever(members(), depth=3)
-    question = Question(QUERY)
-    table = hybrid.table(collection, question, 1)
-    words = table.rankings[1]
-    ids = table.passages.ids
+    candidates, scores = hybrid.member_scores(collection, Query(QUERY), 1)
+    words = candidates.members["bm25"]
+    ids = candidates.ids
     assert ids == sorted(ids) and len(ids) > 3
     cosines = {c.chunk.id: c.score for c in DenseRetriever(WordBag()).retrieve(collection, QUERY, 50).found}
-    np.testing.assert_allclose(table.scores[0], [cosines[id] for id in ids], atol=1e-6)
-    only_dense = [at for at, id in enumerate(ids) if id not in {hit.id for hit in words.hits}]
-    assert only_dense and len(words.hits) == 3
-    assert set(table.scores[1][only_dense]) == {words.hits[-1].score}
-    short = hybrid.table(collection, Question("jwt nonsense"), 1)
-    assert [hit.id for hit in short.rankings[1].hits] == ["jwt"]
-    missed = [at for at, id in enumerate(short.passages.ids) if id != "jwt"]
-    assert set(short.scores[1][missed]) == {0.0}
+    np.testing.assert_allclose(scores[0], [cosines[id] for id in ids], atol=1e-6)
+    only_dense = [at for at, id in enumerate(ids) if id not in words.ids]
+    assert only_dense and len(words) == 3
+    assert set(scores[1][only_dense]) == {words.scores[-1]}
+    short, scores = hybrid.member_scores(collection, Query("jwt nonsense"), 1)
+    assert short.members["bm25"].ids == ["jwt"]
+    missed = [at for at, id in enumerate(short.ids) if id != "jwt"]
+    assert set(scores[1][missed]) == {0.0}
 
 
 def test_a_member_that_finds_nothing_is_silent(collection):

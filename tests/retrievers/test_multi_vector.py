@@ -6,6 +6,7 @@ import pytest
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers import DenseRetriever, HybridRetriever, MultiVectorRetriever, Part
 from dartboard.retrievers.parts import code, comments, metadata_field, prose, whole_text
+from dartboard.retrievers.query import Query
 from dartboard.stores import Record
 from tests.models import WordBag
 
@@ -79,10 +80,8 @@ def test_scores_for_a_hybrid_are_exact():
     several = retriever()
     hybrid = HybridRetriever([several, DenseRetriever(WordBag())], depth=1)
     collection = collection_for(hybrid, texts=SOURCES)
-    from dartboard.retrievers.asking import Question
-
-    table = hybrid.table(collection, Question(QUERY), 1)
-    for chunk, score in zip(table.passages.chunks(), table.scores[0], strict=True):
+    candidates, scores = hybrid.member_scores(collection, Query(QUERY), 1)
+    for chunk, score in zip(candidates.chunks(), scores[0], strict=True):
         assert score == pytest.approx(by_hand(chunk.text), abs=1e-5)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 from pydantic import Field
 
 from dartboard.api.schemas.common import Answer, Metadata, Words
-from dartboard.api.schemas.retrieve import FoundRelevance, Searching
+from dartboard.api.schemas.retrieve import FoundRelevance, SearchRequest
 
 _TEXT = "Handlers that wait for something slow hold everything up [1]. Adding consumers moves partitions [2]."
 
 
-class AskRequest(Searching):
+class AskRequest(SearchRequest):
     """One question. Who answers it is the service's setting, not the request's."""
 
     query: Words = Field(

@@ -13,7 +13,7 @@ Count = Annotated[int, Field(ge=1)]
 _FILTER_TEXT = 'year >= 2020 and lang in ["en", "de"]'
 
 
-class Searching(Model):
+class SearchRequest(Model):
     """How passages are found and picked."""
 
     top_k: Count | None = Field(
@@ -103,7 +103,7 @@ class Searching(Model):
         return exclude
 
 
-class SearchOptions(Searching):
+class RetrieveOptions(SearchRequest):
     """What one question and many have in common."""
 
     return_scores: bool = Field(True, description="Whether results carry `score`.", examples=[True])
@@ -112,7 +112,7 @@ class SearchOptions(Searching):
     )
 
 
-class RetrieveRequest(SearchOptions):
+class RetrieveRequest(RetrieveOptions):
     """One question."""
 
     query: Words = Field(
@@ -121,7 +121,7 @@ class RetrieveRequest(SearchOptions):
     )
 
 
-class BatchRequest(SearchOptions):
+class BatchRequest(RetrieveOptions):
     """Many questions with the same options."""
 
     queries: list[str] = Field(

@@ -16,10 +16,11 @@ from dartboard.errors import ConfigError
 from dartboard.integrations.choosing import choose
 from dartboard.integrations.haystack.embedders import DocumentVectors, query_model
 from dartboard.integrations.items import Item, check_documents
-from dartboard.integrations.knobs import ChoosingKnobs
 from dartboard.integrations.models import as_model
 from dartboard.integrations.notes import KEY, with_note
+from dartboard.integrations.options import options_of
 from dartboard.integrations.vectors import VectorSource
+from dartboard.options import SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 
@@ -76,7 +77,7 @@ class DartboardRanker:
         self.min_gain_share = min_gain_share
         self.min_similarity = min_similarity
         self.meta_key = meta_key
-        self._knobs(None)
+        self._options(None)
         self._source()
 
     def warm_up(self) -> None:
@@ -147,7 +148,7 @@ class DartboardRanker:
         ``query_embedding`` is the query as the model of the documents' vectors knows it.
         """
         documents = check_documents(documents, Document, "Document(content=…)")
-        source, knobs = self._source(), self._knobs(top_k)
+        source, options = self._source(), self._options(top_k)
         if query_embedding is not None and source.embeds:
             raise ConfigError(
                 "query_embedding goes with vectors that are there already: set use_document_embeddings, "
@@ -156,7 +157,7 @@ class DartboardRanker:
         if documents:
             self.warm_up()
         items = [_item(place, document) for place, document in enumerate(documents)]
-        picks = choose(query, items, source, knobs, query_vector=query_embedding, scored=self.use_scores)
+        picks = choose(query, items, source, options, query_vector=query_embedding, scored=self.use_scores)
         return {
             "documents": [
                 replace(
@@ -183,8 +184,8 @@ class DartboardRanker:
         given = (self.text_embedder, self.document_embedder)
         return [embedder for embedder in given if embedder is not None]
 
-    def _knobs(self, top_k: int | None) -> ChoosingKnobs:
-        return ChoosingKnobs.of(self, k=self.top_k if top_k is None else top_k)
+    def _options(self, top_k: int | None) -> SearchOptions:
+        return options_of(self, k=self.top_k if top_k is None else top_k)
 
     def _source(self) -> VectorSource:
         if self.model is not None and self.text_embedder is not None:

@@ -11,12 +11,12 @@ from haystack.utils import Secret
 
 from dartboard.config import RerankerType
 from dartboard.engine import Engine
-from dartboard.engine.engine import TRIAGE
 from dartboard.errors import ConfigError
 from dartboard.integrations.filters import from_haystack
-from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
+from dartboard.integrations.options import options_of
 from dartboard.integrations.searching import Answer, search
+from dartboard.options import TRIAGE, SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 from dartboard.stores import DEFAULT_COLLECTION
@@ -30,7 +30,7 @@ class DartboardRetriever:
     ``store`` is the index: a file path or a URL, a ``Secret`` where it holds a password. It is opened, only
     to be read, at the first question or by ``warm_up``; ``model`` and ``retriever`` are names, and where
     they are left out those that the index was made with. An ``engine`` that is open already can be given in
-    place of all these, but not saved. The other knobs are those of :meth:`dartboard.engine.Engine.search`;
+    place of all these, but not saved. The other options are those of :meth:`dartboard.engine.Engine.search`;
     ``filters`` are Haystack's.
     """
 
@@ -79,7 +79,7 @@ class DartboardRetriever:
         self.meta_key = meta_key
         self._engine = engine
         self._lock = Lock()
-        self._knobs(None, None)
+        self._options(None, None)
 
     def warm_up(self) -> None:
         """Open the index and load its model."""
@@ -139,8 +139,8 @@ class DartboardRetriever:
         self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
     ) -> dict[str, list[Document]]:
         """The picks in order, each with a score and, in its meta, a note."""
-        knobs = self._knobs(filters, top_k)
-        return {"documents": [self._document(answer) for answer in search(self._opened(), query, knobs)]}
+        options = self._options(filters, top_k)
+        return {"documents": [self._document(answer) for answer in search(self._opened(), query, options)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -162,14 +162,12 @@ class DartboardRetriever:
                 )
             return self._engine
 
-    def _knobs(self, filters: dict[str, Any] | None, top_k: int | None) -> SearchingKnobs:
+    def _options(self, filters: dict[str, Any] | None, top_k: int | None) -> SearchOptions:
         asked = apply_filter_policy(self.filter_policy, self.filters, filters)
-        return SearchingKnobs.of(
+        return options_of(
             self,
             k=self.top_k if top_k is None else top_k,
             where=from_haystack(asked) if asked else None,
-            must_include=(),
-            exclude=(),
         )
 
     def _document(self, answer: Answer) -> Document:

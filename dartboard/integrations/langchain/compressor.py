@@ -10,9 +10,9 @@ from pydantic import ConfigDict, model_validator
 
 from dartboard.integrations.choosing import choose
 from dartboard.integrations.items import Item, check_documents
-from dartboard.integrations.knobs import ChoosingKnobs, check_names
 from dartboard.integrations.langchain.stores import model_of, read_vectors, store_of
 from dartboard.integrations.notes import KEY, with_note
+from dartboard.integrations.options import check_names, options_of
 from dartboard.integrations.vectors import VectorSource, VectorStore
 
 _NO_STORE = (
@@ -76,7 +76,7 @@ class DartboardCompressor(BaseDocumentCompressor):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ChoosingKnobs.of(self)
+        options_of(self)
         self._source().require_model()
         return self
 
@@ -86,9 +86,7 @@ class DartboardCompressor(BaseDocumentCompressor):
         """The picks in order, as copies whose metadata has a note under ``metadata_key``."""
         given = check_documents(documents, Document, "Document(page_content=…)")
         items = [self._item(place, document) for place, document in enumerate(given)]
-        picks = choose(
-            query, items, self._source(), ChoosingKnobs.of(self), scored=self.score_field is not None
-        )
+        picks = choose(query, items, self._source(), options_of(self), scored=self.score_field is not None)
         return [
             pick.item.document.model_copy(
                 update={"metadata": with_note(pick.item.metadata, self.metadata_key, pick.note)}

@@ -11,16 +11,16 @@ from pydantic import ConfigDict, model_validator
 
 from dartboard.config import RerankerType
 from dartboard.engine import Engine
-from dartboard.engine.engine import TRIAGE
-from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
+from dartboard.integrations.options import options_of
 from dartboard.integrations.searching import NO_PICKLE, search
+from dartboard.options import TRIAGE
 
 
 class DartboardRetriever(BaseRetriever):
     """Documents of an index that together say most about a question.
 
-    The knobs are those of :meth:`dartboard.engine.Engine.search`; any of them can be changed for one call:
+    The options are those of :meth:`dartboard.engine.Engine.search`; any of them can be changed for one call:
     ``retriever.invoke(question, k=3, where="year >= 2020")``. The engine stays the caller's to close.
     """
 
@@ -57,13 +57,13 @@ class DartboardRetriever(BaseRetriever):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        SearchingKnobs.of(self)
+        options_of(self)
         return self
 
     @classmethod
-    def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **knobs: Any) -> Self:
+    def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **options: Any) -> Self:
         """A retriever over the index at ``url``, which is only read; ``engine_options`` as in ``Engine``."""
-        return cls(engine=Engine.open(url, read_only=True, **(engine_options or {})), **knobs)
+        return cls(engine=Engine.open(url, read_only=True, **(engine_options or {})), **options)
 
     def __getstate__(self) -> dict[Any, Any]:
         raise TypeError(NO_PICKLE)
@@ -77,7 +77,7 @@ class DartboardRetriever(BaseRetriever):
                 page_content=answer.chunk.text,
                 metadata=answer.metadata(self.metadata_key),
             )
-            for answer in search(self.engine, query, SearchingKnobs.of(self, **changes))
+            for answer in search(self.engine, query, options_of(self, **changes))
         ]
 
     async def _aget_relevant_documents(

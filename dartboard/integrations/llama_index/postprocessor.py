@@ -16,11 +16,12 @@ from pydantic import FieldSerializationInfo
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.choosing import Pick, choose
 from dartboard.integrations.items import Item, check_documents
-from dartboard.integrations.knobs import ChoosingKnobs, check_names
 from dartboard.integrations.llama_index.stores import model_of, read_vectors, store_of
 from dartboard.integrations.models import as_model
 from dartboard.integrations.notes import KEY, with_note
+from dartboard.integrations.options import check_names, options_of
 from dartboard.integrations.vectors import VectorSource, VectorStore
+from dartboard.options import SearchOptions
 
 _dispatcher = get_dispatcher(__name__)
 _NOT_PLAIN = {
@@ -89,7 +90,7 @@ class DartboardPostprocessor(BaseNodePostprocessor):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ChoosingKnobs.of(self)
+        options_of(self)
         self._source(bool(self.use_node_embeddings))
         return self
 
@@ -130,8 +131,8 @@ class DartboardPostprocessor(BaseNodePostprocessor):
             return []
         if query_bundle is None:
             raise InvalidInputError("nodes are picked for a question: pass query_bundle or query_str")
-        knobs = ChoosingKnobs.of(self)
-        most, name = min(knobs.k or len(nodes), len(nodes)), self.class_name()
+        options = options_of(self)
+        most, name = min(options.k or len(nodes), len(nodes)), self.class_name()
         payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
             EventPayload.MODEL_NAME: name,
@@ -140,19 +141,21 @@ class DartboardPostprocessor(BaseNodePostprocessor):
         }
         _dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=most, model_name=name))
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            picked = [self._noted(pick) for pick in self._choose(nodes, query_bundle, knobs)]
+            picked = [self._noted(pick) for pick in self._choose(nodes, query_bundle, options)]
             event.on_end(payload={EventPayload.NODES: picked})
         _dispatcher.event(ReRankEndEvent(nodes=picked))
         return picked
 
-    def _choose(self, nodes: Sequence[NodeWithScore], query: QueryBundle, knobs: ChoosingKnobs) -> list[Pick]:
+    def _choose(
+        self, nodes: Sequence[NodeWithScore], query: QueryBundle, options: SearchOptions
+    ) -> list[Pick]:
         source = self._source(self._takes_node_embeddings(nodes, query))
         items = [_item(place, scored) for place, scored in enumerate(nodes)]
         return choose(
             query.query_str,
             items,
             source,
-            knobs,
+            options,
             query_vector=self._query_vector(source, query),
             scored=self.use_scores,
         )

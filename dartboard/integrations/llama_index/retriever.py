@@ -11,12 +11,11 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from dartboard.config import RerankerType
 from dartboard.engine import Engine
-from dartboard.engine.engine import TRIAGE
 from dartboard.errors import ConfigError
 from dartboard.integrations.filters import from_llama_index
-from dartboard.integrations.knobs import SearchingKnobs
 from dartboard.integrations.notes import KEY
 from dartboard.integrations.searching import NO_PICKLE, Answer, search
+from dartboard.options import TRIAGE, SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 from dartboard.stores import Filter
@@ -28,7 +27,7 @@ BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "
 class DartboardRetriever(BaseRetriever):
     """Nodes of an index that together say most about a question; the score of each is its relevance.
 
-    The knobs are those of :meth:`dartboard.engine.Engine.search`; ``filters`` are LlamaIndex's own, in
+    The options are those of :meth:`dartboard.engine.Engine.search`; ``filters`` are LlamaIndex's own, in
     place of ``where``. The engine stays the caller's to close.
     """
 
@@ -59,7 +58,7 @@ class DartboardRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager)
         self.engine = engine
         self.metadata_key = metadata_key
-        self.knobs = SearchingKnobs(
+        self.options = SearchOptions(
             k=k,
             token_budget=token_budget,
             method=method,
@@ -75,9 +74,9 @@ class DartboardRetriever(BaseRetriever):
         )
 
     @classmethod
-    def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **knobs: Any) -> Self:
+    def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **options: Any) -> Self:
         """A retriever over the index at ``url``, which is only read; ``engine_options`` as in ``Engine``."""
-        return cls(Engine.open(url, read_only=True, **(engine_options or {})), **knobs)
+        return cls(Engine.open(url, read_only=True, **(engine_options or {})), **options)
 
     def __getstate__(self) -> object:
         raise TypeError(NO_PICKLE)
@@ -88,7 +87,7 @@ class DartboardRetriever(BaseRetriever):
         return copy
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = search(self.engine, query_bundle.query_str, self.knobs)
+        found = search(self.engine, query_bundle.query_str, self.options)
         return [NodeWithScore(node=self._node(answer), score=answer.note["score"]) for answer in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

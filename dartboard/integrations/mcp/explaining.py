@@ -7,7 +7,7 @@ from dartboard.inspection.trace import Step as Traced
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step
 from dartboard.integrations.mcp.phrases import one_line, share
-from dartboard.retrievers.asking import Question
+from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import cosines
 from dartboard.stores import Filter
 from dartboard.types import Chunk
@@ -40,7 +40,7 @@ def explained(found: Exploration, place: int) -> ExplainAnswer:
 
 def left_out(found: Exploration, chunk: Chunk, engine: Engine, where: Filter | None) -> ExplainAnswer:
     """Of a passage that is in the index and not among the candidates."""
-    similarity = float(cosines(Question(found.query).vector(engine.model), chunk.embedding[None])[0])
+    similarity = float(cosines(Query(found.query).vector(engine.model), chunk.embedding[None])[0])
     if where is not None and not where.matches(chunk.metadata, chunk.id):
         why = "Its metadata do not match the filter."
     else:

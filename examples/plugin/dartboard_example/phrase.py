@@ -11,8 +11,9 @@ from typing import Any
 
 from dartboard import EmbeddingModel
 from dartboard.errors import ConfigError
-from dartboard.retrievers.asking import Question
-from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
+from dartboard.retrievers import Candidates
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter
 from dartboard.types import Hit
 
@@ -28,11 +29,11 @@ class PhraseRetriever(RankingRetriever):
         self.bonus = bonus
 
     def rank(
-        self, collection: Collection, question: Question, k: int, *, where: Filter | None = None
-    ) -> Ranking:
+        self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
+    ) -> Candidates:
         """The ``k`` best, equal scores by id."""
-        near = collection.search_vector(question.vector(self._model), max(k, DEPTH), where=where)
-        phrases = quoted(question.text)
+        near = collection.search_vector(query.vector(self._model), max(k, DEPTH), where=where)
+        phrases = quoted(query.text)
         texts = {record.id: record.text for record in collection.get([hit.id for hit in near])}
         scored = [
             Hit(hit.id, hit.score + self.bonus * held(phrases, texts[hit.id]))
@@ -40,12 +41,12 @@ class PhraseRetriever(RankingRetriever):
             if hit.id in texts
         ]
         hits = best(scored, k)
-        return Ranking(hits=hits, floor=hits[-1].score if hits else 0.0)
+        return Candidates.from_hits(hits, floor=hits[-1].score if hits else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """The cosine, the phrases, and what they add up to."""
         record = one_record(collection, chunk_id)
-        cosine = float(cosines(Question(query).vector(self._model), record.embedding[None])[0])
+        cosine = float(cosines(Query(query).vector(self._model), record.embedding[None])[0])
         phrases = quoted(query)
         found = [phrase for phrase in phrases if held([phrase], record.text)]
         score = cosine + self.bonus * held(phrases, record.text)

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.retrievers.asking import Question
 from dartboard.retrievers.base import Retriever
+from dartboard.retrievers.fusion import normalised
 from dartboard.retrievers.hybrid import ALPHA, DEPTH, HybridRetriever
-from dartboard.retrievers.normalising import normalised
+from dartboard.retrievers.query import Query
 from dartboard.stores import Collection
 
 Grades = Mapping[str, float]
@@ -100,9 +100,9 @@ def _by_alpha(
     measure: Measure,
 ) -> list[float]:
     """The measure of one query at every α."""
-    found = hybrid.table(collection, Question(query), hybrid.depth)
-    first, second = (normalised(row, hybrid.normalise) for row in found.scores)
-    ids = np.array(found.passages.ids)  # rising, so that a stable sort breaks ties by id
+    candidates, scores_of = hybrid.member_scores(collection, Query(query), hybrid.depth)
+    first, second = (normalised(row, hybrid.normalise) for row in scores_of)
+    ids = np.array(candidates.ids)  # rising, so that a stable sort breaks ties by id
     scores = (alpha * first + (1.0 - alpha) * second for alpha in alphas)
     return [measure(ids[np.argsort(-score, kind="stable")].tolist(), grades) for score in scores]
 

@@ -11,32 +11,44 @@ from dartboard.types import FloatArray
 _Made = TypeVar("_Made")
 
 
-def check_question(text: str) -> None:
-    """A query with something in it."""
+def check_query(text: str) -> None:
+    """Refuse a query without a word.
+
+    Raises:
+        InvalidInputError: ``text`` is no string, or blank.
+    """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError("query is empty: ask something")
 
 
-class Question:
-    """The query's text, what encoders made of it so far, and how many seconds they took."""
+class Query:
+    """The query's text, its encodings so far, and how many seconds they took.
+
+    A retriever gets it in :meth:`~dartboard.retrievers.ranking.RankingRetriever.rank`, reads ``text``, and
+    asks for ``vector(model)``.
+    """
 
     def __init__(self, text: str) -> None:
-        check_question(text)
+        check_query(text)
         self.text = text
         self.seconds = 0.0
-        self._made: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self._encodings: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def vector(self, model: Any) -> FloatArray:
         """The query's vector by an embedding model, ``(d,)``."""
         return self.once("vector", model, lambda: model.encode_query(self.text))
 
+    def set_vector(self, model: Any, vector: FloatArray) -> None:
+        """Use a vector that the caller has: ``model`` is not asked."""
+        self._encodings["vector", id(model)] = (model, vector)
+
     def once(self, what: str, encoder: Any, make: Callable[[], _Made]) -> _Made:
         """What ``make`` gives, made when an encoder is first asked for it."""
         key = (what, id(encoder))
-        if key not in self._made:
+        if key not in self._encodings:
             check()
             started = time.perf_counter()
-            self._made[key] = (encoder, make())  # the encoder is held, so that its id stays its own
+            self._encodings[key] = (encoder, make())  # the encoder is held, so that its id stays its own
             self.seconds += time.perf_counter() - started
-        made: _Made = self._made[key][1]
+        made: _Made = self._encodings[key][1]
         return made

@@ -17,7 +17,7 @@ import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
-from dartboard.retrievers.base import Candidates
+from dartboard.retrievers.candidates import Candidates
 from dartboard.selection import (
     Limits,
     Method,
@@ -37,19 +37,17 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
     """The candidates as a pool to select from; ``building`` goes to :func:`from_embeddings` (σ …)."""
     if relevance not in RELEVANCES:
         raise ConfigError(f"unknown relevance {relevance!r}: choose one of {', '.join(RELEVANCES)}")
-    if not candidates.found:
+    if not len(candidates):
         raise InvalidInputError("there are no candidates to select from")
     if candidates.query_vector is None:
         raise InvalidInputError(
             "the candidates come without the query's vector: give their retriever the embedding model"
         )
-    vectors = np.stack([candidate.chunk.embedding for candidate in candidates.found])
-    texts = [candidate.chunk.text for candidate in candidates.found]
-    groups = candidate_groups(vectors, texts)
-    pool = from_embeddings(candidates.query_vector, vectors, groups=groups, **building)
+    groups = candidate_groups(candidates.vectors, read=candidates.fingerprints)
+    pool = from_embeddings(candidates.query_vector, candidates.vectors, groups=groups, **building)
     if relevance == "distance":
         return pool
-    scores = np.array([candidate.score for candidate in candidates.found])
+    scores = np.array(candidates.scores)
     if relevance == "score":
         return pool.reweighted(log_softmax(scores))
     return pool.reweighted(in_order_of(scores, pool.relevance))

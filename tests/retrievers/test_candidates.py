@@ -1,12 +1,12 @@
-"""Passages that are read when somebody asks: from a file one by one, from other stores at once."""
+"""Candidates are read when somebody asks: from a file one by one, from other stores at once."""
 
 import numpy as np
 import pytest
 
 from dartboard.errors import StoreError
-from dartboard.retrievers import BM25Retriever, DenseRetriever, HybridRetriever
-from dartboard.retrievers.passages import Passages
+from dartboard.retrievers import BM25Retriever, Candidates, DenseRetriever, HybridRetriever, Share
 from dartboard.stores import Manifest, open_store
+from dartboard.types import Hit
 from tests.models import WordBag
 
 from .corpus import TEXTS, collection_for, records_of
@@ -20,6 +20,10 @@ def file(tmp_path):
         collection = store.create("docs", Manifest(model=WordBag().fingerprint, dimension=32))
         collection.upsert(records_of(model=WordBag(32)))
         yield collection
+
+
+def fetched(collection, ids):
+    return Candidates.from_hits([Hit(id, 0.0) for id in ids]).fetch(collection)
 
 
 class Counting:
@@ -36,16 +40,15 @@ class Counting:
         return self._collection.get(ids, **more)
 
 
-def test_a_file_hands_over_directions_and_reads_what_is_asked_for(file):
+def test_a_file_hands_over_unit_vectors_and_reads_what_is_asked_for(file):
     counting = Counting(file)
-    passages = Passages.find(counting, ["jwt", "nobody", "cache", "pool"])
+    passages = fetched(counting, ["jwt", "nobody", "cache", "pool"])
     assert passages.ids == ["jwt", "cache", "pool"] and len(passages) == 3 and not counting.read
     np.testing.assert_allclose(np.linalg.norm(passages.vectors, axis=1), 1.0, atol=1e-6)
     assert [chunk.text for chunk in passages.chunks([2])] == [TEXTS["pool"]]
     assert [chunk.id for chunk in passages.chunks()] == passages.ids
     assert counting.read == ["pool", "jwt", "cache"]
-    assert list(passages.known) == passages.ids
-    both = passages.at([1, 0]).followed_by(Passages.find(counting, ["deploy"]))
+    both = passages.take([1, 0]).followed_by(fetched(counting, ["deploy"]))
     assert both.ids == ["cache", "jwt", "deploy"] and both.vectors.shape[0] == 3
     assert [chunk.text for chunk in both.chunks()] == [TEXTS[id] for id in both.ids]
     assert counting.read == ["pool", "jwt", "cache", "deploy"]
@@ -53,21 +56,21 @@ def test_a_file_hands_over_directions_and_reads_what_is_asked_for(file):
 
 def test_other_stores_are_asked_once():
     counting = Counting(collection_for())
-    passages = Passages.find(counting, ["jwt", "nobody", "cache"])
+    passages = fetched(counting, ["jwt", "nobody", "cache"])
     assert [chunk.id for chunk in passages.chunks()] == ["jwt", "cache"]
     assert counting.read == ["jwt", "nobody", "cache"]
 
 
 def test_none_at_all(file):
     for collection in (file, collection_for()):
-        none = Passages.find(collection, [])
+        none = fetched(collection, [])
         assert len(none) == 0 and none.chunks() == []
-        some = Passages.find(collection, ["jwt"])
+        some = fetched(collection, ["jwt"])
         assert none.followed_by(some).ids == some.followed_by(none).ids == ["jwt"]
 
 
 def test_one_that_goes_meanwhile_is_an_error(file):
-    passages = Passages.find(file, ["jwt", "cache"])
+    passages = fetched(file, ["jwt", "cache"])
     file.delete(["cache"])
     with pytest.raises(StoreError, match="search again"):
         passages.chunks()
@@ -84,3 +87,32 @@ def test_candidates_come_from_one_state(file, method):
     hybrid = HybridRetriever([DenseRetriever(WordBag(32)), Writing()], method=method)
     assert "jwt" in [each.chunk.id for each in hybrid.retrieve(file, QUERY, 5).found]
     assert "jwt" not in [each.chunk.id for each in hybrid.retrieve(file, QUERY, 5).found]
+
+
+def ranked(name, *hits, **members):
+    found = Candidates.from_hits([Hit(*hit) for hit in hits], members=members)
+    found.name = name
+    return found
+
+
+def test_shares_of_members_and_of_theirs_even_of_the_same_name():
+    words = ranked("words", ("a", 3.0), ("b", 1.0))
+    assert words.shares("a") == {"words": Share(1, 3.0)} and words.shares("c") == {}
+    inner = ranked("words", ("z", 0.2), ("a", 0.1))
+    deep = ranked("deep", ("c", 0.5), ("a", 0.4), words=inner)
+    both = ranked("both", ("a", 1.0), ("c", 0.7), ("b", 0.1), words=words, deep=deep)
+    assert both.shares("a") == {
+        "both": Share(1, 1.0),
+        "words": Share(1, 3.0),
+        "deep": Share(2, 0.4),
+        "deep/words": Share(2, 0.1),
+    }
+    assert both.shares("c") == {"both": Share(2, 0.7), "deep": Share(1, 0.5)}
+    assert both.shares("d") == {}
+
+
+def test_shares_count_from_the_retrievers_list():
+    found = ranked("words", ("a", 3.0), ("b", 1.0))
+    found.vectors = np.eye(2)
+    assert found.take([1]).shares("b") == {"words": Share(2, 1.0)}
+    assert found.reranked([1, 0], [9.0, 8.0], 0.0).shares("b") == {"words": Share(1, 9.0)}

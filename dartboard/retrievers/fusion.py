@@ -1,8 +1,10 @@
-"""Scores of different scales made comparable, query by query.
+"""Several rankings made one: by scores that are normalised per query, or by rank.
 
     minmax:  (s - min) / (max - min)        zscore:  (s - mean) / standard deviation
+    reciprocal rank fusion:  Σ_m w_m / (damping + rank_m(p))        (Cormack et al., 2009)
 
-Where all scores are equal there is nothing to tell apart, and each becomes 0.
+Where all scores are equal they carry no information, and each becomes 0. In rank fusion, a ranking that does
+not have a chunk adds nothing to it.
 """
 
 from collections.abc import Sequence
@@ -37,8 +39,19 @@ def normalised(scores: FloatArray, how: Normalisation) -> FloatArray:
     return made
 
 
-def weighed(scores: FloatArray, weights: Sequence[float] | FloatArray, how: Normalisation) -> FloatArray:
+def weighted_sum(scores: FloatArray, weights: Sequence[float] | FloatArray, how: Normalisation) -> FloatArray:
     """``(n,)`` from ``(members, n)``: each member's scores on a common scale, then their weighted sum."""
     rows = np.array([normalised(row, how) for row in scores]).reshape(scores.shape)
     total: FloatArray = np.asarray(weights) @ rows
     return total
+
+
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[str]], weights: Sequence[float], damping: float
+) -> dict[str, float]:
+    """The fused score of every id that any ranking has; each ranking is best first."""
+    fused: dict[str, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, id in enumerate(ranking, start=1):
+            fused[id] = fused.get(id, 0.0) + weight / (damping + rank)
+    return fused
