@@ -100,14 +100,14 @@ def stated(collection: Any) -> Any:
 
 
 def vectors(collection: Any) -> Any:
-    ids, found = collection.directions(SOME)
+    ids, found = collection.unit_vectors(SOME)
     return ids, found.tobytes()
 
 
 READING: dict[str, Callable[[Any], Any]] = {
     "search": searches,
     "get": lambda collection: [plain(record) for record in collection.get(SOME, blobs=["other"])],
-    "directions": vectors,
+    "unit_vectors": vectors,
     "blobs": lambda collection: collection.read_blobs(SOME, "colbert"),
     "explain": lambda collection: collection.explain_text("broker queue", SOME[2]),
     "list": listed,

@@ -170,7 +170,7 @@ def test_a_row_that_the_index_does_not_know(path):
     changed(path, "UPDATE records SET row = 100000 WHERE row = 7")
     store = EmbeddedStore(path, read_only=True, tuning=Tuning(files_from=0))
     with store, pytest.raises(StoreFormatError, match=r"damaged.*dartboard doctor"):
-        store.open().directions([RECORDS[6].id])
+        store.open().unit_vectors([RECORDS[6].id])
 
 
 @pytest.mark.parametrize("page", range(2, 16))
@@ -243,11 +243,12 @@ def test_a_damaged_text_does_not_hold_the_state_of_its_reader(path):
 
 
 def test_other_errors_stay_what_they_are(path):
-    with EmbeddedStore(path) as store, pytest.raises(KeyError, match="mine"):
-        store.open().on_one_state(lambda now: {}["mine"])
+    with EmbeddedStore(path) as store, pytest.raises(KeyError, match="mine"), store.open().read_snapshot():
+        {}["mine"]
     changed(path, "UPDATE contents SET embedding = zeroblob(96) WHERE row = 7")
-    with EmbeddedStore(path) as store, pytest.raises(StoreFormatError, match=r"embedding .* is damaged"):
-        store.open().on_one_state(lambda now: {}["mine"])
+    damage = pytest.raises(StoreFormatError, match=r"embedding .* is damaged")
+    with EmbeddedStore(path) as store, damage, store.open().read_snapshot():
+        {}["mine"]
 
 
 def test_an_emptied_file_is_no_new_store(path):

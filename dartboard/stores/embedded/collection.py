@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,11 +10,10 @@ from typing import Any, TypeVar
 from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k
 from dartboard.stores.embedded.connections import Connections
-from dartboard.stores.embedded.derived import Damaged, DerivedFiles
+from dartboard.stores.embedded.derived import DerivedFiles
 from dartboard.stores.embedded.indexes import Indexes
-from dartboard.stores.embedded.moment import Moment
 from dartboard.stores.embedded.remembered import Remembered
-from dartboard.stores.embedded.revisions import Outdated, manifest_text, revision_of
+from dartboard.stores.embedded.revisions import manifest_text, revision_of
 from dartboard.stores.embedded.rows import (
     raise_revision,
     remove_rows,
@@ -21,18 +21,19 @@ from dartboard.stores.embedded.rows import (
     rows_that_match,
     write_records,
 )
+from dartboard.stores.embedded.snapshot import ReadSnapshot
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
 from dartboard.types import FloatArray, Hit
 
-_ATTEMPTS = 5
-
 _Made = TypeVar("_Made")
 
 
 class EmbeddedCollection:
-    """Records of one model in a file; made by :class:`EmbeddedStore`. Reading is done by :class:`Moment`."""
+    """Records of one model in a file; made by :class:`EmbeddedStore`. Reading is done by
+    :class:`ReadSnapshot`.
+    """
 
     def __init__(
         self, key: int, name: str, connections: Connections, derived: DerivedFiles, tuning: Tuning
@@ -49,28 +50,35 @@ class EmbeddedCollection:
     @property
     def manifest(self) -> Manifest:
         """What the collection was made with, as the file says now."""
-        return self.on_one_state(lambda now: now.manifest)
+        with self.read_snapshot() as view:
+            return view.manifest
 
-    def on_one_state(self, work: Callable[[Moment], _Made]) -> _Made:
-        """Hand the collection to ``work`` as it is now, to be read as often as it likes, whoever writes.
+    @contextmanager
+    def read_snapshot(self) -> Iterator[ReadSnapshot]:
+        """The collection as it is now, to be read as often as you like, whoever writes meanwhile.
 
-        Where another thread has moved the indexes on to a newer state meanwhile, or a derived file proves
-        damaged, the work is begun anew, so it must change nothing outside.
+        Example:
+            with collection.read_snapshot() as view:
+                hits = view.search_text("tea", 10)
+                records = view.get([hit.id for hit in hits])
         """
-        outdated = 0
-        for attempt in range(_ATTEMPTS):
-            with self._connections.reading() as connection:
-                # The last time with indexes of its own, which nobody moves.
-                own = outdated and attempt + 1 == _ATTEMPTS
-                indexes = Indexes(self.key, self._derived, self._tuning) if own else self._indexes
-                try:
-                    return work(self._moment(connection, indexes))
-                except Outdated:
-                    outdated += 1
-                except Damaged:
-                    if attempt + 1 == _ATTEMPTS:
-                        raise
-        raise AssertionError("the last attempt returns or raises")
+        states = self._indexes.states()  # first: what the transaction sees is not older than any of them
+        with self._connections.reading() as connection:
+            yield ReadSnapshot(
+                self.key,
+                self.name,
+                connection,
+                revision_of(connection, self.key, self.name),
+                indexes=self._indexes,
+                states=states,
+                remembered=self._remembered,
+                tuning=self._tuning,
+            )
+
+    def on_one_state(self, work: Callable[[ReadSnapshot], _Made]) -> _Made:
+        """The former way to say :meth:`read_snapshot`."""
+        with self.read_snapshot() as view:
+            return work(view)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Replace the manifest's settings."""
@@ -85,7 +93,7 @@ class EmbeddedCollection:
     def upsert(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none; when this returns they are on disk."""
         listed = list(records)
-        self.on_one_state(lambda now: now.manifest.check(listed))
+        self.manifest.check(listed)
         if not listed:
             return
         with self._connections.writing() as connection:
@@ -111,19 +119,27 @@ class EmbeddedCollection:
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
         """The records that exist, in the order asked."""
-        return self.on_one_state(lambda now: now.get(ids, blobs=blobs))
+        with self.read_snapshot() as view:
+            return view.get(ids, blobs=blobs)
+
+    def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+        """The ids that exist, in the order asked, and their embeddings scaled to length 1, ``(n, d)``."""
+        with self.read_snapshot() as view:
+            return view.unit_vectors(ids)
 
     def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
-        """The ids that exist, in the order asked, and their embeddings scaled to length 1, ``(n, d)``."""
-        return self.on_one_state(lambda now: now.directions(ids))
+        """The former name of :meth:`unit_vectors`."""
+        return self.unit_vectors(ids)
 
     def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
         """The bytes of this name that the records have, by id; nothing else is read."""
-        return self.on_one_state(lambda now: now.read_blobs(ids, name))
+        with self.read_snapshot() as view:
+            return view.read_blobs(ids, name)
 
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
-        return self.on_one_state(lambda now: now.count(where))
+        with self.read_snapshot() as view:
+            return view.count(where)
 
     def search_vector(
         self,
@@ -135,33 +151,36 @@ class EmbeddedCollection:
         exact: bool = False,
     ) -> list[Hit]:
         """Nearest by cosine or dot product."""
-        return self.on_one_state(
-            lambda now: now.search_vector(query, k, where=where, field=field, exact=exact)
-        )
+        with self.read_snapshot() as view:
+            return view.search_vector(query, k, where=where, field=field, exact=exact)
 
     def search_sparse(
         self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
     ) -> list[Hit]:
         """Best by dot product, through an inverted index."""
-        return self.on_one_state(lambda now: now.search_sparse(query, k, field=field, where=where))
+        with self.read_snapshot() as view:
+            return view.search_sparse(query, k, field=field, where=where)
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by BM25."""
-        return self.on_one_state(lambda now: now.search_text(query, k, where=where))
+        with self.read_snapshot() as view:
+            return view.search_text(query, k, where=where)
 
     def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
         """What each term of the query adds to a record's BM25 score; empty for a record that is not there."""
-        return self.on_one_state(lambda now: now.explain_text(query, chunk_id))
+        with self.read_snapshot() as view:
+            return view.explain_text(query, chunk_id)
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
         """All records that match, whole, by rising id, as they were when the first was taken."""
         check_k(batch_size, "batch_size")
-        with self._connections.reading() as connection:
-            yield from self._moment(connection, self._indexes).iterate(where=where, batch_size=batch_size)
+        with self.read_snapshot() as view:
+            yield from view.iterate(where=where, batch_size=batch_size)
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
-        self.on_one_state(lambda now: now.snapshot(path))
+        with self.read_snapshot() as view:
+            view.snapshot(path)
 
     def stats(self) -> CollectionStats:
         """Records, bytes on disk with what is derived, and the state of the indexes."""
@@ -186,19 +205,9 @@ class EmbeddedCollection:
 
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them, so that the next search need not."""
-        self.on_one_state(lambda now: now.prepare())
+        with self.read_snapshot() as view:
+            view.prepare()
         self.written = False
-
-    def _moment(self, connection: sqlite3.Connection, indexes: Indexes) -> Moment:
-        return Moment(
-            self.key,
-            self.name,
-            connection,
-            revision_of(connection, self.key, self.name),
-            indexes=indexes,
-            remembered=self._remembered,
-            tuning=self._tuning,
-        )
 
 
 def bytes_of_records(connection: sqlite3.Connection, path: Path, records: int) -> int:

@@ -15,14 +15,17 @@ import secrets
 import shutil
 import sqlite3
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
 
-from dartboard.errors import StoreError
+from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded.connections import Connections
+from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.leftovers import leftovers, owned, remove_leftovers
 from dartboard.stores.regular_files import open_regular
 
@@ -35,8 +38,53 @@ _DRAFT = "draft-"
 _DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 
-class Damaged(Exception):
-    """A derived file that cannot be used; never leaves the store."""
+class Damaged(StoreFormatError):
+    """A derived file that cannot be used: it is built again."""
+
+
+class AtRevision(Protocol):
+    """A state of an index; it is never changed."""
+
+    @property
+    def revision(self) -> int:
+        """Of the collection that it was made from."""
+
+
+_State = TypeVar("_State", bound=AtRevision)
+
+
+class DerivedIndex(ABC, Generic[_State]):
+    """An index of a collection in memory, made when a search first needs it and shared by all threads.
+
+    A write makes a new state and leaves the former as it is, so a reader that began before keeps its own.
+    """
+
+    def __init__(self) -> None:
+        self.state: _State | None = None
+        """The newest that anybody has asked for."""
+        self._lock = Lock()
+
+    def at(self, connection: sqlite3.Connection, revision: Revision, earlier: _State | None = None) -> _State:
+        """The state at the revision that the connection sees.
+
+        ``earlier`` is a state that was there before the connection's transaction began, so it is never
+        newer. It serves where another thread has moved the index on to a newer revision meanwhile: then
+        this reader gets a state of its own, which is not shared and leaves no files.
+        """
+        with self._lock:
+            shared = self.state is None or self.state.revision <= revision.number
+            state = self.state if shared else earlier
+            if state is None or state.revision != revision.number:
+                state = self._updated(connection, revision, state, save=shared)
+            if shared:
+                self.state = state
+            return state
+
+    @abstractmethod
+    def _updated(
+        self, connection: sqlite3.Connection, revision: Revision, earlier: _State | None, *, save: bool
+    ) -> _State:
+        """A state at the revision, from an earlier one, from files, or from the records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,23 +185,23 @@ class DerivedFiles:
         with ExitStack() as stack:
             yield folder if not self._connections.read_only and _made(folder, stack) else None
 
-    def keep(self, collection: int, draft: Path, stamp: Stamp) -> bool:
-        """Vouch for what was written to a draft; False where that cannot be now."""
+    def keep(self, collection: int, draft: Path, stamp: Stamp) -> Path | None:
+        """Vouch for what was written to a draft; its folder, or None where that cannot be now."""
         final = draft.with_name(draft.name.removeprefix(_DRAFT))
         try:
             files = {name: _sealed(draft / name) for name in stamp.sealed}
             with self._connections.may_write() as allowed:
                 if not allowed:
-                    return False
+                    return None
                 draft.rename(final)
                 with self._connections.writing(counted=False) as connection:
                     _remember(connection, collection, final.name, stamp, files)
         except (OSError, StoreError) as error:
             shutil.rmtree(final, ignore_errors=True)
             logger.warning("%s: an index is not kept: %s", self.folder, error)
-            return False
+            return None
         self.sweep()
-        return True
+        return final
 
     def sweep(self) -> None:
         """Remove folders that the store does not vouch for, unless somebody else is writing."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
-from dartboard.stores.embedded.derived import DerivedFiles
+from dartboard.stores.embedded.derived import DerivedFiles, DerivedIndex
 from dartboard.stores.embedded.reading import stream_sparse, stream_texts
 from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.embedded.tuning import Tuning
@@ -78,6 +78,14 @@ class Indexes:
                 self._text = settings, WordUpkeep(source, self._derived, self._tuning)
             return self._text[1]
 
+    def states(self) -> dict[DerivedIndex[Any], Any]:
+        """What is in memory now, by index."""
+        with self._lock:
+            indexes: list[DerivedIndex[Any]] = [*self._vectors.values(), *self._sparse.values()]
+            if self._text is not None:
+                indexes.append(self._text[1])
+        return {index: index.state for index in indexes if index.state is not None}
+
     def save(self, connection: sqlite3.Connection, revision: Revision, manifest: Manifest) -> None:
         """Leave files of all vectors, and of the lexical index, where the collection is worth it."""
         if revision.records < self._tuning.files_from:
@@ -85,9 +93,9 @@ class Indexes:
         for field in (None, *manifest.vectors):
             self.vectors(manifest, field).save(connection, revision)
         if revision.records <= self._tuning.words_up_to or self._text is not None:
-            self.text(manifest).current(connection, revision)
+            self.text(manifest).at(connection, revision)
         for sparse in manifest.sparse:
-            self.sparse(sparse).current(connection, revision)
+            self.sparse(sparse).at(connection, revision)
 
     def describe(self) -> dict[str, Any]:
         """The indexes in memory by name, for statistics."""

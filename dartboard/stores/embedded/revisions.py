@@ -23,8 +23,8 @@ class Revision:
 
     @property
     def manifest(self) -> Manifest:
-        """What the collection was made with; shared, so not to be given away."""
-        return _manifest(self.manifest_text)
+        """What the collection was made with; shared by all readers, so nobody may change its settings."""
+        return parsed_manifest(self.manifest_text)
 
 
 def revision_of(connection: sqlite3.Connection, collection: int, name: str) -> Revision:
@@ -49,18 +49,10 @@ def manifest_text(manifest: Manifest) -> str:
     return json.dumps(manifest_to_json(manifest), ensure_ascii=False)
 
 
-def fresh_manifest(text: str) -> Manifest:
-    """A manifest of one's own."""
+@lru_cache(maxsize=64)
+def parsed_manifest(text: str) -> Manifest:
+    """The manifest that stands in the file."""
     try:
         return manifest_from_json(json.loads(text))
     except (TypeError, ValueError) as error:
         raise damaged(f"the collection's manifest ({error})") from error
-
-
-@lru_cache(maxsize=64)
-def _manifest(text: str) -> Manifest:
-    return fresh_manifest(text)
-
-
-class Outdated(Exception):
-    """A connection sees an older state than one that was searched already: begin again; never leaves."""

@@ -2,7 +2,6 @@
 
 import logging
 import sqlite3
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +11,16 @@ import numpy as np
 
 from dartboard.errors import install_command
 from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
-from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
+from dartboard.stores.embedded.derived import (
+    Artefact,
+    Damaged,
+    DerivedFiles,
+    DerivedIndex,
+    Stamp,
+    flush_to_disk,
+)
 from dartboard.stores.embedded.reading import stream_ids, stream_vectors
-from dartboard.stores.embedded.revisions import Outdated, Revision
+from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.embedded.rows import Rows, gone_since
 from dartboard.stores.embedded.structure import check_structure
 from dartboard.stores.embedded.sums import damaged
@@ -49,74 +55,70 @@ class FieldOfVectors:
         return {"dimension": self.dimension, "metric": self.metric}
 
 
-class VectorUpkeep:
+class VectorUpkeep(DerivedIndex[VectorState]):
     """The latest state of one field, made when a search first needs it."""
 
     def __init__(self, vectors: FieldOfVectors, derived: DerivedFiles, tuning: Tuning) -> None:
+        super().__init__()
         self._field = vectors
         self._derived = derived
         self._tuning = tuning
-        self._state: VectorState | None = None
-        self._lock = threading.Lock()
         self._warned = False
-        self._folder: Path | None = None
-        self._distrusted: Path | None = None
+        self._distrusted: set[Path | None] = set()
 
-    def current(self, connection: sqlite3.Connection, revision: Revision) -> VectorState:
-        """The vectors at a revision that the connection sees; never older than what was asked before."""
+    def rebuilt(
+        self, connection: sqlite3.Connection, revision: Revision, harmed: VectorState, damage: Damaged
+    ) -> VectorState:
+        """The state at the revision, after a file under the one in use proved damaged."""
         with self._lock:
+            self._distrust(harmed.folder, damage)
+            if self.state is not None and self.state.folder == harmed.folder:
+                self.state = None
+        return self.at(connection, revision)
+
+    def _distrust(self, folder: Path | None, damage: Damaged) -> None:
+        """Never read these files again."""
+        logger.warning("%s will be built again: %s", folder or self._field.kind, damage)
+        self._distrusted.add(folder)
+
+    def _updated(
+        self, connection: sqlite3.Connection, revision: Revision, earlier: VectorState | None, *, save: bool
+    ) -> VectorState:
+        """What is in memory, or else on disk, brought to the revision; anew where changes are too many."""
+        for known in self._known(connection, revision, earlier):
             try:
-                state = self._up_to_date(connection, revision)
-            except Damaged as damage:
-                self._distrust(damage)
-                state = None
-            self._state = state or self._build(connection, revision)
-            return self._state
-
-    def distrust(self, damage: Damaged) -> None:
-        """Forget the state: a file under it proved damaged, and is not to be read again."""
-        with self._lock:
-            self._distrust(damage)
-
-    def _distrust(self, damage: Damaged) -> None:
-        logger.warning("%s will be built again: %s", self._folder, damage)
-        self._distrusted = self._folder
-        self._state = None
-
-    def _up_to_date(self, connection: sqlite3.Connection, revision: Revision) -> VectorState | None:
-        """What is in memory, or else on disk, brought to the revision; None where building anew is better."""
-        state = None
-        for known in self._known(connection, revision):
-            if known.revision > revision.number:
-                raise Outdated
-            if known.revision >= revision.floor:
                 state = self._advance(known, connection, revision)
                 if not self._tuning.too_much(state.changes, len(state.rows)):
                     return state
-        if state is None or self._approximate(len(state.rows) + len(state.tail_rows) - state.dead):
-            return None
-        return state.folded()
+                if not self._approximate(state.size):
+                    return state.folded()
+            except Damaged as damage:
+                self._distrust(known.folder, damage)
+        return self._build(connection, revision, save=save)
 
-    def _known(self, connection: sqlite3.Connection, revision: Revision) -> Iterator[VectorState]:
-        if self._state is not None:
-            yield self._state
+    def _known(
+        self, connection: sqlite3.Connection, revision: Revision, earlier: VectorState | None
+    ) -> Iterator[VectorState]:
+        if earlier is not None and earlier.revision >= revision.floor:
+            yield earlier
         loaded = self._load(connection, revision)
         if loaded is not None:
             yield loaded
 
     def save(self, connection: sqlite3.Connection, revision: Revision) -> None:
         """Leave files behind from which the next process can start quickly."""
-        state = self.current(connection, revision)
+        state = self.at(connection, revision)
         if len(state.rows) + len(state.tail_rows) < self._tuning.files_from:
             return
-        if not state.kept or self._tuning.too_much(state.changes, len(state.rows)):
-            rebuilt = self._build(connection, revision)
+        if state.folder is None or self._tuning.too_much(state.changes, len(state.rows)):
+            rebuilt = self._build(connection, revision, save=True)
             with self._lock:
-                self._state = rebuilt
+                if self.state is state:
+                    self.state = rebuilt
 
     def describe(self) -> dict[str, Any]:
         """The state in memory, if there is one."""
-        return {} if self._state is None else self._state.describe()
+        return {} if self.state is None else self.state.describe()
 
     def _advance(self, state: VectorState, connection: sqlite3.Connection, revision: Revision) -> VectorState:
         """Add what was written since, mask what was deleted."""
@@ -142,13 +144,15 @@ class VectorUpkeep:
         found = self._derived.find(connection, self._field.collection, self._field.kind, self._field.settings)
         if found is None or not revision.floor <= found.revision <= revision.number:
             return None
-        if found.folder == self._distrusted:
+        if found.folder in self._distrusted:
             return None
-        self._folder = found.folder
         try:
             return self._read(found)
+        except Damaged as damage:
+            self._distrust(found.folder, damage)
         except (KeyError, TypeError, ValueError) as error:
-            raise Damaged(f"its stamp cannot be read ({error!r})") from error
+            self._distrust(found.folder, Damaged(f"its stamp cannot be read ({error!r})"))
+        return None
 
     def _read(self, found: Artefact) -> VectorState | None:
         count = int(found.about["count"])
@@ -172,15 +176,15 @@ class VectorUpkeep:
             vectors=vectors,
             longest=float(found.about["longest"]),
             ids=PackedIds.from_bytes(found.read(_IDS), count) if self._field.field is None else None,
-            kept=True,
+            folder=found.folder,
             index=index,
             tail_rows=np.zeros(0, np.int64),
             tail=np.zeros((0, self._field.dimension), np.float32),
         )
 
-    def _build(self, connection: sqlite3.Connection, revision: Revision) -> VectorState:
+    def _build(self, connection: sqlite3.Connection, revision: Revision, *, save: bool) -> VectorState:
         """From the store itself: into files where they pay and can be written, else in memory."""
-        if revision.records >= self._tuning.files_from:
+        if save and revision.records >= self._tuning.files_from:
             with self._derived.draft(self._field.collection, self._field.kind) as folder:
                 if folder is not None:
                     try:
@@ -217,7 +221,7 @@ class VectorUpkeep:
             (folder / _INDEX).write_bytes(state.index.to_bytes())
             sealed.append(_INDEX)
         flush_to_disk(folder)
-        kept = self._derived.keep(
+        final = self._derived.keep(
             self._field.collection,
             folder,
             Stamp(
@@ -233,7 +237,7 @@ class VectorUpkeep:
                 sealed=sealed,
             ),
         )
-        return replace(state, kept=kept)
+        return replace(state, folder=final)
 
     def _finished(
         self, revision: Revision, rows: Rows, vectors: MemoryRows | FileRows, longest: float

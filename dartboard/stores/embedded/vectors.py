@@ -7,6 +7,7 @@ and building anew waits until the changes are a good part of the whole.
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -45,8 +46,8 @@ class VectorState:
     ids: PackedIds | None = None
     """Of the main part, where they are at hand."""
     places: "Places" = field(default_factory=lambda: Places())
-    kept: bool = False
-    """Whether the main part lies in derived files that the store vouches for."""
+    folder: Path | None = None
+    """Of the main part's derived files, where the store vouches for them."""
 
     @property
     def dead(self) -> int:
@@ -99,7 +100,7 @@ class VectorState:
             tail_rows=self.tail_rows[:0],
             tail=self.tail[:0],
             ids=None,
-            kept=False,
+            folder=None,
         )
 
     def search(

@@ -6,7 +6,6 @@ Rows stand in the order of their ids, and so do equal scores.
 
 import logging
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,15 @@ import numpy as np
 
 from dartboard.errors import StoreFormatError
 from dartboard.stores.ann import Mask
-from dartboard.stores.embedded.derived import Artefact, Damaged, DerivedFiles, Stamp, flush_to_disk
-from dartboard.stores.embedded.revisions import Outdated, Revision
+from dartboard.stores.embedded.derived import (
+    Artefact,
+    Damaged,
+    DerivedFiles,
+    DerivedIndex,
+    Stamp,
+    flush_to_disk,
+)
+from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.embedded.rows import Rows
 from dartboard.stores.embedded.structure import check_structure
 from dartboard.stores.embedded.tuning import Tuning
@@ -68,28 +74,28 @@ class WordSource(Generic[_Index]):
     load: Callable[[Path], _Index]
 
 
-class WordUpkeep(Generic[_Index]):
+class WordUpkeep(DerivedIndex[WordState[_Index]], Generic[_Index]):
     """The latest index of one kind, made when a search first needs it."""
 
     def __init__(self, source: WordSource[_Index], derived: DerivedFiles, tuning: Tuning) -> None:
+        super().__init__()
         self._source = source
         self._derived = derived
         self._tuning = tuning
-        self._state: WordState[_Index] | None = None
-        self._lock = threading.Lock()
-
-    def current(self, connection: sqlite3.Connection, revision: Revision) -> WordState[_Index]:
-        """The index at a revision that the connection sees."""
-        with self._lock:
-            if self._state is not None and self._state.revision > revision.number:
-                raise Outdated
-            if self._state is None or self._state.revision != revision.number:
-                self._state = self._load(connection, revision) or self._build(connection, revision)
-            return self._state
 
     def describe(self) -> dict[str, Any]:
         """The state in memory, if there is one."""
-        return {} if self._state is None else {"indexed": len(self._state.index)}
+        return {} if self.state is None else {"indexed": len(self.state.index)}
+
+    def _updated(
+        self,
+        connection: sqlite3.Connection,
+        revision: Revision,
+        earlier: WordState[_Index] | None,
+        *,
+        save: bool,
+    ) -> WordState[_Index]:
+        return self._load(connection, revision) or self._build(connection, revision, save=save)
 
     def _load(self, connection: sqlite3.Connection, revision: Revision) -> WordState[_Index] | None:
         source = self._source
@@ -110,7 +116,7 @@ class WordUpkeep(Generic[_Index]):
             raise Damaged(f"{len(index)} rows in the index, {rows.size} beside it")
         return WordState(revision=found.revision, rows=rows, index=index)
 
-    def _build(self, connection: sqlite3.Connection, revision: Revision) -> WordState[_Index]:
+    def _build(self, connection: sqlite3.Connection, revision: Revision, *, save: bool) -> WordState[_Index]:
         numbers: list[int] = []
 
         def parts() -> Iterator[Any]:
@@ -121,7 +127,7 @@ class WordUpkeep(Generic[_Index]):
         check_structure(connection)
         index = self._source.build(parts())
         state = WordState(revision=revision.number, rows=np.array(numbers, dtype=np.int64), index=index)
-        if revision.records >= self._tuning.files_from:
+        if save and revision.records >= self._tuning.files_from:
             self._save(state, revision)
         return state
 

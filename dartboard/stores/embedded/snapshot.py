@@ -1,35 +1,41 @@
 """A collection as one transaction sees it: all that it answers belongs together, whoever writes meanwhile."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import StoreError
-from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
-from dartboard.stores.embedded.derived import Damaged
+from dartboard.stores.embedded.derived import AtRevision, Damaged, DerivedIndex
 from dartboard.stores.embedded.indexes import Indexes
 from dartboard.stores.embedded.reading import read_batches, read_blobs, read_records
 from dartboard.stores.embedded.remembered import Remembered
-from dartboard.stores.embedded.revisions import Revision, fresh_manifest
+from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.embedded.rows import Rows, ids_of_rows, rows_of_ids
 from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.embedded.vector_upkeep import VectorUpkeep
 from dartboard.stores.embedded.vectors import VectorState
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Manifest, Record, SparseVector
 from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 
+_State = TypeVar("_State", bound=AtRevision)
 
-class Moment:
-    """What :meth:`EmbeddedCollection.on_one_state` hands out: a collection that can only be read.
+
+class ReadSnapshot:
+    """What :meth:`EmbeddedCollection.read_snapshot` gives: a collection that can only be read.
 
     It belongs to one thread and ends with the transaction.
+
+    Args:
+        states: states of indexes that were in memory before the transaction began. None of them is newer
+            than the snapshot, and each is brought to the snapshot's revision when it is first searched.
     """
 
     def __init__(
@@ -40,6 +46,7 @@ class Moment:
         revision: Revision,
         *,
         indexes: Indexes,
+        states: dict[DerivedIndex[Any], Any],
         remembered: Remembered,
         tuning: Tuning,
     ) -> None:
@@ -48,37 +55,39 @@ class Moment:
         self.connection = connection
         self._key = key
         self._indexes = indexes
+        self._states = states
         self._remembered = remembered
         self._tuning = tuning
         self._rows: dict[str, int] = {}
-        self._manifest: Manifest | None = None
 
     @property
     def manifest(self) -> Manifest:
         """What the collection was made with."""
-        if self._manifest is None:
-            self._manifest = fresh_manifest(self.revision.manifest_text)
-        return self._manifest
+        return self.revision.manifest
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
         """The records that exist, in the order asked."""
         found = read_records(self.connection, self._key, list(ids), list(blobs))
         return [found[id] for id in ids if id in found]
 
-    def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+    def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
         """The ids that exist, in the order asked, and their embeddings scaled to length 1, ``(n, d)``.
 
         These are the vectors that a search compares: no passage is read for them.
         """
         known = self._rows_of(ids)
         there = [id for id in ids if id in known]
-        rows = np.fromiter((known[id] for id in there), np.int64, len(there))
-        upkeep = self._indexes.vectors(self.revision.manifest, None)
+        rows = np.array([known[id] for id in there], dtype=np.int64)
+        index = self._indexes.vectors(self.manifest, None)
+        state = self._state(index)
         try:
-            return there, upkeep.current(self.connection, self.revision).take(rows)
+            return there, state.take(rows)
         except Damaged as damage:
-            upkeep.distrust(damage)
-            raise
+            return there, self._rebuilt(index, state, damage).take(rows)
+
+    def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
+        """The former name of :meth:`unit_vectors`."""
+        return self.unit_vectors(ids)
 
     def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
         """The bytes of this name that the records have, by id; nothing else is read."""
@@ -101,16 +110,15 @@ class Moment:
     ) -> list[Hit]:
         """Nearest by cosine or dot product."""
         check_k(k)
-        manifest = self.revision.manifest
-        asked, metric = check_query_vector(manifest, query, field)
-        upkeep = self._indexes.vectors(manifest, field)
+        asked, metric = check_query_vector(self.manifest, query, field)
         allowed = None if where is None else self._matching(where)
+        index = self._indexes.vectors(self.manifest, field)
+        state = self._state(index)
         try:
-            state = upkeep.current(self.connection, self.revision)
             rows, scores = state.search(asked, k, allowed, exact=exact, tuning=self._tuning)
         except Damaged as damage:
-            upkeep.distrust(damage)
-            raise
+            state = self._rebuilt(index, state, damage)
+            rows, scores = state.search(asked, k, allowed, exact=exact, tuning=self._tuning)
         if metric == "cosine":
             scores = np.clip(scores, -1.0, 1.0)
         return self._hits(rows, scores, k, state)
@@ -120,8 +128,8 @@ class Moment:
     ) -> list[Hit]:
         """Best by dot product, through an inverted index."""
         check_k(k)
-        check_sparse_field(self.revision.manifest, field, self.name)
-        state = self._indexes.sparse(field).current(self.connection, self.revision)
+        check_sparse_field(self.manifest, field, self.name)
+        state = self._state(self._indexes.sparse(field))
         allowed = None if where is None else self._matching(where)
         found, scores = state.index.top(query.terms, query.weights, k, state.mask(allowed))
         return self._hits(state.rows[found], scores, k)
@@ -129,7 +137,7 @@ class Moment:
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by BM25."""
         check_k(k)
-        state = self._indexes.text(self.revision.manifest).current(self.connection, self.revision)
+        state = self._state(self._indexes.text(self.manifest))
         allowed = None if where is None else self._matching(where)
         found, scores = state.index.top(query, k, state.mask(allowed))
         return self._hits(state.rows[found], scores, k)
@@ -139,7 +147,7 @@ class Moment:
         rows = rows_of_ids(self.connection, self._key, [chunk_id])
         if not rows:
             return []
-        state = self._indexes.text(self.revision.manifest).current(self.connection, self.revision)
+        state = self._state(self._indexes.text(self.manifest))
         found = np.flatnonzero(state.rows == rows[chunk_id])
         if found.size != 1:
             raise damaged(f"the text of chunk {chunk_id!r}, which the index does not know,")
@@ -156,29 +164,26 @@ class Moment:
 
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them."""
-        self._indexes.save(self.connection, self.revision, self.revision.manifest)
+        self._indexes.save(self.connection, self.revision, self.manifest)
 
-    def configure(self, settings: Mapping[str, Any]) -> None:
-        """Refused."""
-        self._refuse()
-
-    def upsert(self, records: Sequence[Record]) -> None:
-        """Refused."""
-        self._refuse()
-
-    def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Refused."""
-        self._refuse()
-
-    def stats(self) -> CollectionStats:
-        """Refused."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise StoreError(
             f"collection {self.name!r} is being held still for a search: change it, and ask for its "
             "statistics, outside"
         )
+
+    configure = upsert = delete = stats = _refuse
+
+    def _state(self, index: DerivedIndex[_State]) -> _State:
+        """The index at the revision of this snapshot."""
+        state: _State | None = self._states.get(index)
+        if state is None or state.revision != self.revision.number:
+            state = self._states[index] = index.at(self.connection, self.revision, state)
+        return state
+
+    def _rebuilt(self, index: VectorUpkeep, harmed: VectorState, damage: Damaged) -> VectorState:
+        state = self._states[index] = index.rebuilt(self.connection, self.revision, harmed, damage)
+        return state
 
     def _rows_of(self, ids: Sequence[str]) -> dict[str, int]:
         """The rows of the ids that exist; those that a search found need not be looked up."""

@@ -1,0 +1,219 @@
+"""One state of a collection for several calls, whoever writes meanwhile."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dartboard.errors import StoreError
+from dartboard.stores import Manifest, Record, open_store, parse_filter
+from dartboard.stores.base import Collection, read_snapshot
+from dartboard.stores.memory import MemoryStore
+from dartboard.stores.states import on_one_state
+
+RNG = np.random.default_rng(5)
+VECTORS = RNG.standard_normal((40, 8)).astype(np.float32)
+
+
+def records(word="old", count=40):
+    return [Record(f"r{n:02d}", f"{word} passage {n}", VECTORS[n], {"n": n}) for n in range(count)]
+
+
+@pytest.fixture(params=["small", "with files"])
+def collection(request, tmp_path):
+    from dartboard.stores.embedded.store import EmbeddedStore
+    from dartboard.stores.embedded.tuning import Tuning
+
+    tuning = Tuning(files_from=1000 if request.param == "small" else 1)
+    with EmbeddedStore(tmp_path / "a.dartboard", tuning=tuning) as store:
+        made = store.create("default", Manifest(model="m", dimension=8))
+        made.upsert(records())
+        yield made
+
+
+def test_all_answers_belong_to_one_state(collection):
+    with collection.read_snapshot() as held:
+        assert isinstance(held, Collection)
+        first = held.search_text("old", 40)
+        collection.upsert(records("new", 20))
+        collection.delete(["r39"])
+        assert held.search_text("old", 40) == first and not held.search_text("new", 40)
+        assert {record.text.split()[0] for record in held.get([hit.id for hit in first])} == {"old"}
+        assert held.count() == 40 and held.count(parse_filter("n = 39")) == 1
+        assert len(held.search_vector(VECTORS[39], 40)) == 40
+        assert sum(map(len, held.iterate(batch_size=7))) == 40
+    assert collection.count() == 39 and len(collection.search_text("new", 40)) == 20
+    for change in (
+        lambda: held.upsert(records()),
+        lambda: held.delete(["r01"]),
+        lambda: held.configure({}),
+        held.stats,
+    ):
+        with pytest.raises(StoreError, match="held still"):
+            change()
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_it_stays_at_its_state_however_often_others_go_on(collection, warm):
+    """Other searches move the indexes on to newer states; those of a snapshot stay, loaded or not."""
+    if warm:
+        collection.search_vector(VECTORS[0], 3)
+        collection.search_text("more", 3)
+    seen = []
+    for turn in range(5):
+        with collection.read_snapshot() as held:
+            seen.append(held.count())
+            collection.upsert([Record(f"more{turn}", "more", VECTORS[0])])
+            collection.delete(["r39"])
+            assert len(collection.search_vector(VECTORS[0], 100)) == 40 + turn
+            assert len(collection.search_text("more", 100)) == turn + 1
+            assert len(held.search_vector(VECTORS[0], 100)) == seen[-1]
+            assert len(held.search_text("more", 100)) == turn
+            ids, vectors = held.unit_vectors(["r39", f"more{turn}", "r00"])
+            assert ids == (["r39", "r00"] if turn == 0 else ["r00"]) and len(vectors) == len(ids)
+    assert seen == [40, 40, 41, 42, 43]
+    assert collection.count() == 44 and len(collection.search_text("more", 100)) == 5
+
+
+def test_an_index_behind_two_writes_serves_both_readers(collection):
+    """The index in memory is older than either snapshot, and the newer one is searched first."""
+    collection.search_text("old", 3)
+    collection.search_vector(VECTORS[0], 3)
+    collection.upsert([Record("first", "more", VECTORS[0])])
+    with collection.read_snapshot() as early:
+        collection.upsert([Record("second", "more", VECTORS[0])])
+        with collection.read_snapshot() as late:
+            for held, expected in (
+                (late, ["first", "second"]),
+                (early, ["first"]),
+                (late, ["first", "second"]),
+            ):
+                assert [hit.id for hit in held.search_text("more", 9)] == expected
+                assert len(held.search_vector(VECTORS[0], 99)) == 40 + len(expected)
+    assert len(collection.search_text("more", 9)) == 2
+
+
+@given(st.lists(st.sampled_from(["write", "delete", "search", "look", "begin", "end"]), max_size=30))
+@settings(max_examples=25, deadline=None)
+def test_whatever_another_thread_does_meanwhile(tmp_path_factory, steps):
+    """Several snapshots are open while a thread writes and searches: each answers from its own revision."""
+    path = tmp_path_factory.mktemp("threads") / "a.dartboard"
+    with open_store(str(path)) as store, ThreadPoolExecutor(1) as other, ExitStack() as open_views:
+        made = store.create("default", Manifest(model="m", dimension=8))
+        made.upsert(records(count=6))
+        there = {record.id: record.text for record in records(count=6)}
+        views = []
+
+        def check(view, expected):
+            ids = sorted(expected)
+            assert view.count() == len(ids)
+            assert sorted(hit.id for hit in view.search_vector(VECTORS[0], 99)) == ids
+            assert sorted(hit.id for hit in view.search_text("passage", 99)) == ids
+            assert view.unit_vectors([*ids, "nobody"])[0] == ids
+            assert {record.id: record.text for record in view.get(ids)} == expected
+
+        for number, step in enumerate(steps):
+            if step == "write":
+                new = [
+                    Record(f"r{n:02d}", f"passage {number}", VECTORS[number]) for n in (number % 7, number)
+                ]
+                other.submit(made.upsert, new).result()
+                there = there | {record.id: record.text for record in new}
+            elif step == "delete" and there:
+                gone = max(there)
+                other.submit(made.delete, [gone]).result()
+                there = {id: text for id, text in there.items() if id != gone}
+            elif step == "search":
+                other.submit(check, made, there).result()
+            elif step == "begin":
+                views.append((open_views.enter_context(made.read_snapshot()), there))
+            elif step == "look" and views:
+                check(*views[number % len(views)])
+            elif step == "end":
+                for view in views:
+                    check(*view)
+        for view in views:
+            check(*view)
+
+
+def test_threads_that_write_and_search_leave_a_snapshot_alone(collection):
+    """Without turns: one thread writes, two search, and every snapshot agrees with itself."""
+    done, wrong = threading.Event(), []
+
+    def write():
+        for turn in range(30):
+            collection.upsert([Record(f"r{n:02d}", f"turn{turn} passage", VECTORS[n]) for n in range(40)])
+
+    def read():
+        try:
+            while not done.is_set():
+                with collection.read_snapshot() as held:
+                    hits = held.search_text("passage", 50)
+                    texts = {record.text.split()[0] for record in held.get([hit.id for hit in hits])}
+                    assert len(hits) == held.count() == len(held.search_vector(VECTORS[3], 50)) == 40
+                    assert len(texts) == 1, texts
+                    assert len(held.search_text(texts.pop(), 50)) == 40
+        except BaseException as error:  # noqa: BLE001 - a thread's failure must reach the test
+            wrong.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    write()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_unit_vectors_are_those_of_what_exists(collection):
+    units = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    ids, found = collection.unit_vectors(["r07", "nobody", "r00", "r39"])
+    assert ids == ["r07", "r00", "r39"]
+    np.testing.assert_allclose(found, units[[7, 0, 39]], atol=1e-6)
+    collection.upsert([Record("r00", "replaced", VECTORS[1]), Record("new", "new", VECTORS[2])])
+    collection.delete(["r07"])
+    ids, found = collection.unit_vectors(["new", "r07", "r39", "r00"])
+    assert ids == ["new", "r39", "r00"]
+    np.testing.assert_allclose(found, units[[2, 39, 1]], atol=1e-6)
+    ids, found = collection.unit_vectors([])
+    assert ids == [] and len(found) == 0
+
+
+def test_damage_found_by_unit_vectors_is_mended(tmp_path):
+    from dartboard.stores.embedded.store import EmbeddedStore
+    from dartboard.stores.embedded.tuning import Tuning
+
+    path = tmp_path / "a.dartboard"
+    with EmbeddedStore(path, tuning=Tuning(files_from=1)) as store:
+        store.create("default", Manifest(model="m", dimension=8)).upsert(records())
+    (matrix,) = path.with_name(f"{path.name}.derived").rglob("vectors.f32")
+    data = bytearray(matrix.read_bytes())
+    data[5] ^= 255
+    matrix.write_bytes(data)
+    with EmbeddedStore(path, tuning=Tuning(files_from=1)) as store:
+        _, found = store.open("default").unit_vectors(["r00"])
+        np.testing.assert_allclose(found[0], VECTORS[0] / np.linalg.norm(VECTORS[0]), atol=1e-6)
+
+
+def test_a_store_that_cannot_hold_a_state_answers_as_it_comes():
+    made = MemoryStore().create("default", Manifest(model="m", dimension=8))
+    with read_snapshot(made) as view:
+        assert view is made
+
+
+def test_a_store_that_can_hands_out_another(tmp_path):
+    with open_store(str(tmp_path / "a.dartboard")) as store:
+        made = store.create("default", Manifest(model="m", dimension=8))
+        with read_snapshot(made) as view, read_snapshot(view) as inner:
+            assert view is not made and view.name == made.name and inner is view
+
+
+def test_the_former_names_still_work(collection):
+    """Until their callers have changed."""
+    assert on_one_state(collection, lambda held: held.directions(["r07"])[0]) == ["r07"]
+    assert collection.directions(["r07", "nobody"])[0] == ["r07"]
