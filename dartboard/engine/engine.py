@@ -310,7 +310,7 @@ class Engine:
         found.check(self.model.fingerprint, "scaled_cosine")
         collection = self.collection
         collection.configure({**collection.manifest.settings, "calibration": found.to_json()})
-        for cached in ("calibration", "_selector", "_pair_selector"):
+        for cached in ("calibration", "_selector"):
             self.__dict__.pop(cached, None)
 
     @cached_property
@@ -345,15 +345,11 @@ class Engine:
     def selector(self, options: SearchOptions) -> DartboardRetriever:
         """Who selects: with the pair scorer where the options ask for one, which is loaded now."""
         self.retriever  # noqa: B018 - what has to be loaded is loaded before time is taken
-        return self._selector if options.reranker == "cosine" else self._pair_selector
+        return self._selector if options.reranker == "cosine" else self._new_selector(self._scorer())
 
     @cached_property
     def _selector(self) -> DartboardRetriever:
         return self._new_selector(None)
-
-    @cached_property
-    def _pair_selector(self) -> DartboardRetriever:
-        return self._new_selector(self._scorer())
 
     def _new_selector(self, scorer: PairScorer | None) -> DartboardRetriever:
         return DartboardRetriever(

@@ -4,7 +4,6 @@ Candidates, choosers and pools are made by the engine's own steps, in the order 
 :meth:`~dartboard.engine.Engine.search` takes them: what is looked at here is what a search does.
 """
 
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -28,7 +27,7 @@ class Gathered:
 
     def __init__(self, engine: Engine, query: str, options: SearchOptions) -> None:
         self.engine, self.query, self.options = engine, query, options
-        self.selector = copy(engine.selector(options))
+        self.selector = engine.selector(options)
         if self.selector.cross_encoder is not None:
             self.selector.cross_encoder = Remembering(self.selector.cross_encoder)
         asked, where = Query(query), engine.condition(options.where)

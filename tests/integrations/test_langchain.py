@@ -131,11 +131,11 @@ def test_a_question_without_a_match_finds_nothing():
     assert DartboardRetriever(engine=filled(), where="source = 'none'").invoke(QUERY) == []
 
 
-def test_knobs_for_one_call_and_for_one_configuration():
+def test_options_for_one_call_and_for_one_configuration():
     retriever = DartboardRetriever(engine=filled(), k=5)
     assert len(retriever.invoke(QUERY, k=2)) == 2
     assert len(asyncio.run(retriever.ainvoke(QUERY, k=3, where="number > 2"))) == 3
-    with pytest.raises(ConfigError, match="unknown knob 'kk'"):
+    with pytest.raises(ConfigError, match="unknown option 'kk'"):
         retriever.invoke(QUERY, kk=2)
     tunable = retriever.configurable_fields(k=ConfigurableField(id="how_many"))
     assert len(tunable.invoke(QUERY, config={"configurable": {"how_many": 4}})) == 4

@@ -8,14 +8,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dartboard.integrations.knobs import ChoosingKnobs, SearchingKnobs
 
 from dartboard.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError, install_command
 from dartboard.integrations.filters import from_haystack, from_llama_index
 from dartboard.integrations.models import ForeignModel, UnknownModel, as_model
 from dartboard.integrations.notes import with_note
-from dartboard.selection import Dartboard
-from dartboard.stores import parse_filter
 from tests.models import WordBag
 
 
@@ -92,38 +89,6 @@ def test_an_unknown_model_encodes_nothing():
     assert UnknownModel().sigma is None
     with pytest.raises(ConfigError, match="not known"):
         UnknownModel().encode_query("tea")
-
-
-def test_knobs_are_checked_when_they_are_set():
-    assert ChoosingKnobs().k == 5 and ChoosingKnobs(token_budget=9).k is None
-    for wrong in (
-        {"k": 0},
-        {"k": 2.5},
-        {"token_budget": -1},
-        {"sigma": 0},
-        {"sigma": "wide"},
-        {"method": "best"},
-        {"method": 7},
-        {"min_gain_share": 2},
-        {"min_similarity": "high"},
-        {"max_per_source": 0},
-    ):
-        with pytest.raises(ConfigError):
-            ChoosingKnobs(**wrong)
-    for wrong in (
-        {"triage_k": 0},
-        {"reranker": "magic"},
-        {"where": "year >"},
-        {"where": 3},
-        {"must_include": "abc"},
-        {"exclude": [1]},
-    ):
-        with pytest.raises((ConfigError, InvalidInputError)):
-            SearchingKnobs(**wrong)
-    kept = SearchingKnobs(method=Dartboard(), must_include=["a"], where=parse_filter("year > 1"))
-    assert kept.must_include == ("a",)
-    with pytest.raises(ConfigError, match="unknown knob 'kk': there are k, token_budget"):
-        SearchingKnobs.of(kept, kk=3)
 
 
 def test_a_note_destroys_nothing():

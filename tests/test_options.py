@@ -1,0 +1,75 @@
+"""What a search is asked for is checked when it is said, and one type says it everywhere."""
+
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.integrations.options import options_of
+from dartboard.options import SearchKeywords, SearchOptions
+from dartboard.selection import MMR, Dartboard
+from dartboard.stores import parse_filter
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"k": 0},
+        {"k": 2.5},
+        {"token_budget": -1},
+        {"sigma": 0},
+        {"sigma": 1e-6},
+        {"sigma": "wide"},
+        {"method": "best"},
+        {"method": 7},
+        {"min_gain_share": 2},
+        {"min_similarity": "high"},
+        {"max_per_source": 0},
+        {"triage_k": 0},
+        {"triage_k": 1001},
+        {"reranker": "magic"},
+        {"where": "year >"},
+        {"where": 3},
+        {"must_include": "abc"},
+        {"exclude": [1]},
+        {"must_include": ["a"], "exclude": ["a"]},
+    ],
+    ids=str,
+)
+def test_options_are_checked_when_they_are_set(wrong):
+    with pytest.raises((ConfigError, InvalidInputError)):
+        SearchOptions(**wrong)
+
+
+def test_k_is_five_unless_a_budget_stands_in():
+    assert SearchOptions().k == 5 and SearchOptions(token_budget=9).k is None
+    assert SearchOptions(k=3, token_budget=9).k == 3
+
+
+def test_options_are_kept_as_they_are_used():
+    kept = SearchOptions(method="mmr", must_include=["a"], where="year > 1")
+    assert kept.must_include == ("a",) and kept.where == parse_filter("year > 1")
+    assert isinstance(kept.method, MMR) and isinstance(SearchOptions().method, Dartboard)
+
+
+def test_single_options_are_changed_by_name():
+    given = SearchOptions(k=3, where="year > 1")
+    assert SearchOptions.of(given, {}) is given
+    assert SearchOptions.of(given, {"sigma": 0.2}) == SearchOptions(k=3, where="year > 1", sigma=0.2)
+    assert SearchOptions.of(given, {"token_budget": 50}).k is None
+    assert SearchOptions.of(given, {"token_budget": 50, "k": 2}).k == 2
+    with pytest.raises(TypeError, match=r"search\(\) takes no 'top_k': did you mean 'k'\?"):
+        SearchOptions.of(given, {"top_k": 3})
+
+
+def test_keyword_arguments_are_the_same_options():
+    assert list(SearchKeywords.__annotations__) == [field.name for field in fields(SearchOptions)]
+
+
+def test_a_component_has_its_options_as_attributes():
+    component = SimpleNamespace(k=4, sigma=0.3, other="x")
+    assert options_of(component) == SearchOptions(k=4, sigma=0.3)
+    assert options_of(component, k=2) == SearchOptions(k=2, sigma=0.3)
+    with pytest.raises(ConfigError, match="unknown option 'kk': there are k, sigma"):
+        options_of(component, kk=3)
