@@ -46,7 +46,7 @@ from dartboard.stores import (
     open_store,
     parse_filter,
 )
-from dartboard.stores.filter_fields import check_fields
+from dartboard.stores.checks import check_fields
 from dartboard.stores.states import on_one_state
 from dartboard.types import Explanation, FloatArray, RetrievalResult
 from dartboard.wrong_names import naming_options

@@ -22,7 +22,7 @@ from dartboard.retrievers.normalising import check_normalisation, weighed
 from dartboard.retrievers.passages import Passages
 from dartboard.retrievers.ranking import Ranking, RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.stores.fingerprints import FINGERPRINT
+from dartboard.stores.records import FINGERPRINT
 from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:

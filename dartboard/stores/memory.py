@@ -23,8 +23,8 @@ from dartboard.stores.checks import (
     missing,
 )
 from dartboard.stores.filters import Filter, check_filter
-from dartboard.stores.lexical_settings import build_bm25
-from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.manifest import Manifest, build_bm25
+from dartboard.stores.records import Record, SparseVector, check_metadata
 from dartboard.stores.snapshots import read_snapshot, write_snapshot
 from dartboard.types import FloatArray, Hit
 

@@ -18,10 +18,11 @@ from dartboard.errors import (
     install_command,
 )
 from dartboard.stores import open_store
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore, connections
 from dartboard.stores.postgres.address import parse_address
 from dartboard.stores.postgres.failures import explained
-from dartboard.stores.records import Manifest, Record
+from dartboard.stores.records import Record
 from tests.stores.postgres_server import address, admin, fresh, server
 
 PLAIN = Manifest(model="m", dimension=2)

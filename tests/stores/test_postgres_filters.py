@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dartboard.errors import InvalidInputError
 from dartboard.stores.filters import And, Compare, Equal, Exists, In, Not, Or
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore
 from dartboard.stores.postgres.conditions import condition, to_json
-from dartboard.stores.records import LARGEST_INTEGER, Manifest, Record
+from dartboard.stores.records import LARGEST_INTEGER, Record
 from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.postgres_server import address, fresh
 

@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from dartboard.errors import ConfigError, StoreError, StoreFormatError
+from dartboard.stores.manifest import Manifest, VectorField
 from dartboard.stores.postgres import PostgresStore
 from dartboard.stores.postgres.address import parse_address
 from dartboard.stores.postgres.migrations import STEPS, check_version, migrate, stored_version
-from dartboard.stores.records import Manifest, Record, VectorField
+from dartboard.stores.records import Record
 from tests.stores.postgres_server import admin, fresh
 
 PLAIN = Manifest(model="m", dimension=3)

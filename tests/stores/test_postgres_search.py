@@ -9,11 +9,12 @@ import pytest
 
 from dartboard.errors import InvalidInputError, StoreUnavailableError
 from dartboard.stores import parse_filter
+from dartboard.stores.manifest import Manifest, VectorField
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.postgres import PostgresStore, hnsw, tuning
 from dartboard.stores.postgres.searching import approximate_statement, exact_statement, set_width
 from dartboard.stores.postgres.tuning import width_for
-from dartboard.stores.records import Manifest, Record, SparseVector, VectorField
+from dartboard.stores.records import Record, SparseVector
 from dartboard.testing.samples import sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, same_hits
 from tests.stores.postgres_server import fresh

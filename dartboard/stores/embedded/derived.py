@@ -23,8 +23,7 @@ from typing import Any
 
 from dartboard.errors import StoreError
 from dartboard.stores.embedded.connections import Connections
-from dartboard.stores.leftovers import leftovers, owned, remove_leftovers
-from dartboard.stores.regular_files import open_regular
+from dartboard.stores.files import leftovers, open_regular, owned, remove_leftovers
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from typing import Any
 from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
+from dartboard.stores.manifest import Manifest, manifest_to_json
 from dartboard.stores.postgres import reading, searching, writing
 from dartboard.stores.postgres.conditions import to_json
 from dartboard.stores.postgres.connections import Connections
@@ -17,8 +18,8 @@ from dartboard.stores.postgres.lexical import Lexical
 from dartboard.stores.postgres.options import HnswOptions
 from dartboard.stores.postgres.rows import check_length, check_sparse
 from dartboard.stores.postgres.tables import Table
-from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
-from dartboard.stores.snapshots import manifest_to_json, write_snapshot
+from dartboard.stores.records import Record, SparseVector, check_metadata
+from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 
 _PAGE = 1000

@@ -7,8 +7,7 @@ does neither. For one without the other, a configuration is made in the store's 
 from typing import Any
 
 from dartboard.errors import ConfigError
-from dartboard.stores.lexical_settings import lexical_settings
-from dartboard.stores.records import Manifest
+from dartboard.stores.manifest import Manifest, lexical_settings
 
 
 def configuration(connection: Any, schema: str, manifest: Manifest) -> str:

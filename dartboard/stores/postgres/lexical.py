@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 from dartboard.stores.filters import Filter
-from dartboard.stores.lexical_settings import lexical_settings
+from dartboard.stores.manifest import lexical_settings
 from dartboard.stores.postgres.conditions import condition
 from dartboard.stores.postgres.tables import Table
 from dartboard.types import Hit

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from dartboard.errors import ConfigError
-from dartboard.stores.records import Manifest
+from dartboard.stores.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,11 @@ score goes on beyond them, or a filter leaves fewer than ``k``, the exact statem
 from typing import Any
 
 from dartboard.stores.filters import Filter
+from dartboard.stores.manifest import Metric
 from dartboard.stores.postgres.conditions import condition
 from dartboard.stores.postgres.rows import to_sparsevec
 from dartboard.stores.postgres.tables import Table
-from dartboard.stores.records import Metric, SparseVector
+from dartboard.stores.records import SparseVector
 from dartboard.types import FloatArray, Hit
 
 OPERATORS: dict[Metric, str] = {"cosine": "<=>", "dot": "<#>"}

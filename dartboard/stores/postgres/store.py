@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
+from dartboard.stores.manifest import Manifest, manifest_from_json, manifest_to_json
 from dartboard.stores.postgres.address import parse_address
 from dartboard.stores.postgres.collection import PostgresCollection
 from dartboard.stores.postgres.conditions import to_json
@@ -15,8 +16,7 @@ from dartboard.stores.postgres.options import HnswOptions
 from dartboard.stores.postgres.rows import check_records
 from dartboard.stores.postgres.tables import Table
 from dartboard.stores.postgres.writing import put
-from dartboard.stores.records import Manifest
-from dartboard.stores.snapshots import manifest_from_json, manifest_to_json, read_snapshot
+from dartboard.stores.snapshots import read_snapshot
 
 _LACKING = """
 SELECT 'make tables in schema ' || %(schema)s

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dartboard.errors import ConfigError
-from dartboard.stores.records import Manifest, VectorField
+from dartboard.stores.manifest import Manifest, VectorField
 
 LARGEST_DIMENSION = 16_000
 """pgvector's limit for a stored vector."""
