@@ -42,20 +42,17 @@ def check_k(k: int, name: str = "k") -> int:
 
 def check_query_vector(manifest: Manifest, query: FloatArray, field: str | None) -> tuple[FloatArray, Metric]:
     """The query as float32, ``(d,)``, of unit length for cosines, and what its field compares."""
-    if field is None:
-        dimension, metric = manifest.dimension, "cosine"
-    elif field in manifest.vectors:
-        dimension, metric = manifest.vectors[field].dimension, manifest.vectors[field].metric
-    else:
+    if field is not None and field not in manifest.vectors:
         raise InvalidInputError(
             f"no vector {field!r} in this collection: it has "
             f"{sorted(manifest.vectors) or 'the embedding only'}"
         )
-    asked = check_vector(query, name="query vector", dim=dimension).astype(np.float64)
-    if metric == "cosine":
+    described = manifest.vector_field(field)
+    asked = check_vector(query, name="query vector", dim=described.dimension).astype(np.float64)
+    if described.metric == "cosine":
         asked = np.ldexp(asked, -np.frexp(np.abs(asked).max())[1])  # exact; squares stay in range
         asked /= np.linalg.norm(asked)
-    return as_float32(asked, "query vector"), metric  # type: ignore[return-value]
+    return as_float32(asked, "query vector"), described.metric
 
 
 def check_sparse_field(manifest: Manifest, field: str, collection: str) -> None:
