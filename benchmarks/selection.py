@@ -47,7 +47,7 @@ from dartboard.engine import Engine
 from dartboard.selection import select, select_many
 from dartboard.selection.kernels import log_kernel
 from dartboard.stores import Record
-from dartboard.stores.fingerprints import with_fingerprints
+from dartboard.stores.records import with_fingerprints
 
 SIGMA = 0.09
 SIZES = ((100, 10), (1000, 10), (1000, 50), (5000, 10))

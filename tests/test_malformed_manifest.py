@@ -10,8 +10,9 @@ import pytest
 from dartboard.cli import main
 from dartboard.errors import StoreFormatError
 from dartboard.stores import Manifest, Record
+from dartboard.stores.manifest import manifest_from_json, manifest_to_json
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.snapshots import manifest_from_json, manifest_to_json, write_snapshot
+from dartboard.stores.snapshots import write_snapshot
 
 MALFORMED = [
     ("retrievers", "x"),

@@ -99,7 +99,7 @@ def _bytes(name: str, collection: Any, retriever: Any, count: int) -> float:
 
 
 def _postings(collection: Any) -> int:
-    from dartboard.stores.lexical_settings import build_bm25
+    from dartboard.stores.manifest import build_bm25
 
     texts = [record.text for batch in collection.iterate() for record in batch]
     with tempfile.TemporaryDirectory() as folder:

@@ -9,8 +9,8 @@ from dartboard.embeddings.vectors import Vectors
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.stores import Record
-from dartboard.stores.fingerprints import with_fingerprints
 from dartboard.stores.memory import MemoryStore
+from dartboard.stores.records import with_fingerprints
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from dartboard.stores import Manifest, Store, open_store
 from dartboard.stores.checks import missing
 from dartboard.stores.embedded import EmbeddedStore
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.opening import is_there
+from dartboard.stores.urls import is_there
 
 if TYPE_CHECKING:
     from dartboard.api.metrics import Metrics

@@ -29,8 +29,7 @@ from dartboard.ingest.documents import digest
 from dartboard.ingest.limits import TooLargeError, check_metadata_size
 from dartboard.stores import Record
 from dartboard.stores.filters import And, In, Not
-from dartboard.stores.fingerprints import with_fingerprints
-from dartboard.stores.records import check_metadata
+from dartboard.stores.records import check_metadata, with_fingerprints
 from dartboard.types import FloatArray
 
 BATCH = 64

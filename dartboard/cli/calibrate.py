@@ -120,7 +120,7 @@ def calibrate(
     from dartboard.datasets import load_dataset, progress_bar, with_redundancy
     from dartboard.embeddings import LateInteraction, default_model
     from dartboard.retrievers.hybrid import ALPHA
-    from dartboard.stores.opening import without_password
+    from dartboard.stores.urls import without_password
 
     if store is not None:  # told before the work begins
         with opened(configured(store=store, collection=collection)) as engine:

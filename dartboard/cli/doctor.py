@@ -98,7 +98,7 @@ def _accepted(url: str) -> Finding:
     """What is given up when a file goes on without the writes that it has lost."""
     from dartboard.errors import ConfigError
     from dartboard.stores.embedded import accept_loss
-    from dartboard.stores.opening import file_of, is_there
+    from dartboard.stores.urls import file_of, is_there
 
     path = file_of(url)
     if path is None or not is_there(url):
@@ -177,7 +177,7 @@ def _model(settings: "Configured") -> str:
 
 def _store(settings: "Configured") -> Iterator[Finding]:
     from dartboard.stores.embedded.recovery import RESTORE
-    from dartboard.stores.opening import without_password
+    from dartboard.stores.urls import without_password
 
     url = settings.settings.store
     shown = without_password(url)

@@ -71,7 +71,7 @@ def _taken() -> dict[Kind, frozenset[str]]:
     from dartboard.mining.judges import by_name
     from dartboard.retrievers import registry
     from dartboard.selection import METHODS
-    from dartboard.stores.opening import SCHEMES
+    from dartboard.stores.urls import SCHEMES
 
     return {
         "retriever": registry.NAMES,

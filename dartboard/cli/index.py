@@ -194,7 +194,7 @@ def _progress() -> "Iterator[Listener]":
 def _draw(report: "IndexReport", store: str) -> None:
     from dartboard.cli.terminal import counted, messages, results
     from dartboard.display.plain_text import clean
-    from dartboard.stores.opening import without_password
+    from dartboard.stores.urls import without_password
 
     console = results()
     counts = [

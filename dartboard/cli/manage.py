@@ -171,7 +171,7 @@ def config(
     from dartboard.engine import load_settings
     from dartboard.engine.settings import MEANING
     from dartboard.engine.trust import trust_file
-    from dartboard.stores.opening import without_password
+    from dartboard.stores.urls import without_password
 
     found = load_settings(confirmed=False)
     if trust and found.file is None:

@@ -103,7 +103,7 @@ def opened(
     """
     from dartboard.engine import Engine
     from dartboard.errors import StoreError
-    from dartboard.stores.opening import is_there
+    from dartboard.stores.urls import is_there
 
     settings = found.settings
     if not create and not is_there(settings.store):
@@ -137,7 +137,7 @@ def say_trusted(store: "Store", collections: "Sequence[str]") -> None:
 def trust_index(url: str, collection: str | None = None) -> None:
     """``--trust-model`` for what opens the index later: one collection, or all that are there now."""
     from dartboard.stores import open_store
-    from dartboard.stores.opening import is_there
+    from dartboard.stores.urls import is_there
 
     if not is_there(url):
         return

@@ -195,7 +195,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str]:
     """Where to look, and what is there."""
-    from dartboard.stores.opening import without_password
+    from dartboard.stores.urls import without_password
 
     engines = app.state.service.engines
     shown = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host

@@ -15,7 +15,7 @@ from dartboard.engine.engine import Engine
 from dartboard.errors import DartboardError
 from dartboard.ingest import Piece
 from dartboard.stores import Collection, Record
-from dartboard.stores.fingerprints import with_fingerprints
+from dartboard.stores.records import with_fingerprints
 from dartboard.types import FloatArray
 
 Batch = list[tuple[Piece, float]]

@@ -44,7 +44,7 @@ from dartboard.stores import (
     open_store,
 )
 from dartboard.stores.base import read_snapshot
-from dartboard.stores.filter_fields import check_fields
+from dartboard.stores.checks import check_fields
 from dartboard.types import Explanation, FloatArray, Hit, RetrievalResult, check_vector
 
 DEFAULT_RETRIEVER = "hybrid"

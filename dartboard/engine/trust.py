@@ -30,7 +30,7 @@ from dartboard.plugins import names
 from dartboard.retrievers.registry import loads_foreign
 from dartboard.selection.methods import METHODS
 from dartboard.stores import Store
-from dartboard.stores.opening import without_password
+from dartboard.stores.urls import without_password
 
 STORED = ("model", "retriever")
 """The settings of a collection that are names."""

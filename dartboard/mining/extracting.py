@@ -15,7 +15,7 @@ from dartboard.mining.documents import Corpus
 from dartboard.mining.kernels.imports import imports_kernel
 from dartboard.mining.pool import ContextPool, build_pool
 from dartboard.mining.raw import CORPUS, SEEN_FROM, THIS_FILE, RawCandidates, read_raw, write_raw
-from dartboard.stores.opening import without_password
+from dartboard.stores.urls import without_password
 
 Heard = Callable[[int, int], None]
 

@@ -15,7 +15,7 @@ import numpy as np
 from dartboard.errors import StoreError
 from dartboard.near_duplicates import VERSION, fingerprint
 from dartboard.stores import Collection, Record
-from dartboard.stores.fingerprints import FINGERPRINT
+from dartboard.stores.records import FINGERPRINT
 from dartboard.types import Chunk, FloatArray, Hit
 
 

@@ -26,7 +26,7 @@ from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import RankingRetriever, best, one_record
 from dartboard.retrievers.token_codes import Bits, Floats, TokenCodec
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.stores.fingerprints import FINGERPRINT
+from dartboard.stores.records import FINGERPRINT
 from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:

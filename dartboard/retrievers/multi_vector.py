@@ -22,7 +22,7 @@ from dartboard.retrievers.fusion import check_normalisation, weighted_sum
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import RankingRetriever, best, cosines, one_record
 from dartboard.stores import Collection, Filter, Record, VectorField
-from dartboard.stores.fingerprints import FINGERPRINT
+from dartboard.stores.records import FINGERPRINT
 from dartboard.types import FloatArray, Hit
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from dartboard.stores.filters import Filter
-from dartboard.stores.records import Manifest, Record, SparseVector
+from dartboard.stores.manifest import Manifest
+from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray, Hit
 
 DEFAULT_COLLECTION = "default"

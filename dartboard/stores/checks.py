@@ -1,15 +1,25 @@
-"""What every store checks in the same words."""
+"""Checks of arguments, with the same error messages on every store."""
 
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import islice
 
 import numpy as np
 
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError
-from dartboard.stores.filters import Filter
-from dartboard.stores.records import Manifest, Metric
+from dartboard.stores.base import Collection
+from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or
+from dartboard.stores.manifest import Manifest, Metric
 from dartboard.types import FloatArray, as_float32, check_vector
 
 _LONGEST_NAME = 200
+_LISTED_FROM = 10_000
+"""Records that are read to list the fields there are."""
+_PAGE = 500
+_SHOWN = 20
+_LONGEST_SHOWN = 40
+_PLAIN_FIELD = re.compile(r"[^\W\d][\w.-]*")
 
 
 def check_name(name: str) -> str:
@@ -32,20 +42,17 @@ def check_k(k: int, name: str = "k") -> int:
 
 def check_query_vector(manifest: Manifest, query: FloatArray, field: str | None) -> tuple[FloatArray, Metric]:
     """The query as float32, ``(d,)``, of unit length for cosines, and what its field compares."""
-    if field is None:
-        dimension, metric = manifest.dimension, "cosine"
-    elif field in manifest.vectors:
-        dimension, metric = manifest.vectors[field].dimension, manifest.vectors[field].metric
-    else:
+    if field is not None and field not in manifest.vectors:
         raise InvalidInputError(
             f"no vector {field!r} in this collection: it has "
             f"{sorted(manifest.vectors) or 'the embedding only'}"
         )
-    asked = check_vector(query, name="query vector", dim=dimension).astype(np.float64)
-    if metric == "cosine":
+    described = manifest.vector_field(field)
+    asked = check_vector(query, name="query vector", dim=described.dimension).astype(np.float64)
+    if described.metric == "cosine":
         asked = np.ldexp(asked, -np.frexp(np.abs(asked).max())[1])  # exact; squares stay in range
         asked /= np.linalg.norm(asked)
-    return as_float32(asked, "query vector"), metric  # type: ignore[return-value]
+    return as_float32(asked, "query vector"), described.metric
 
 
 def check_sparse_field(manifest: Manifest, field: str, collection: str) -> None:
@@ -71,3 +78,70 @@ def missing(name: str, known: Sequence[str]) -> CollectionError:
     """The error for a name that is not there."""
     there = f"there are {', '.join(map(repr, known))}" if known else "there are none yet"
     return CollectionError(f"no collection {name!r}: {there}")
+
+
+def check_fields(collection: Collection, where: Filter | None, known: set[str]) -> None:
+    """Refuse a filter that compares a field which no record has; the error names those there are.
+
+    A filter is false of a record that lacks the field, so a mistyped name would quietly match nothing, or,
+    under ``not``, everything. Any field is fine in an empty collection. ``field exists`` says that its
+    absence is expected: fields that the filter asks about in this way are not checked.
+
+    Args:
+        collection: Where the filter is to be used.
+        where: The filter; None is fine.
+        known: Fields that were found before; those found now are added.
+
+    Raises:
+        InvalidInputError: no record has one of the fields.
+    """
+    if where is None:
+        return
+    for field in sorted(compared_fields(where) - known):
+        if any(collection.iterate(where=Exists(field), batch_size=1)):
+            known.add(field)
+        elif any(collection.iterate(batch_size=1)):
+            raise InvalidInputError(
+                f"filter: no chunk has the field {field!r}: {_fields_there(collection, field)}"
+            )
+
+
+def compared_fields(where: Filter) -> set[str]:
+    """The fields that a filter compares and does not ask about by ``exists``."""
+    compared: set[str] = set()
+    expected: set[str] = set()
+    left = [where]
+    while left:
+        match left.pop():
+            case Not(part):
+                left.append(part)
+            case And(parts) | Or(parts):
+                left += parts
+            case Exists(field):
+                expected.add(field)
+            case Equal(field) | In(field) | Compare(field):
+                compared.add(field)
+    return compared - expected
+
+
+def _fields_there(collection: Collection, asked: str) -> str:
+    """The fields that there are, in words, with the one that was probably meant."""
+    fields: set[str] = set()
+    read = 0
+    for batch in islice(collection.iterate(batch_size=_PAGE), _LISTED_FROM // _PAGE):
+        read += len(batch)
+        for record in batch:
+            fields |= {name for name, value in record.metadata.items() if value is not None}
+    if not fields:
+        return "chunks here have no metadata"
+    names = sorted(fields)
+    near = get_close_matches(asked, names, 1)
+    more = ", …" if len(names) > _SHOWN or read == _LISTED_FROM else ""
+    meant = f"did you mean {_name(near[0])}? " if near else ""
+    return f"{meant}There are {', '.join(map(_name, names[:_SHOWN]))}{more}"
+
+
+def _name(field: str) -> str:
+    """A field as a filter writes it."""
+    shown = field if len(field) <= _LONGEST_SHOWN else f"{field[:_LONGEST_SHOWN]}…"
+    return shown if _PLAIN_FIELD.fullmatch(shown) else f"`{shown}`"

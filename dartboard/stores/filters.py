@@ -11,7 +11,11 @@ level of the metadata can be filtered on.
 
 As JSON: ``{"field": "year", "op": ">=", "value": 2020}``, ``{"field": "source", "op": "exists"}``,
 ``{"and": […]}``, ``{"or": […]}``, ``{"not": …}``; and, in JSON only, ``{"ids": […]}``: records by their ids.
-How large a filter may be stands in :mod:`dartboard.stores.filter_size`.
+
+A filter may have 256 comparisons and 30,000 values in its lists, so that none of them keeps a store from
+answering others: a store may have to look at every record with every comparison, and 256 comparisons on
+100,000 records in one file take some ten seconds. Values of a list are looked up as a set and cost next to
+nothing; their limit bounds what is parsed, sent to a server and cached.
 """
 
 import math
@@ -21,7 +25,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.filter_size import MOST_COMPARISONS, Size, check_values
 
 Value = str | int | float | bool
 RangeOperator = Literal["<", "<=", ">", ">="]
@@ -31,6 +34,38 @@ _RANGE: tuple[str, ...] = get_args(RangeOperator)
 _HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 DEEPEST = 64
 OPERATORS = ("=", "!=", *_RANGE, "in", "exists")
+MOST_COMPARISONS = 256
+MOST_VALUES = 30_000
+
+
+class SizeLimit:
+    """Counts comparisons and listed values while a filter is read, and refuses too many at once."""
+
+    __slots__ = ("_comparisons", "_values")
+
+    def __init__(self) -> None:
+        self._comparisons = 0
+        self._values = 0
+
+    def add(self, values: int = 0) -> None:
+        """Count one more comparison, with so many values in its list."""
+        self._comparisons += 1
+        if self._comparisons > MOST_COMPARISONS:
+            raise InvalidInputError(
+                f"filter: more than {MOST_COMPARISONS} comparisons, which is the most allowed: ask for "
+                "several values of one field with in […], or search in parts"
+            )
+        self._values += values
+        check_values(self._values)
+
+
+def check_values(count: int) -> None:
+    """Refuse more values in lists than are allowed."""
+    if count > MOST_VALUES:
+        raise InvalidInputError(
+            f"filter: more than {MOST_VALUES:,} values in its lists, which is the most allowed: keep what "
+            "they have in common as a field of its own, or search in parts"
+        )
 
 
 def _derived() -> Any:
@@ -176,13 +211,25 @@ Filter = Equal | In | Compare | Exists | Among | And | Or | Not
 
 
 def filter_from_json(value: Any) -> Filter:
-    """Read a filter from parsed JSON."""
-    return _from_json(value, 0, Size())
+    """Read a filter from parsed JSON.
+
+    Args:
+        value: ``{"field": …, "op": …, "value": …}``, ``{"and": […]}``, ``{"or": […]}``, ``{"not": …}`` or
+            ``{"ids": […]}``.
+
+    Raises:
+        InvalidInputError: it is malformed, too large, or nested more than 64 deep.
+
+    Example:
+        >>> filter_from_json({"not": {"field": "draft", "op": "=", "value": True}})
+        Not(part=Equal(field='draft', value=True))
+    """
+    return _from_json(value, 0, SizeLimit())
 
 
 def check_filter(where: Filter) -> None:
     """Refuse a filter of more comparisons, or of more values in its lists, than are allowed."""
-    size, left = Size(), [where]
+    size, left = SizeLimit(), [where]
     while left:
         match left.pop():
             case Not(part):
@@ -196,7 +243,7 @@ def check_filter(where: Filter) -> None:
 
 
 def filter_to_json(where: Filter) -> dict[str, Any]:
-    """What :func:`filter_from_json` reads."""
+    """The filter as plain JSON data, which :func:`filter_from_json` reads."""
     match where:
         case Equal(field, value):
             return {"field": field, "op": "=", "value": value}
@@ -216,7 +263,7 @@ def filter_to_json(where: Filter) -> dict[str, Any]:
             return {"not": filter_to_json(part)}
 
 
-def _from_json(value: Any, depth: int, size: Size) -> Filter:
+def _from_json(value: Any, depth: int, size: SizeLimit) -> Filter:
     if depth > DEEPEST:
         raise InvalidInputError(f"filter is nested more than {DEEPEST} deep")
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Records in this process: NumPy, exact, gone with it. The measure that other stores are held to."""
+"""Records in this process: NumPy, exact, gone with it. The reference that other stores are compared with."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dartboard.deadline import check
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
+from dartboard.stores.ann import near_the_best, unit_rows
 from dartboard.stores.base import DEFAULT_COLLECTION, CollectionStats
 from dartboard.stores.checks import (
     check_deletion,
@@ -23,14 +24,14 @@ from dartboard.stores.checks import (
     missing,
 )
 from dartboard.stores.filters import Filter, check_filter
-from dartboard.stores.lexical_settings import build_bm25
-from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.manifest import Manifest, build_bm25
+from dartboard.stores.records import Record, SparseVector, check_metadata
 from dartboard.stores.snapshots import read_snapshot, write_snapshot
 from dartboard.types import FloatArray, Hit
 
 _Made = TypeVar("_Made")
-_GLANCE = 16
-"""Records between two looks at the deadline."""
+_CHECK_EVERY = 16
+"""Records between two checks of the deadline."""
 
 
 class MemoryCollection:
@@ -40,7 +41,7 @@ class MemoryCollection:
         self.name = name
         self.manifest = manifest
         self._records: dict[str, Record] = {}
-        self._view: _View | None = None
+        self._snapshot: _Snapshot | None = None
         self._lock = threading.RLock()
 
     def configure(self, settings: Mapping[str, Any]) -> None:
@@ -48,7 +49,7 @@ class MemoryCollection:
         check_metadata(dict(settings), f"settings of {self.name}")
         with self._lock:
             self.manifest = replace(self.manifest, settings=dict(settings))
-            self._view = None
+            self._snapshot = None
 
     def upsert(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none."""
@@ -56,7 +57,7 @@ class MemoryCollection:
         self.manifest.check(listed)
         with self._lock:
             self._records |= {record.id: record for record in listed}
-            self._view = None
+            self._snapshot = None
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
@@ -64,7 +65,7 @@ class MemoryCollection:
         with self._lock:
             doomed = {id for id in ids if id in self._records} if ids is not None else set(self._ids(where))
             self._records = {id: record for id, record in self._records.items() if id not in doomed}
-            self._view = None
+            self._snapshot = None
         return len(doomed)
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
@@ -159,16 +160,16 @@ class MemoryCollection:
     def _ids(self, where: Filter | None) -> Iterator[str]:
         return _matching(self._records, self._records, where)
 
-    def _current(self) -> "_View":
+    def _current(self) -> "_Snapshot":
         with self._lock:
-            if self._view is None:
+            if self._snapshot is None:
                 ordered = dict(sorted(self._records.items()))
-                self._view = _View(ordered, self.manifest)
-            return self._view
+                self._snapshot = _Snapshot(ordered, self.manifest)
+            return self._snapshot
 
 
-class _View:
-    """The records as they stood at one moment, by rising id, with what searches need, made when needed."""
+class _Snapshot:
+    """The records at one time, by rising id, with the indexes of searches, made when first needed."""
 
     def __init__(self, records: dict[str, Record], manifest: Manifest) -> None:
         self._records = records
@@ -179,17 +180,17 @@ class _View:
 
     def matrix(self, field: str | None) -> tuple[list[str], FloatArray]:
         """The ids that carry the vector, and their rows, ``(n, d)`` float32, of unit length for cosines."""
-        return self._once(("matrix", field), lambda: self._stack(field))
+        return self._cached(("matrix", field), lambda: self._stack(field))
 
     def sparse(self, field: str) -> tuple[list[str], InvertedIndex]:
         """The ids that carry the sparse vector, and an index over them."""
-        return self._once(("sparse", field), lambda: self._invert(field))
+        return self._cached(("sparse", field), lambda: self._invert(field))
 
     @property
     def bm25(self) -> BM25Index:
         """The lexical index over all texts."""
         texts = (record.text for record in self._records.values())
-        return self._once("bm25", lambda: build_bm25(texts, self._manifest))
+        return self._cached("bm25", lambda: build_bm25(texts, self._manifest))
 
     def mask(self, ids: list[str], where: Filter | None) -> npt.NDArray[np.bool_] | None:
         """Which of the ids match; None where all do."""
@@ -198,7 +199,7 @@ class _View:
         found = set(_matching(self._records, ids, where))
         return np.array([id in found for id in ids], dtype=bool)
 
-    def _once(self, key: Any, make: Callable[[], _Made]) -> _Made:
+    def _cached(self, key: Any, make: Callable[[], _Made]) -> _Made:
         with self._lock:
             if key not in self._made:
                 self._made[key] = make()
@@ -207,17 +208,15 @@ class _View:
 
     def _stack(self, field: str | None) -> tuple[list[str], FloatArray]:
         if field is None:
-            ids, rows = self.ids, [record.embedding for record in self._records.values()]
-            dimension, cosine = self._manifest.dimension, True
+            found = {id: record.embedding for id, record in self._records.items()}
         else:
-            ids = [id for id, record in self._records.items() if field in record.vectors]
-            rows = [self._records[id].vectors[field] for id in ids]
-            described = self._manifest.vectors[field]
-            dimension, cosine = described.dimension, described.metric == "cosine"
-        matrix: FloatArray = np.stack(rows) if rows else np.empty((0, dimension), np.float32)
-        if cosine and rows:
-            matrix = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
-        return ids, matrix
+            found = {
+                id: record.vectors[field] for id, record in self._records.items() if field in record.vectors
+            }
+        described = self._manifest.vector_field(field)
+        rows = list(found.values())
+        matrix: FloatArray = np.stack(rows) if rows else np.empty((0, described.dimension), np.float32)
+        return list(found), unit_rows(matrix) if described.metric == "cosine" else matrix
 
     def _invert(self, field: str) -> tuple[list[str], InvertedIndex]:
         ids = [id for id, record in self._records.items() if field in record.sparse]
@@ -281,7 +280,7 @@ def _matching(records: Mapping[str, Record], ids: Iterable[str], where: Filter |
         return
     check_filter(where)
     for number, id in enumerate(ids):
-        if number % _GLANCE == 0:
+        if number % _CHECK_EVERY == 0:
             check()
         if where.matches(records[id].metadata, id):
             yield id
@@ -290,10 +289,6 @@ def _matching(records: Mapping[str, Record], ids: Iterable[str], where: Filter |
 def _best(ids: list[str], scores: FloatArray, mask: npt.NDArray[np.bool_] | None, k: int) -> list[Hit]:
     """The ``k`` best, equal scores by id; ids rise with their rows, so a stable sort keeps them in order."""
     rows = np.arange(len(ids)) if mask is None else np.flatnonzero(mask)
-    kept = scores[rows]
-    if k < len(rows):
-        floor = np.partition(kept, len(kept) - k)[len(kept) - k]
-        near = np.flatnonzero(kept >= floor)
-        rows, kept = rows[near], kept[near]
-    order = np.argsort(-kept, kind="stable")[:k]
-    return [Hit(ids[rows[at]], float(kept[at])) for at in order]
+    rows = rows[near_the_best(scores[rows], k, 0.0)]
+    best = rows[np.argsort(-scores[rows], kind="stable")[:k]]
+    return [Hit(ids[row], float(scores[row])) for row in best]

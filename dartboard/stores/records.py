@@ -1,30 +1,41 @@
-"""What a store keeps of a passage, and what a collection says of itself.
+"""What a store keeps of a passage.
 
 A record is a chunk with what other retrievers need beside its vector: further dense vectors by name,
 learned sparse vectors by name, and bytes by name that only their retriever can read (token codes).
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.errors import InvalidInputError
+from dartboard.near_duplicates import fingerprint
 from dartboard.types import Chunk, FloatArray, as_float32, check_vector
 
-FORMAT_VERSION = 1
+FINGERPRINT = "fingerprint"
+"""The name of the blob that :func:`with_fingerprints` adds."""
 LARGEST_INTEGER = 2**53
 """Beyond it, stores that keep numbers as doubles would disagree on what is equal."""
-
-Metric = Literal["cosine", "dot"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """Weights > 0 of a few terms: ``terms``, ``(m,)`` int32, rising; ``weights``, ``(m,)`` float32."""
+    """Weights of a few terms.
+
+    Args:
+        terms: ``(m,)`` int32, >= 0, rising.
+        weights: ``(m,)`` float32, finite and > 0.
+
+    Raises:
+        InvalidInputError: they are not.
+
+    Example:
+        >>> SparseVector.of([3, 17], [0.5, 1.25])
+    """
 
     terms: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float32]
@@ -49,7 +60,23 @@ class SparseVector:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A passage as a store keeps it; checked where it enters."""
+    """A passage as a store keeps it; checked where it enters.
+
+    Args:
+        id: Unique in its collection, not empty.
+        text: The passage.
+        embedding: ``(d,)``, finite, not all zero; kept as float32.
+        metadata: JSON: text, finite numbers, true, false, null, lists and objects of these.
+        vectors: Further dense vectors by name.
+        sparse: Sparse vectors by name.
+        blobs: Bytes by name.
+
+    Raises:
+        InvalidInputError: one of them is not as said.
+
+    Example:
+        >>> Record("tea#1", "Tea is served at five.", [0.6, 0.8], {"source": "tea.md"})
+    """
 
     id: str
     text: str
@@ -79,65 +106,15 @@ class Record:
         return Chunk.trusted(self.id, self.text, self.embedding, self.metadata)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorField:
-    """A further dense vector: how long it is, and what its search compares."""
+def with_fingerprints(records: Iterable[Record]) -> list[Record]:
+    """The records with the fingerprints of their texts, so that near-duplicates are found without texts.
 
-    dimension: int
-    metric: Metric = "cosine"
-
-    def __post_init__(self) -> None:
-        if self.dimension < 1:
-            raise ConfigError(f"dimension must be >= 1, got {self.dimension}")
-        if self.metric not in ("cosine", "dot"):
-            raise ConfigError(f"metric must be 'cosine' or 'dot', got {self.metric!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """What a collection was made with; kept in the store, and checked when it is opened.
-
-    ``model`` is the embedding model's fingerprint, ``model_name`` what people call it. ``vectors`` and
-    ``sparse`` name the further fields that records carry. ``settings`` is kept as given (chunking,
-    calibration, retrievers): JSON only.
+    The fingerprint is a blob like those of retrievers. Records without one, written by an older version or
+    by other code, are as good: whoever needs the fingerprint makes it from the text.
     """
-
-    model: str
-    dimension: int
-    model_name: str = ""
-    vectors: Mapping[str, VectorField] = field(default_factory=dict)
-    sparse: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    format_version: int = FORMAT_VERSION
-
-    def __post_init__(self) -> None:
-        if self.dimension < 1:
-            raise ConfigError(f"dimension must be >= 1, got {self.dimension}")
-
-    def check(self, records: Sequence[Record]) -> None:
-        """Every record carries just the fields that the collection has, of the right lengths."""
-        for record in records:
-            if record.embedding.size != self.dimension:
-                raise InvalidInputError(
-                    f"chunk {record.id!r} has {record.embedding.size} dimensions where the collection has "
-                    f"{self.dimension}: encode it with {self.model_name or self.model!r}"
-                )
-            for name, vector in record.vectors.items():
-                if name not in self.vectors:
-                    raise InvalidInputError(
-                        f"chunk {record.id!r} has a vector {name!r}; the collection has "
-                        f"{sorted(self.vectors) or 'none beside the embedding'}"
-                    )
-                if vector.size != self.vectors[name].dimension:
-                    raise InvalidInputError(
-                        f"chunk {record.id!r}: vector {name!r} has {vector.size} dimensions where "
-                        f"{self.vectors[name].dimension} are expected"
-                    )
-            if unknown := set(record.sparse) - set(self.sparse):
-                raise InvalidInputError(
-                    f"chunk {record.id!r} has a sparse vector {min(unknown)!r}; the collection has "
-                    f"{sorted(self.sparse) or 'none'}"
-                )
+    return [
+        replace(record, blobs={**record.blobs, FINGERPRINT: fingerprint(record.text)}) for record in records
+    ]
 
 
 def _check_types(chunk_id: str, kind: str, fields: Mapping[str, Any], wanted: type) -> None:

@@ -14,16 +14,15 @@ import re
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dartboard.errors import DartboardError, StoreError, StoreFormatError
-from dartboard.stores.leftovers import owned, remove_leftovers
-from dartboard.stores.manifest_settings import check_settings
-from dartboard.stores.records import FORMAT_VERSION, Manifest, Record, SparseVector, VectorField
+from dartboard.stores.files import owned, remove_leftovers
+from dartboard.stores.manifest import FORMAT_VERSION, Manifest, manifest_from_json, manifest_to_json
+from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
 KIND = "dartboard snapshot"
@@ -71,44 +70,6 @@ def read_snapshot(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record
     if not isinstance(name, str):
         raise StoreFormatError(f"{source} is no dartboard snapshot: it has no name")
     return name, manifest_from_json(head), _batches(source)
-
-
-def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
-    """A manifest as every store keeps it."""
-    return {
-        "model": manifest.model,
-        "model_name": manifest.model_name,
-        "dimension": manifest.dimension,
-        "vectors": {name: asdict(vector) for name, vector in sorted(manifest.vectors.items())},
-        "sparse": list(manifest.sparse),
-        "settings": dict(manifest.settings),
-        "format_version": manifest.format_version,
-    }
-
-
-def manifest_from_json(stored: dict[str, Any]) -> Manifest:
-    """The manifest that :func:`manifest_to_json` wrote; one of a newer format is refused."""
-    try:
-        if stored["format_version"] > FORMAT_VERSION:
-            raise StoreFormatError(
-                f"made by a newer dartboard (format {stored['format_version']}, this one reads "
-                f"{FORMAT_VERSION}): upgrade dartboard"
-            )
-        check_settings(stored["settings"])
-        for name, kind in (("model", str), ("model_name", str), ("dimension", int)):
-            if not isinstance(stored[name], kind):
-                raise TypeError(f"{name} is {stored[name]!r}")
-        return Manifest(
-            model=stored["model"],
-            model_name=stored["model_name"],
-            dimension=stored["dimension"],
-            vectors={name: VectorField(**vector) for name, vector in stored["vectors"].items()},
-            sparse=tuple(stored["sparse"]),
-            settings=stored["settings"],
-            format_version=stored["format_version"],
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise StoreFormatError(f"the collection's manifest is damaged ({error!r})") from error
 
 
 def _verified_head(source: Path) -> dict[str, Any]:

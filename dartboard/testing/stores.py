@@ -18,8 +18,8 @@ from dartboard.near_duplicates import fingerprint
 from dartboard.retrievers.candidates import Candidates
 from dartboard.stores import Collection, Filter, Manifest, Record, SparseVector, Store, parse_filter
 from dartboard.stores.filters import Among, And, Not, Or
-from dartboard.stores.fingerprints import FINGERPRINT, with_fingerprints
 from dartboard.stores.memory import MemoryStore
+from dartboard.stores.records import FINGERPRINT, with_fingerprints
 from dartboard.testing.samples import (
     DIMENSION,
     FILTERS,

@@ -9,8 +9,8 @@ from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.near_duplicates import fingerprint
 from dartboard.relevance import PROBES
-from dartboard.stores.fingerprints import FINGERPRINT
 from dartboard.stores.memory import MemoryStore
+from dartboard.stores.records import FINGERPRINT
 from tests.models import WordBag
 
 

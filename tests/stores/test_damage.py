@@ -20,7 +20,7 @@ import pytest
 from dartboard.errors import DartboardError, StoreError, StoreFormatError
 from dartboard.stores import parse_filter
 from dartboard.stores.embedded import EmbeddedStore, Tuning, structure
-from dartboard.stores.snapshots import manifest_to_json
+from dartboard.stores.manifest import manifest_to_json
 from dartboard.testing.samples import MANIFEST
 from tests.stores.damage import (
     EAGER,

@@ -118,7 +118,7 @@ def test_an_index_is_loaded_and_not_built_again(path, monkeypatch):
     assert len(before) == 5
     with EmbeddedStore(path, tuning=APPROXIMATE) as store:
         monkeypatch.setattr("dartboard.stores.ann.ApproximateIndex.build", None)
-        monkeypatch.setattr("dartboard.stores.lexical_settings.BM25Index.build", None)
+        monkeypatch.setattr("dartboard.stores.manifest.BM25Index.build", None)
         store.open().search_vector(sample_queries(1)[0], 5)
         store.open().search_text("broker", 5)
     assert names(path) == before

@@ -6,7 +6,7 @@ from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
 from dartboard.inspection import explore
 from dartboard.stores import Record, open_store, parse_filter
-from dartboard.stores.filter_fields import compared_fields
+from dartboard.stores.checks import compared_fields
 from dartboard.stores.memory import MemoryStore
 from tests.models import WordBag
 from tests.stores import postgres_server

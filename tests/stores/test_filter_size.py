@@ -4,9 +4,10 @@ import pytest
 
 from dartboard.errors import InvalidInputError
 from dartboard.stores.embedded.filter_sql import filter_sql
-from dartboard.stores.filter_size import LONGEST_TEXT, MOST_COMPARISONS, MOST_VALUES
-from dartboard.stores.filter_text import parse_filter
+from dartboard.stores.filter_parser import LONGEST_TEXT, parse_filter
 from dartboard.stores.filters import (
+    MOST_COMPARISONS,
+    MOST_VALUES,
     Among,
     And,
     Compare,
@@ -19,10 +20,10 @@ from dartboard.stores.filters import (
     filter_from_json,
     filter_to_json,
 )
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.milvus.expressions import compile_filter
-from dartboard.stores.postgres.conditions import condition
-from dartboard.stores.records import Manifest
+from dartboard.stores.postgres.filter_sql import condition
 
 ONE = {"field": "a", "op": "=", "value": 1}
 TERMS = {

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.filter_text import parse_filter
+from dartboard.stores.filter_parser import parse_filter
 from dartboard.stores.filters import (
     And,
     Equal,

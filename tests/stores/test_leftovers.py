@@ -12,7 +12,7 @@ import pytest
 
 from dartboard.cli import doctor
 from dartboard.engine import load_settings
-from dartboard.stores import leftovers
+from dartboard.stores import files
 from dartboard.stores.embedded import EmbeddedStore, Tuning
 from dartboard.stores.embedded.opening import unfinished
 from dartboard.stores.snapshots import PART
@@ -176,14 +176,14 @@ def left(folder, mark):
 @pytest.mark.parametrize("mark", [b"another system", b""], ids=["another system", "not yet written"])
 def test_a_mark_of_another_system_has_a_day(tmp_path, mark):
     part, owner = left(tmp_path, mark)
-    assert leftovers.leftovers(tmp_path, PART, marked=True) == []
-    leftovers.remove_leftovers(tmp_path, PART, marked=True)
+    assert files.leftovers(tmp_path, PART, marked=True) == []
+    files.remove_leftovers(tmp_path, PART, marked=True)
     assert part.exists()
     old(owner)
-    assert leftovers.leftovers(tmp_path, PART, marked=True) == [], "it is still being written"
+    assert files.leftovers(tmp_path, PART, marked=True) == [], "it is still being written"
     old(part)
-    assert leftovers.leftovers(tmp_path, PART, marked=True) == [part]
-    leftovers.remove_leftovers(tmp_path, PART, marked=True)
+    assert files.leftovers(tmp_path, PART, marked=True) == [part]
+    files.remove_leftovers(tmp_path, PART, marked=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -191,13 +191,13 @@ def test_where_there_are_no_locks_only_age_counts(tmp_path, monkeypatch):
     def none(*_):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(leftovers.fcntl, "flock", none)
+    monkeypatch.setattr(files.fcntl, "flock", none)
     part = tmp_path / f"x.snapshot.{'0' * 12}.part"
-    with leftovers.owned(part):
+    with files.owned(part):
         part.write_bytes(b"half")
-        assert leftovers.leftovers(tmp_path, PART, marked=True) == []
+        assert files.leftovers(tmp_path, PART, marked=True) == []
         old(part, Path(f"{part}.owner"))
-        assert leftovers.leftovers(tmp_path, PART, marked=True) == [part]
+        assert files.leftovers(tmp_path, PART, marked=True) == [part]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -211,6 +211,6 @@ def test_parts_of_other_programs_are_not_touched(path):
 
 
 def test_two_claims_of_one_name(tmp_path):
-    with leftovers.owned(tmp_path / "x"), pytest.raises(FileExistsError), leftovers.owned(tmp_path / "x"):
+    with files.owned(tmp_path / "x"), pytest.raises(FileExistsError), files.owned(tmp_path / "x"):
         raise AssertionError("owned twice")
-    assert leftovers.leftovers(tmp_path, ANY) == []
+    assert files.leftovers(tmp_path, ANY) == []

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore
-from dartboard.stores.records import Manifest
 from dartboard.testing import StoreContract
 from dartboard.testing.samples import PLAIN
 from tests.stores.postgres_server import fresh

@@ -18,10 +18,11 @@ from dartboard.errors import (
     install_command,
 )
 from dartboard.stores import open_store
-from dartboard.stores.postgres import PostgresStore, connections
-from dartboard.stores.postgres.address import parse_address
-from dartboard.stores.postgres.failures import explained
-from dartboard.stores.records import Manifest, Record
+from dartboard.stores.manifest import Manifest
+from dartboard.stores.postgres import PostgresStore
+from dartboard.stores.postgres import connection as connection_module
+from dartboard.stores.postgres.connection import parse_address, translate
+from dartboard.stores.records import Record
 from tests.stores.postgres_server import address, admin, fresh, server
 
 PLAIN = Manifest(model="m", dimension=2)
@@ -67,9 +68,11 @@ def test_bad_addresses(url, complaint):
 
 
 def test_psycopg_is_an_extra(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("dartboard.stores.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtraError, match=re.escape(install_command("postgres"))):
-        PostgresStore("postgresql://host/d")
+        open_store("postgresql://host/d")
 
 
 # What is said when something is wrong
@@ -185,10 +188,10 @@ def test_other_errors_keep_their_words():
     from psycopg import errors
 
     where = parse_address("postgresql://me:hush@h/d")
-    assert isinstance(explained(errors.DiskFull("disk is full"), where), StoreError)
-    assert "no room" in str(explained(errors.DiskFull("disk is full"), where))
-    assert "hush" not in str(explained(errors.InternalError("odd hush"), where))
-    assert isinstance(explained(errors.InvalidTextRepresentation("no"), where), InvalidInputError)
+    assert isinstance(translate(errors.DiskFull("disk is full"), where), StoreError)
+    assert "no room" in str(translate(errors.DiskFull("disk is full"), where))
+    assert "hush" not in str(translate(errors.InternalError("odd hush"), where))
+    assert isinstance(translate(errors.InvalidTextRepresentation("no"), where), InvalidInputError)
 
 
 # Coming and going
@@ -225,7 +228,7 @@ def test_cut_while_writing():
 
 
 def test_back_after_a_restart(monkeypatch):
-    monkeypatch.setattr(connections, "_PATIENCE", 0.2)
+    monkeypatch.setattr(connection_module, "_PATIENCE", 0.2)
     running = server()
     with PostgresStore(fresh()) as store:
         collection = store.create("c", PLAIN)
@@ -242,7 +245,7 @@ def test_back_after_a_restart(monkeypatch):
 
 
 def test_the_pool_is_bounded(monkeypatch):
-    monkeypatch.setattr(connections, "_PATIENCE", 0.05)
+    monkeypatch.setattr(connection_module, "_PATIENCE", 0.05)
     with PostgresStore(fresh(pool_size=2, timeout=0.4, application_name="few")) as store:
         collection = store.create("c", PLAIN)
         busy = pytest.raises(StoreUnavailableError, match="all 2 connections were busy")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dartboard.errors import InvalidInputError
 from dartboard.stores.filters import And, Compare, Equal, Exists, In, Not, Or
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres import PostgresStore
-from dartboard.stores.postgres.conditions import condition, to_json
-from dartboard.stores.records import LARGEST_INTEGER, Manifest, Record
+from dartboard.stores.postgres.filter_sql import condition, to_json
+from dartboard.stores.records import LARGEST_INTEGER, Record
 from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.postgres_server import address, fresh
 
@@ -63,7 +64,8 @@ records = st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_s
 
 
 def by_sql(connection, where, metadata):
-    text, parameters = condition(where)
+    matching, parameters = condition(where)
+    text = matching.as_string()
     rows = connection.execute(
         f"SELECT {text} FROM unnest(%(all)s::jsonb[]) WITH ORDINALITY AS t (metadata, at) ORDER BY at",
         {**parameters, "all": [to_json(each) for each in metadata]},
@@ -129,11 +131,11 @@ def test_an_index_answers_equality():
             (In("source", ("file-7", "file-8")), "Bitmap"),
             (Compare("year", ">", 3), "Seq Scan"),
         ):
-            text, parameters = condition(where)
+            matches, parameters = condition(where)
             with store._connections.reading() as connection:
                 connection.execute("ANALYZE c1_records")
                 plan = connection.execute(
-                    f"EXPLAIN SELECT count(*) FROM c1_records WHERE {text}", parameters
+                    f"EXPLAIN SELECT count(*) FROM c1_records WHERE {matches.as_string()}", parameters
                 ).fetchall()
             assert kind in str(plan)
             matching = sum(map(where.matches, metadata))

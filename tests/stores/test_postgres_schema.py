@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from dartboard.errors import ConfigError, StoreError, StoreFormatError
+from dartboard.stores.manifest import Manifest, VectorField
 from dartboard.stores.postgres import PostgresStore
-from dartboard.stores.postgres.address import parse_address
-from dartboard.stores.postgres.migrations import STEPS, check_version, migrate, stored_version
-from dartboard.stores.records import Manifest, Record, VectorField
+from dartboard.stores.postgres.connection import parse_address
+from dartboard.stores.postgres.schema import STEPS, check_version, migrate, stored_version
+from dartboard.stores.records import Record
 from tests.stores.postgres_server import admin, fresh
 
 PLAIN = Manifest(model="m", dimension=3)
@@ -77,7 +78,7 @@ def test_readers_never_migrate(url, connection):
 def test_readers_refuse_an_older_schema(url, connection, monkeypatch):
     schema = schema_of(url)
     migrate(connection, schema)
-    monkeypatch.setattr("dartboard.stores.postgres.migrations.STEPS", (*STEPS, "SELECT 1"))
+    monkeypatch.setattr("dartboard.stores.postgres.schema.STEPS", (*STEPS, "SELECT 1"))
     with pytest.raises(StoreFormatError, match="open it once to write"):
         check_version(connection, schema)
 

@@ -9,11 +9,12 @@ import pytest
 
 from dartboard.errors import InvalidInputError, StoreUnavailableError
 from dartboard.stores import parse_filter
+from dartboard.stores.manifest import Manifest, VectorField
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.postgres import PostgresStore, hnsw, tuning
-from dartboard.stores.postgres.searching import approximate_statement, exact_statement, set_width
-from dartboard.stores.postgres.tuning import width_for
-from dartboard.stores.records import Manifest, Record, SparseVector, VectorField
+from dartboard.stores.postgres import PostgresStore, hnsw, rows
+from dartboard.stores.postgres.hnsw import width_for
+from dartboard.stores.postgres.vector_search import approximate_statement, exact_statement, set_width
+from dartboard.stores.records import Record, SparseVector
 from dartboard.testing.samples import sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, same_hits
 from tests.stores.postgres_server import fresh
@@ -93,7 +94,7 @@ def test_the_index_finds_what_exact_search_finds(indexed):
 def test_rare_matches_are_all_found(indexed):
     """The search is pushed to the index, which gives up before it meets them; yet they are found."""
     collection = indexed.open("c")
-    collection._indexes._shares.share = lambda *_: 1.0
+    collection._indexes._share = lambda *_: 1.0
     where = parse_filter("source = 'folder/file-3.md' and rating > 4.9 or year in [2003.5]")
     matching = collection.count(where)
     assert 0 < matching < 20
@@ -118,14 +119,16 @@ class store_setting:
             connection.execute(f"SET {self.name} = off")
             connection.execute("SET hnsw.max_scan_tuples = 1")
 
-        self.connections._pool.close()
-        self.connections._pool = None
         self.connections._prepare = prepare
+        self.renew_pool()
 
     def __exit__(self, *_):
         del self.connections._prepare
+        self.renew_pool()
+
+    def renew_pool(self):
         self.connections._pool.close()
-        self.connections._pool = None
+        self.connections._pool = self.connections._new_pool()
 
 
 def test_shares_of_filters_are_sampled(indexed):
@@ -134,11 +137,11 @@ def test_shares_of_filters_are_sampled(indexed):
     real = collection.count(where) / collection.count()
     with indexed._connections.reading() as connection:
         for _ in range(2):
-            assert collection._indexes._shares.share(connection, where) == pytest.approx(real, abs=0.05)
+            assert collection._indexes._share(connection, where) == pytest.approx(real, abs=0.05)
         for number in range(300):
             nothing = parse_filter(f"year = {number}")
-            assert collection._indexes._shares.share(connection, nothing) == 0
-        assert len(collection._indexes._shares._kept) <= 256
+            assert collection._indexes._share(connection, nothing) == 0
+        assert len(collection._indexes._shares) <= 256
 
 
 def test_more_hits_than_the_index_can_give(indexed):
@@ -197,7 +200,7 @@ def test_a_search_goes_on_where_no_index_can_be_built(store, caplog, monkeypatch
 
 
 def test_an_index_that_misses_too_much_is_not_kept(store, caplog, monkeypatch):
-    monkeypatch.setattr(tuning, "TARGET", 1.1)
+    monkeypatch.setattr(hnsw, "TARGET", 1.1)
     collection = store.create("c", Manifest(model="m", dimension=DIMENSION, settings=SMALL))
     collection.upsert(sample_records(600, fields=False))
     with caplog.at_level(logging.WARNING):
@@ -445,9 +448,7 @@ def test_a_snapshot_is_of_one_moment(store, tmp_path, monkeypatch):
     monkeypatch.setattr("dartboard.stores.postgres.collection._PAGE", 5)
     collection = store.create("c", Manifest(model="m", dimension=2))
     collection.upsert([Record(f"{at:02d}", "text", np.ones(2)) for at in range(20)])
-    from dartboard.stores.postgres import reading
-
-    before = reading.moment
+    before = rows.read_all
 
     def disturbed(*given):
         for batch in before(*given):
@@ -455,7 +456,7 @@ def test_a_snapshot_is_of_one_moment(store, tmp_path, monkeypatch):
             collection.delete(["19"])
             collection.upsert([Record("99", "new", np.ones(2))])
 
-    monkeypatch.setattr(reading, "moment", disturbed)
+    monkeypatch.setattr(rows, "read_all", disturbed)
     collection.snapshot(tmp_path / "s")
     restored = MemoryStore().restore(tmp_path / "s")
     assert [each.id for batch in restored.iterate() for each in batch] == [f"{at:02d}" for at in range(20)]
@@ -472,18 +473,16 @@ def test_a_restore_that_fails_leaves_nothing(store, tmp_path):
 
 
 def test_a_lost_connection_undoes_the_batch(store, monkeypatch):
-    from dartboard.stores.postgres import writing
-
     collection = store.create("c", Manifest(model="m", dimension=2))
     collection.upsert([Record("a", "old", np.ones(2))])
-    before = writing.to_row
+    before = rows.to_row
 
     def cut(record, table):
         if record.id == "b":
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return before(record, table)
 
-    monkeypatch.setattr(writing, "to_row", cut)
+    monkeypatch.setattr(rows, "to_row", cut)
     with pytest.raises(StoreUnavailableError, match="transaction undone"):
         collection.upsert([Record("a", "new", np.ones(2)), Record("b", "new", np.ones(2))])
     assert collection.count() == 1 and collection.get(["a"])[0].text == "old"

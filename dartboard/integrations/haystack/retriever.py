@@ -20,7 +20,7 @@ from dartboard.options import TRIAGE, SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 from dartboard.stores import DEFAULT_COLLECTION
-from dartboard.stores.opening import without_password
+from dartboard.stores.urls import without_password
 
 
 @component

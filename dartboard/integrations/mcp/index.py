@@ -17,7 +17,7 @@ from dartboard.engine import Engine
 from dartboard.engine.trust import confirm
 from dartboard.errors import CollectionError, StoreError
 from dartboard.stores import DEFAULT_COLLECTION, Manifest, Store, open_store
-from dartboard.stores.opening import without_password
+from dartboard.stores.urls import without_password
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from dartboard.errors import CollectionError, StoreError
 from dartboard.mining.corpora.searching import TRIAGE, check_search, fingerprint_of, select_together
 from dartboard.mining.documents import Document
 from dartboard.stores import DEFAULT_COLLECTION
-from dartboard.stores.opening import without_password
 from dartboard.stores.records import Record
+from dartboard.stores.urls import without_password
 
 
 class StoreCorpus:

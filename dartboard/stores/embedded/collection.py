@@ -24,7 +24,8 @@ from dartboard.stores.embedded.rows import (
 from dartboard.stores.embedded.snapshot import ReadSnapshot
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.filters import Filter
-from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.manifest import Manifest
+from dartboard.stores.records import Record, SparseVector, check_metadata
 from dartboard.types import FloatArray, Hit
 
 _Made = TypeVar("_Made")

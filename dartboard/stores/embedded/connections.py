@@ -15,7 +15,7 @@ from dartboard.stores.embedded.locking import WriterLock
 from dartboard.stores.embedded.structure import check_structure, is_small
 from dartboard.stores.embedded.sums import check_collections, damaged, sum_up_collections
 from dartboard.stores.embedded.write_count import check_nothing_lost, raise_count
-from dartboard.stores.regular_files import NotRegularFileError, check_regular
+from dartboard.stores.files import NotRegularFileError, check_regular
 
 _BUSY_SECONDS = 10
 _CACHE_KIB = 64 * 1024

@@ -26,8 +26,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.revisions import Revision
-from dartboard.stores.leftovers import leftovers, owned, remove_leftovers
-from dartboard.stores.regular_files import open_regular
+from dartboard.stores.files import leftovers, open_regular, owned, remove_leftovers
 
 logger = logging.getLogger(__name__)
 

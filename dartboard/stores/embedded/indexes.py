@@ -13,8 +13,7 @@ from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_upkeep import FieldOfVectors, VectorUpkeep
 from dartboard.stores.embedded.words import WordSource, WordUpkeep
-from dartboard.stores.lexical_settings import build_bm25, lexical_settings
-from dartboard.stores.records import Manifest
+from dartboard.stores.manifest import Manifest, build_bm25, lexical_settings
 
 _TEXT = "text"
 _WORDS_VERSION = 1

@@ -22,7 +22,7 @@ from dartboard.stores.embedded.write_count import (
     read_note,
     stored_count,
 )
-from dartboard.stores.leftovers import owned
+from dartboard.stores.files import owned
 
 
 def prepare(path: Path, *, read_only: bool) -> None:

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from dartboard.errors import CollectionError
 from dartboard.stores.embedded.sums import COLLECTION, check_collection, damaged, has_collection_sums
-from dartboard.stores.records import Manifest
-from dartboard.stores.snapshots import manifest_from_json, manifest_to_json
+from dartboard.stores.manifest import Manifest, manifest_from_json, manifest_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

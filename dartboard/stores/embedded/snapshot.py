@@ -21,7 +21,8 @@ from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_upkeep import VectorUpkeep
 from dartboard.stores.embedded.vectors import VectorState
 from dartboard.stores.filters import Filter
-from dartboard.stores.records import Manifest, Record, SparseVector
+from dartboard.stores.manifest import Manifest
+from dartboard.stores.records import Record, SparseVector
 from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 

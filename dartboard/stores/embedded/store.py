@@ -17,8 +17,8 @@ from dartboard.stores.embedded.revisions import manifest_text
 from dartboard.stores.embedded.rows import write_records
 from dartboard.stores.embedded.schema import ROW_TABLES
 from dartboard.stores.embedded.tuning import Tuning
-from dartboard.stores.leftovers import leftovers, remove_leftovers
-from dartboard.stores.records import Manifest
+from dartboard.stores.files import leftovers, remove_leftovers
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.snapshots import PART, read_snapshot
 
 logger = logging.getLogger(__name__)

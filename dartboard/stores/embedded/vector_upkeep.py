@@ -27,7 +27,7 @@ from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
 from dartboard.stores.embedded.vectors import VectorState
-from dartboard.stores.records import Metric
+from dartboard.stores.manifest import Metric
 from dartboard.types import FloatArray
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded.sums import damaged
-from dartboard.stores.regular_files import NotRegularFileError, open_regular
+from dartboard.stores.files import NotRegularFileError, open_regular
 
 _MOST_BYTES = 200
 _OURS = re.compile(rb"\x00*|\[\"\w*\", \d+\]\n\d+\n[\d\n]*")

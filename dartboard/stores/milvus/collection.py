@@ -11,6 +11,7 @@ from dartboard.errors import StoreError
 from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.milvus.connection import Connection
 from dartboard.stores.milvus.expressions import Expression, compile_filter, contains
 from dartboard.stores.milvus.facets import vector_term
@@ -20,7 +21,7 @@ from dartboard.stores.milvus.ranking import MOST_HITS, Exact, best_hits, order
 from dartboard.stores.milvus.reading import Reader
 from dartboard.stores.milvus.rows import output_fields, record_from_row, row_from_record
 from dartboard.stores.milvus.schema import CollectionLayout, manifest_property
-from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
+from dartboard.stores.records import Record, SparseVector, check_metadata
 from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 

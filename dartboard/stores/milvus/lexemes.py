@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dartboard.lexical.analysis import Analyzer
-from dartboard.stores.lexical_settings import lexical_settings
+from dartboard.stores.manifest import Manifest, lexical_settings
 from dartboard.stores.milvus.names import digest
-from dartboard.stores.records import Manifest
 
 ANALYZER_PARAMS = {"tokenizer": "standard"}
 _PLAIN = re.compile(r"[a-z0-9]{1,32}")

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from dartboard.errors import InvalidInputError, StoreFormatError
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.milvus.facets import ranges_of, terms_of, vector_term
 from dartboard.stores.milvus.lexemes import Lexemes
 from dartboard.stores.milvus.names import field_name
 from dartboard.stores.milvus.schema import LONGEST_TEXT, MOST_PIECES, MOST_TERMS, CollectionLayout
-from dartboard.stores.records import Manifest, Record, SparseVector
+from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
 LONGEST_JSON = 65_536

@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dartboard.errors import StoreError, StoreFormatError
+from dartboard.stores.manifest import Manifest, manifest_from_json, manifest_to_json
 from dartboard.stores.milvus.expressions import Layout
 from dartboard.stores.milvus.lexemes import ANALYZER_PARAMS, Lexemes
 from dartboard.stores.milvus.names import field_name
-from dartboard.stores.records import Manifest
-from dartboard.stores.snapshots import manifest_from_json, manifest_to_json
 
 MANIFEST_PROPERTY = "dartboard.manifest"
 LAYOUT_PROPERTY = "dartboard.layout"

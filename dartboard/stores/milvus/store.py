@@ -6,6 +6,7 @@ from typing import Any, Self
 from dartboard.errors import StoreError
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
+from dartboard.stores.manifest import Manifest
 from dartboard.stores.milvus.address import read_address
 from dartboard.stores.milvus.collection import MilvusCollection
 from dartboard.stores.milvus.connection import Connection
@@ -18,7 +19,6 @@ from dartboard.stores.milvus.schema import (
     properties,
     read_properties,
 )
-from dartboard.stores.records import Manifest
 from dartboard.stores.snapshots import read_snapshot
 
 

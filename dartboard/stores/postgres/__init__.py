@@ -2,22 +2,26 @@
 
 postgresql://user@host:5432/database?schema=dartboard&pool_size=8&timeout=30
 
-| file | one idea |
+| file | what is in it |
 |---|---|
-| ``address.py`` | the URL, its own parameters, and what of it may be shown |
-| ``connections.py`` | a bounded pool, and how each connection is set up |
-| ``failures.py`` | the server's errors in dartboard's words |
-| ``migrations.py`` | the schema, its version, the extension |
-| ``tables.py`` | the tables of one collection |
-| ``language.py`` | which text search configuration a collection uses |
-| ``conditions.py`` | filters as SQL |
-| ``rows.py`` | records to rows and back |
-| ``writing.py``, ``reading.py``, ``searching.py`` | what a collection does, a statement each |
-| ``lexical.py`` | BM25 in one statement |
-| ``hnsw.py``, ``shares.py`` | whether a search asks an index |
-| ``options.py``, ``building.py``, ``tuning.py`` | how it is built, and how wide it must be searched |
+| ``connection.py`` | the URL, a bounded pool, the server's errors as dartboard's |
+| ``schema.py`` | the schema's version, the extension, the tables of a collection |
+| ``rows.py`` | records to rows and back: read, replaced, deleted |
+| ``filter_sql.py`` | filters as SQL |
+| ``vector_search.py`` | exact, approximate and sparse search |
+| ``hnsw.py`` | when an index is built, and how wide it is searched |
+| ``text_search.py`` | BM25 in one statement, and its language |
 | ``collection.py``, ``store.py`` | the two protocols |
 """
+
+from dartboard.errors import MissingExtraError
+
+try:
+    import pgvector  # noqa: F401
+    import psycopg  # noqa: F401
+    import psycopg_pool  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("psycopg", "postgres", "the PostgreSQL store") from error
 
 from dartboard.stores.postgres.collection import PostgresCollection
 from dartboard.stores.postgres.store import PostgresStore

@@ -5,20 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from psycopg import errors, sql
+
 from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
 from dartboard.stores.filters import Filter
-from dartboard.stores.postgres import reading, searching, writing
-from dartboard.stores.postgres.conditions import to_json
-from dartboard.stores.postgres.connections import Connections
-from dartboard.stores.postgres.hnsw import Indexes
-from dartboard.stores.postgres.language import configuration
-from dartboard.stores.postgres.lexical import Lexical
-from dartboard.stores.postgres.options import HnswOptions
-from dartboard.stores.postgres.rows import check_length, check_sparse
-from dartboard.stores.postgres.tables import Table
-from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
-from dartboard.stores.snapshots import manifest_to_json, write_snapshot
+from dartboard.stores.manifest import Manifest, manifest_to_json
+from dartboard.stores.postgres import rows
+from dartboard.stores.postgres.connection import Connections
+from dartboard.stores.postgres.filter_sql import condition, to_json
+from dartboard.stores.postgres.hnsw import HnswIndexes, HnswOptions
+from dartboard.stores.postgres.schema import Table
+from dartboard.stores.postgres.text_search import TextSearch, configuration
+from dartboard.stores.postgres.vector_search import search_dense, search_sparse
+from dartboard.stores.records import Record, SparseVector, check_metadata
+from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 
 _PAGE = 1000
@@ -59,26 +60,38 @@ class PostgresCollection:
         """Keep the records, all or none."""
         listed = list(records)
         self.manifest.check(listed)
-        writing.upsert(self._connections, self._table, listed)
+        rows.check_records(listed)
+        if not listed:
+            return
+        with self._connections.writing() as connection:
+            rows.put(connection, self._table, listed)
         self._indexes.forget()
-        self._lexical.forget()
+        self._text_search.forget()
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
         check_deletion(ids, where)
-        self._lexical.forget()
-        if where is not None:
-            return writing.delete_matching(self._connections, self._table, where)
-        known = [id for id in ids or () if reading.storable(id)]
-        return writing.delete_ids(self._connections, self._table, known) if known else 0
+        matching, parameters = condition(where)
+        if ids is not None:
+            known = [id for id in ids if rows.is_storable(id)]
+            if not known:
+                return 0
+            matching, parameters = sql.SQL("id = ANY(%(ids)s)"), {"ids": known}
+        self._text_search.forget()
+        with self._connections.writing() as connection:
+            return rows.delete(connection, self._table, matching, parameters)
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
         """The records that exist, in the order asked."""
-        return reading.get(self._connections, self._table, ids, blobs)
+        with self._connections.reading(stable=bool(blobs)) as connection:
+            return rows.read(connection, self._table, ids, blobs)
 
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
-        return reading.count(self._connections, self._table, where)
+        matching, parameters = condition(where)
+        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(self._table.records, matching)
+        with self._connections.reading() as connection:
+            return int(connection.execute(query, parameters).fetchone()[0])
 
     def search_vector(
         self,
@@ -93,12 +106,10 @@ class PostgresCollection:
         asked, metric = check_query_vector(self.manifest, query, field)
         wanted = check_k(k)
         if metric == "dot":
-            check_length(asked, "query vector")
+            rows.check_length(asked, "query vector")
         width = None if exact else self._indexes.width(field, wanted, where)
         with self._connections.reading() as connection:
-            if width is None:
-                return searching.search_exact(connection, self._table, asked, wanted, field, where)
-            return searching.search_index(connection, self._table, asked, wanted, field, where, width=width)
+            return search_dense(connection, self._table, asked, wanted, field, where, width)
 
     def search_sparse(
         self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
@@ -106,51 +117,57 @@ class PostgresCollection:
         """Best by dot product; every record is compared."""
         check_k(k)
         check_sparse_field(self.manifest, field, self.name)
-        check_sparse(query, "query")
+        rows.check_sparse(query, "query")
         if not query.terms.size:
             return []
         with self._connections.reading() as connection:
-            return searching.search_sparse(connection, self._table, query, k, field, where)
+            return search_sparse(connection, self._table, query, k, field, where)
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by BM25 over PostgreSQL's own terms."""
         check_k(k)
         with self._connections.reading() as connection:
-            return self._lexical.search(connection, query.replace("\x00", " "), k, where)
+            return self._text_search.search(connection, query.replace("\x00", " "), k, where)
 
     def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
         """What each term of the query adds to a record's BM25 score."""
-        if not reading.storable(chunk_id):
+        if not rows.is_storable(chunk_id):
             return []
         with self._connections.reading() as connection:
-            return self._lexical.explain(connection, query.replace("\x00", " "), chunk_id)
+            return self._text_search.explain(connection, query.replace("\x00", " "), chunk_id)
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = _PAGE) -> Iterator[list[Record]]:
         """All records that match, whole, by rising id."""
         check_k(batch_size, "batch_size")
-        return reading.pages(self._connections, self._table, where, batch_size)
+        return self._pages(where, batch_size)
 
     def snapshot(self, path: str | Path) -> None:
-        """Write the collection as it is at one moment to one file."""
+        """Write one state of the collection to one file."""
         with self._connections.reading(stable=True) as connection:
-            write_snapshot(path, self.name, self.manifest, reading.moment(connection, self._table, _PAGE))
+            write_snapshot(path, self.name, self.manifest, rows.read_all(connection, self._table, _PAGE))
 
     def prepare(self) -> None:
         """Tidy up after a load, and build the indexes that pay; a reader leaves all as it is."""
-        if not self._connections.read_only:
-            writing.settle(self._connections, self._table)
-            for field in (None, *self.manifest.vectors):
-                self._indexes.prepare(field)
+        if self._connections.read_only:
+            return
+        with self._connections.writing() as connection:
+            try:
+                with connection.transaction():
+                    # Merge the pending entries of the inverted indexes, and update the planner's statistics.
+                    for ending in ("terms", "metadata"):
+                        name = self._table.named(ending).as_string(None)
+                        connection.execute("SELECT gin_clean_pending_list(%s::regclass)", (name,))
+                    connection.execute(sql.SQL("ANALYZE {}").format(self._table.records))
+            except errors.InsufficientPrivilege:
+                pass  # the tables are another role's; the server does it in its own time
+        self._indexes.prepare()
 
     def build_index(self) -> None:
         """Build the approximate indexes, whatever the size."""
-        for field in (None, *self.manifest.vectors):
-            self._indexes.build(field)
+        self._indexes.prepare(always=True)
 
     def stats(self) -> CollectionStats:
         """Records, bytes on the server's disk, and what is known of the indexes."""
-        from psycopg import sql
-
         sizes = sql.SQL(
             "SELECT (SELECT count(*) FROM {0}), pg_total_relation_size({1}) + pg_total_relation_size({2}), "
             "pg_indexes_size({1}), current_setting('server_version'), "
@@ -160,7 +177,7 @@ class PostgresCollection:
         query = sizes.format(self._table.records, *map(sql.Literal, names))
         with self._connections.reading() as connection:
             records, size, index_size, version, vector = connection.execute(query).fetchone()
-            indexes = self._indexes.described(connection)
+            indexes = self._indexes.describe(connection)
             (language,) = connection.execute(
                 "SELECT configuration FROM collections WHERE number = %s", (self._table.number,)
             ).fetchone() or (None,)
@@ -181,5 +198,17 @@ class PostgresCollection:
 
     def _use(self, table: Table) -> None:
         self._table = table
-        self._indexes = Indexes(self._connections, table)
-        self._lexical = Lexical(table)
+        self._indexes = HnswIndexes(self._connections, table)
+        self._text_search = TextSearch(table)
+
+    def _pages(self, where: Filter | None, batch_size: int) -> Iterator[list[Record]]:
+        """No connection is held between pages, so writers come between them."""
+        after = ""
+        while True:
+            with self._connections.reading(stable=True) as connection:
+                page = rows.read_page(connection, self._table, where, after, batch_size)
+            if page:
+                yield page
+            if len(page) < batch_size:
+                return
+            after = page[-1].id

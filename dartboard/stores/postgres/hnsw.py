@@ -1,77 +1,134 @@
-"""Whether a search asks an index, and how wide it searches.
+"""The HNSW indexes of a collection's vectors: when they are built, and how wide they are searched.
 
 Up to ``above`` records every search compares all of them. Beyond, the index is built by the first search
 that finds it missing (or by ``prepare``, after a load), not while records come in: a build over all
 records is many times faster than adding them one by one. Later records are added by PostgreSQL as they
 are written. While one process builds, the others answer exactly; so does a reader without the right to.
+
+pgvector's recall at one width (``ef_search``) is near 1 on embeddings of text and a third of that on noise.
+So the narrowest width that finds what exact search finds is measured on the collection itself when its index
+is built. Both happen in one transaction, so no other process meets an index that was not measured. An index
+that misses too much at any width is rolled back, and that is recorded.
+
+To find k records of which a share s matches a filter, an index must look at the k/s nearest of all. The
+planner cannot know s for filters on JSON; a sample of a thousand records can, to a few percent.
 """
 
 import logging
+import math
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+from psycopg import Error, Rollback, sql
+
+from dartboard.errors import ConfigError
+from dartboard.stores.ann import unit_rows
 from dartboard.stores.filters import Filter
-from dartboard.stores.postgres.building import build
-from dartboard.stores.postgres.connections import Connections
-from dartboard.stores.postgres.migrations import lock_key
-from dartboard.stores.postgres.options import HnswOptions
-from dartboard.stores.postgres.searching import WIDEST_VECTOR_INDEX
-from dartboard.stores.postgres.shares import Shares, estimated_records
-from dartboard.stores.postgres.tables import Table
-from dartboard.stores.postgres.tuning import width_for
+from dartboard.stores.manifest import Manifest
+from dartboard.stores.postgres.connection import Connections
+from dartboard.stores.postgres.filter_sql import condition
+from dartboard.stores.postgres.schema import Table, lock_key
+from dartboard.stores.postgres.vector_search import (
+    WIDEST_VECTOR_INDEX,
+    approximate_statement,
+    exact_statement,
+    indexed_expression,
+    is_halved,
+    set_width,
+)
+from dartboard.types import FloatArray
 
 _log = logging.getLogger(__name__)
+WIDTHS = (100, 150, 200, 300, 400, 600, 1000)
+"""pgvector allows no more than the last."""
+TARGET = 0.995
+"""The share of the nearest ``HITS`` that an index must find."""
+HITS = 100
+_QUERIES = 60
+_SAME = 1e-6  # distances closer than that are a tie
 _GROWN = 4
 """An index is measured anew when the collection has grown by this factor."""
 _KNOWN_FOR, _UNKNOWN_FOR, _FAILED_FOR = 60.0, 5.0, 600.0
 """Seconds until another look at what other processes have built, or another attempt."""
 _LOCK_WAIT = "2s"
+_MOST_MEMORY = 1 << 30
+_SAMPLE = 1000
+_MOST_SHARES = 256
 
 
-class Indexes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HnswOptions:
+    """``settings["hnsw"]`` of a manifest: ``{"m": 16, "ef_construction": 64, "above": 10000}``.
+
+    pgvector's ``m`` and ``ef_construction``; up to ``above`` records there is no index.
+    """
+
+    m: int = 16
+    ef_construction: int = 64
+    above: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("m", 2, 100), ("ef_construction", 4, 1000), ("above", 100, 10**12)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ConfigError(f"hnsw setting {name} must be a number {least} to {most}, got {value!r}")
+        if self.ef_construction < 2 * self.m:
+            raise ConfigError(f"hnsw setting ef_construction must be at least 2 m = {2 * self.m}")
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "HnswOptions":
+        """The options that the manifest gives."""
+        given = manifest.settings.get("hnsw", {})
+        known = [option.name for option in fields(cls)]
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"hnsw settings must be an object of {', '.join(known)}; got {given!r}")
+        if unknown := sorted(set(given) - set(known)):
+            raise ConfigError(f"unknown hnsw setting {unknown[0]!r}: use {', '.join(known)}")
+        return cls(**given)
+
+
+class HnswIndexes:
     """The indexes of one collection's vectors."""
 
     def __init__(self, connections: Connections, table: Table) -> None:
         self._connections = connections
         self._table = table
         self._options = HnswOptions.of(table.manifest)
-        self._known: dict[str | None, tuple[int | None, float]] = {}
+        self._widths: dict[str | None, tuple[int | None, float]] = {}
+        self._shares: dict[Filter, tuple[float, float]] = {}
         self._not_before = 0.0
-        self._shares = Shares(table)
 
     def forget(self) -> None:
         """Look again before the next search where no index was known: there are new records."""
-        self._known = {field: known for field, known in self._known.items() if known[0] is not None}
+        self._widths = {field: known for field, known in self._widths.items() if known[0] is not None}
 
     def width(self, field: str | None, k: int, where: Filter | None = None) -> int | None:
         """How wide to search for ``k`` hits; None: exactly."""
-        width, until = self._known.get(field, (None, 0.0))
+        width, until = self._widths.get(field, (None, 0.0))
         if time.monotonic() >= until:
-            width = self._looked_up(field)
+            width = self._look_up(field)
             for_long = _UNKNOWN_FOR if width is None else _KNOWN_FOR
-            self._known[field] = (width, time.monotonic() + for_long)
+            self._widths[field] = (width, time.monotonic() + for_long)
         if width is None or where is None:
             return None if width is None else width_for(width, k)
         with self._connections.reading() as connection:
-            return width_for(width, k, self._shares.share(connection, where))
+            return width_for(width, k, self._share(connection, where))
 
-    def prepare(self, field: str | None) -> None:
-        """Build or measure now if that pays, and wait for others."""
-        if self._possible(field):
+    def prepare(self, *, always: bool = False) -> None:
+        """Build or measure now what pays (``always``: whatever the size), and wait for others."""
+        for field in filter(self._is_possible, (None, *self._table.manifest.vectors)):
             with self._connections.reading() as connection:
                 _, needed = self._state(connection, field)
-            if needed:
-                self.build(field)
+            if needed or always:
+                with self._connections.writing() as connection:
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._key(field),))
+                    self._build(connection, field)
+                self._widths.pop(field, None)
 
-    def build(self, field: str | None) -> None:
-        """Build and measure now, whatever the size, and wait for others."""
-        if self._possible(field):
-            with self._connections.writing() as connection:
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._key(field),))
-                build(connection, self._table, field, self._options)
-            self._known.pop(field, None)
-
-    def described(self, connection: Any) -> list[dict[str, Any]]:
+    def describe(self, connection: Any) -> list[dict[str, Any]]:
         """What is known of each index."""
         rows = connection.execute(
             "SELECT field, m, ef_construction, ef_search, recall, records FROM indexes WHERE collection = %s "
@@ -84,8 +141,9 @@ class Indexes:
             for row in rows
         ]
 
-    def _looked_up(self, field: str | None) -> int | None:
-        if not self._possible(field):
+    def _look_up(self, field: str | None) -> int | None:
+        """The width that is known; an index that is needed is built first, if that is possible now."""
+        if not self._is_possible(field):
             return None
         with self._connections.reading() as connection:
             width, needed = self._state(connection, field)
@@ -97,8 +155,6 @@ class Indexes:
 
     def _state(self, connection: Any, field: str | None) -> tuple[int | None, bool]:
         """The width that is known, and whether to build or measure."""
-        from psycopg import sql
-
         column = self._table.column(field)
         known = connection.execute(
             "SELECT ef_search, records FROM indexes WHERE collection = %s AND field = %s",
@@ -112,12 +168,10 @@ class Indexes:
             ).fetchone()
             return None, records >= enough
         width, measured = known
-        return width, estimated_records(connection, self._table) >= _GROWN * measured
+        return width, self._estimated_records(connection) >= _GROWN * measured
 
     def _try_to_build(self, field: str | None) -> None:
         """A search goes on without an index if it cannot be built now."""
-        from psycopg import Error
-
         with self._connections.writing() as connection:
             (mine,) = connection.execute(
                 "SELECT pg_try_advisory_xact_lock(%s)", (self._key(field),)
@@ -127,16 +181,147 @@ class Indexes:
             try:
                 with connection.transaction():
                     connection.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_WAIT,))
-                    build(connection, self._table, field, self._options)
+                    self._build(connection, field)
             except Error as error:
                 self._not_before = time.monotonic() + _FAILED_FOR
                 _log.warning("searching without an index: %s", str(error).splitlines()[0])
 
-    def _possible(self, field: str | None) -> bool:
+    def _build(self, connection: Any, field: str | None) -> None:
+        """Build if there is no such index, and measure. Writers wait until it is done, readers do not."""
+        table, options, column = self._table, self._options, self._table.column(field)
+        (records,) = connection.execute(
+            sql.SQL("SELECT count({}) FROM {}").format(sql.Identifier(column), table.records)
+        ).fetchone()
+        if records < 2 * options.m:
+            return
+        # A graph that does not fit the memory for maintenance takes many times longer to build.
+        size = (2 if is_halved(table, field) else 4) * table.manifest.vector_field(field).dimension
+        connection.execute(
+            "SELECT set_config('maintenance_work_mem', "
+            "greatest(pg_size_bytes(current_setting('maintenance_work_mem')), %s) / 1024 || 'kB', true)",
+            (min(int(1.3 * records * (size + 40 * options.m + 200)), _MOST_MEMORY),),
+        )
+        with connection.transaction() as point:
+            self._create(connection, field)
+            connection.execute(sql.SQL("ANALYZE {}").format(table.records))
+            width, recall = _measure(connection, table, field)
+            if width is None:
+                raise Rollback(point)
+        if width is None:
+            _log.warning(
+                "no index for %s: it would find %.3f of the nearest, %s is wanted", column, recall, TARGET
+            )
+            self._drop(connection, column)
+        connection.execute(
+            "INSERT INTO indexes (collection, field, m, ef_construction, ef_search, recall, records) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (collection, field) DO UPDATE "
+            "SET m = excluded.m, ef_construction = excluded.ef_construction, ef_search = excluded.ef_search, "
+            "recall = excluded.recall, records = excluded.records, built = now()",
+            (table.number, column, options.m, options.ef_construction, width, recall, records),
+        )
+
+    def _create(self, connection: Any, field: str | None) -> None:
+        table, options, column = self._table, self._options, self._table.column(field)
+        built = connection.execute(
+            "SELECT m, ef_construction FROM indexes WHERE collection = %s AND field = %s",
+            (table.number, column),
+        ).fetchone()
+        if built not in (None, (options.m, options.ef_construction)):
+            self._drop(connection, column)
+        kind = "halfvec" if is_halved(table, field) else "vector"
+        measure = {"cosine": "cosine", "dot": "ip"}[table.manifest.vector_field(field).metric]
+        statement = (
+            "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw ({} {}) WITH (m = {}, ef_construction = {})"
+        )
+        connection.execute(
+            sql.SQL(statement).format(
+                sql.Identifier(table.plain(f"{column}_hnsw")),
+                table.records,
+                indexed_expression(table, field),
+                sql.SQL(f"{kind}_{measure}_ops"),
+                options.m,
+                options.ef_construction,
+            )
+        )
+
+    def _drop(self, connection: Any, column: str) -> None:
+        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(self._table.named(f"{column}_hnsw")))
+
+    def _share(self, connection: Any, where: Filter) -> float:
+        """About how many of the records match, 0 to 1, by a sample of pages; cached for a minute."""
+        share, until = self._shares.get(where, (0.0, 0.0))
+        if time.monotonic() < until:
+            return share
+        matching, parameters = condition(where)
+        percent = min(100.0, 100.0 * _SAMPLE / self._estimated_records(connection))
+        statement = sql.SQL(
+            "SELECT count(*) FILTER (WHERE {}), count(*) FROM {} TABLESAMPLE SYSTEM ({}) REPEATABLE (0)"
+        ).format(matching, self._table.records, percent)
+        found, seen = connection.execute(statement, parameters).fetchone()
+        share = found / seen if seen else 0.0
+        if len(self._shares) >= _MOST_SHARES:
+            self._shares.clear()
+        self._shares[where] = (share, time.monotonic() + _KNOWN_FOR)
+        return share
+
+    def _estimated_records(self, connection: Any) -> float:
+        """How many records there were when PostgreSQL last counted; costs nothing."""
+        (records,) = connection.execute(
+            "SELECT reltuples FROM pg_catalog.pg_class WHERE oid = %s::regclass",
+            (self._table.records.as_string(None),),
+        ).fetchone()
+        return max(float(records), 1.0)
+
+    def _is_possible(self, field: str | None) -> bool:
         """Longer vectors are kept and compared, without an index."""
-        described = self._table.described(field)
+        described = self._table.manifest.vector_field(field)
         widest = 2 * WIDEST_VECTOR_INDEX if described.metric == "cosine" else WIDEST_VECTOR_INDEX
         return described.dimension <= widest
 
     def _key(self, field: str | None) -> int:
         return lock_key("index", self._table.schema, self._table.number, self._table.column(field))
+
+
+def width_for(width: int, k: int, share: float = 1.0) -> int | None:
+    """The width for ``k`` hits of the ``share`` that matches, where ``width`` does for 100 hits of all.
+
+    None where pgvector allows no such width, or where so few match that comparing them is cheaper.
+    """
+    if share <= 0:
+        return None
+    needed = math.ceil(width * max(k / share, HITS) / HITS)
+    return needed if needed <= WIDTHS[-1] else None
+
+
+def _measure(connection: Any, table: Table, field: str | None) -> tuple[int | None, float]:
+    """The narrowest width that reaches the target, or None, and the recall measured last."""
+    queries = _trial_queries(connection, table, field)
+    exact, _ = exact_statement(table, field, None)
+    farthest = [connection.execute(exact, {"query": query, "k": HITS}).fetchall()[-1][1] for query in queries]
+    connection.execute("SET LOCAL enable_seqscan = off")
+    approximate, _ = approximate_statement(table, field, None)
+    recall = 1.0
+    for width in WIDTHS:
+        set_width(connection, width)
+        found = 0
+        for query, bound in zip(queries, farthest, strict=True):
+            rows = connection.execute(approximate, {"query": query, "k": HITS}).fetchall()
+            found += sum(distance <= bound + _SAME for _, distance in rows)
+        recall = found / (HITS * len(queries))
+        if recall >= TARGET:
+            return width, recall
+    return None, recall
+
+
+def _trial_queries(connection: Any, table: Table, field: str | None) -> list[FloatArray]:
+    """Queries halfway between two vectors of the collection, the same at every call.
+
+    Questions lie about as far from the passages that answer them.
+    """
+    statement = sql.SQL(
+        "SELECT {0} FROM {1} WHERE {0} IS NOT NULL ORDER BY hashtext(id), id LIMIT %s"
+    ).format(sql.Identifier(table.column(field)), table.records)
+    rows = connection.execute(statement, (2 * _QUERIES,), binary=True).fetchall()
+    vectors = unit_rows(np.stack([vector.to_numpy() for (vector,) in rows]))
+    half = len(vectors) // 2
+    return list(vectors[:half] + vectors[half : 2 * half])

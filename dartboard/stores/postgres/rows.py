@@ -1,14 +1,25 @@
-"""Records to rows and back, in PostgreSQL's binary formats."""
+"""Records as rows: read, replaced and deleted within a transaction, in PostgreSQL's binary formats.
+
+Each write is one transaction, all or none, by as many writers as there are. It deletes the rows that are
+there, locking them by rising id, and copies the new ones in, by rising id, so two writers never wait for each
+other in a circle. If another writer adds one of the same ids in between, PostgreSQL refuses the copy; the
+batch then waits until it is the only writer, and goes again. Writers share a lock for that; only such a
+second attempt holds it alone.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pgvector import SparseVector as Sparsevec
+from psycopg import errors, sql
+from psycopg.types.json import Jsonb
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.postgres.conditions import to_json
-from dartboard.stores.postgres.tables import SPARSE_DIMENSION, Table
+from dartboard.stores.filters import Filter
+from dartboard.stores.postgres.filter_sql import condition, to_json
+from dartboard.stores.postgres.schema import SPARSE_DIMENSION, Table, lock_key
 from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
@@ -18,37 +29,61 @@ MOST_TERMS = 16_000
 """pgvector's limit for the terms of one sparse vector."""
 _LENGTHS = (1e-15, 1e15)
 """pgvector multiplies in float32; squares of longer or shorter vectors would overflow or vanish."""
+_PLAIN = 4
+"""Columns that every read gives: id, text, metadata, embedding."""
 
 
-def columns(table: Table) -> list[str]:
-    """The columns of a record's row, without the derived one."""
-    return ["id", "text", "metadata", "embedding", *table.vectors().values(), *table.sparse().values()]
-
-
-def column_types(table: Table) -> list[str]:
-    """What ``COPY`` writes into :func:`columns`."""
-    return [
-        *("text", "text", "jsonb", "vector"),
-        *("vector" for _ in table.vectors()),
-        *("sparsevec" for _ in table.sparse()),
-    ]
+def columns(table: Table) -> dict[str, str]:
+    """The columns of a record's row and their types, without the generated one."""
+    return {
+        **{"id": "text", "text": "text", "metadata": "jsonb", "embedding": "vector"},
+        **dict.fromkeys(table.vectors.values(), "vector"),
+        **dict.fromkeys(table.sparse.values(), "sparsevec"),
+    }
 
 
 def to_row(record: Record, table: Table) -> tuple[Any, ...]:
     """The record's values for :func:`columns`."""
-    from psycopg.types.json import Jsonb
-
+    sparse = [record.sparse.get(name) for name in table.sparse]
     return (
         record.id,
         record.text,
         Jsonb(record.metadata, dumps=to_json),
         record.embedding,
-        *(record.vectors.get(name) for name in table.vectors()),
-        *(_sparse(record.sparse.get(name)) for name in table.sparse()),
+        *(record.vectors.get(name) for name in table.vectors),
+        *(None if vector is None else to_sparsevec(vector) for vector in sparse),
     )
 
 
-def check_records(records: Sequence[Record]) -> None:
+def from_row(row: Sequence[Any], table: Table, blobs: Mapping[str, bytes] | None) -> Record:
+    """The record of a row, with the further vectors where the row has them."""
+    id, text, metadata, embedding, *further = row
+    given = dict(zip(list(columns(table))[_PLAIN:], further, strict=False))
+    return Record(
+        id,
+        text,
+        embedding.to_numpy(),
+        metadata,
+        vectors={
+            name: vector.to_numpy()
+            for name, column in table.vectors.items()
+            if (vector := given.get(column)) is not None
+        },
+        sparse={
+            name: SparseVector.of(vector.indices(), vector.values())
+            for name, column in table.sparse.items()
+            if (vector := given.get(column)) is not None
+        },
+        blobs=dict(blobs or {}),
+    )
+
+
+def to_sparsevec(vector: SparseVector) -> Sparsevec:
+    """pgvector's own form."""
+    return Sparsevec(dict(zip(vector.terms.tolist(), vector.weights.tolist(), strict=True)), SPARSE_DIMENSION)
+
+
+def check_records(records: Iterable[Record]) -> None:
     """What pgvector and PostgreSQL's index cannot hold is refused before anything is written."""
     for record in records:
         if len(record.id) * 4 > LONGEST_ID and len(record.id.encode("utf-8", "replace")) > LONGEST_ID:
@@ -83,34 +118,103 @@ def check_sparse(vector: SparseVector, what: str) -> None:
         raise InvalidInputError(f"{what}: a sparse vector has a term beyond pgvector's {SPARSE_DIMENSION:,}")
 
 
-def to_sparsevec(vector: SparseVector) -> Any:
-    """pgvector's own form."""
-    from pgvector import SparseVector as Sparsevec
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL could hold the text at all; what it cannot hold is not there."""
+    try:
+        return b"\x00" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
-    return Sparsevec(dict(zip(vector.terms.tolist(), vector.weights.tolist(), strict=True)), SPARSE_DIMENSION)
 
-
-def from_row(
-    row: Sequence[Any], table: Table, *, whole: bool, blobs: Mapping[str, bytes] | None = None
-) -> Record:
-    """The record of a row; ``whole``: the row has the further vectors too."""
-    id, text, metadata, embedding, *further = row
-    vectors, sparse = (table.vectors(), table.sparse()) if whole else ({}, {})
-    given = dict(zip([*vectors.values(), *sparse.values()], further, strict=True))
-    return Record(
-        id,
-        text,
-        embedding.to_numpy(),
-        metadata,
-        vectors={name: given[at].to_numpy() for name, at in vectors.items() if given[at] is not None},
-        sparse={
-            name: SparseVector.of(given[at].indices(), given[at].values())
-            for name, at in sparse.items()
-            if given[at] is not None
-        },
-        blobs=dict(blobs or {}),
+def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]) -> list[Record]:
+    """The records that exist, in the order asked, with the blobs named and no further vectors."""
+    query = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(
+        _listed(list(columns(table))[:_PLAIN]), table.records
     )
+    asked = [id for id in ids if is_storable(id)]
+    found = {row[0]: row for row in connection.execute(query, (asked,), binary=True)}
+    names = [name for name in blobs if is_storable(name)]
+    kept = _blobs(connection, table, asked, names) if blobs else {}
+    return [from_row(found[id], table, kept.get(id)) for id in asked if id in found]
 
 
-def _sparse(vector: SparseVector | None) -> Any:
-    return None if vector is None else to_sparsevec(vector)
+def read_page(connection: Any, table: Table, where: Filter | None, after: str, limit: int) -> list[Record]:
+    """The next whole records by rising id."""
+    matching, parameters = condition(where)
+    query = sql.SQL("SELECT {} FROM {} WHERE id > %(after)s AND {} ORDER BY id LIMIT %(limit)s").format(
+        _listed(columns(table)), table.records, matching
+    )
+    rows = connection.execute(query, {**parameters, "after": after, "limit": limit}, binary=True).fetchall()
+    blobs = _blobs(connection, table, [row[0] for row in rows], None)
+    return [from_row(row, table, blobs.get(row[0])) for row in rows]
+
+
+def read_all(connection: Any, table: Table, page: int) -> Iterator[list[Record]]:
+    """All whole records by rising id, in pages; of one state if the transaction is stable."""
+    after = ""
+    while records := read_page(connection, table, None, after, page):
+        yield records
+        after = records[-1].id
+
+
+def put(connection: Any, table: Table, records: Iterable[Record]) -> None:
+    """Keep checked records within a transaction; of equal ids the last."""
+    latest = {record.id: record for record in records}
+    ordered = [latest[id] for id in sorted(latest)]
+    try:
+        with connection.transaction():
+            _lock(connection, table, "pg_advisory_xact_lock_shared")
+            _replace(connection, table, ordered)
+    except errors.UniqueViolation:
+        _lock(connection, table, "pg_advisory_xact_lock")
+        _replace(connection, table, ordered)
+
+
+def delete(connection: Any, table: Table, matching: sql.SQL, parameters: dict[str, Any]) -> int:
+    """Remove what matches and return how many; rows are locked by rising id before any is deleted."""
+    _lock(connection, table, "pg_advisory_xact_lock_shared")
+    query = sql.SQL(
+        "DELETE FROM {0} WHERE id IN (SELECT id FROM {0} WHERE {1} ORDER BY id FOR UPDATE)"
+    ).format(table.records, matching)
+    return int(connection.execute(query, parameters).rowcount)
+
+
+def _lock(connection: Any, table: Table, function: str) -> None:
+    connection.execute(f"SELECT {function}(%s)", (lock_key("write", table.schema, table.number),))
+
+
+def _replace(connection: Any, table: Table, ordered: Sequence[Record]) -> None:
+    ids = [record.id for record in ordered]
+    query = sql.SQL("SELECT id FROM {} WHERE id = ANY(%s) ORDER BY id FOR UPDATE").format(table.records)
+    there = [id for (id,) in connection.execute(query, (ids,))]
+    if there:
+        connection.execute(sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(table.records), (there,))
+    _copy(connection, table.records, columns(table), (to_row(record, table) for record in ordered))
+    blobs = [(record.id, name, data) for record in ordered for name, data in record.blobs.items()]
+    if blobs:
+        _copy(connection, table.blobs, {"id": "text", "name": "text", "data": "bytea"}, blobs)
+
+
+def _copy(connection: Any, target: sql.Identifier, types: dict[str, str], rows: Iterable[Any]) -> None:
+    query = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT binary)").format(target, _listed(types))
+    with connection.cursor() as cursor, cursor.copy(query) as copy:
+        copy.set_types(list(types.values()))
+        for row in rows:
+            copy.write_row(row)
+
+
+def _blobs(
+    connection: Any, table: Table, ids: list[str], names: list[str] | None
+) -> dict[str, dict[str, bytes]]:
+    """The blobs of these records by id and name: those named, or all."""
+    query = sql.SQL(
+        "SELECT id, name, data FROM {} WHERE id = ANY(%s) AND (%s::text[] IS NULL OR name = ANY(%s::text[]))"
+    ).format(table.blobs)
+    found: dict[str, dict[str, bytes]] = {}
+    for id, name, data in connection.execute(query, (ids, names, names), binary=True):
+        found.setdefault(id, {})[name] = bytes(data)
+    return found
+
+
+def _listed(names: Iterable[str]) -> Any:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -5,18 +5,15 @@ from typing import Any, Self
 
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
-from dartboard.stores.postgres.address import parse_address
+from dartboard.stores.manifest import Manifest, manifest_from_json, manifest_to_json
+from dartboard.stores.postgres import rows
 from dartboard.stores.postgres.collection import PostgresCollection
-from dartboard.stores.postgres.conditions import to_json
-from dartboard.stores.postgres.connections import Connections
-from dartboard.stores.postgres.language import configuration
-from dartboard.stores.postgres.migrations import check_version, find_vector, migrate
-from dartboard.stores.postgres.options import HnswOptions
-from dartboard.stores.postgres.rows import check_records
-from dartboard.stores.postgres.tables import Table
-from dartboard.stores.postgres.writing import put
-from dartboard.stores.records import Manifest
-from dartboard.stores.snapshots import manifest_from_json, manifest_to_json, read_snapshot
+from dartboard.stores.postgres.connection import Connections, parse_address
+from dartboard.stores.postgres.filter_sql import to_json
+from dartboard.stores.postgres.hnsw import HnswOptions
+from dartboard.stores.postgres.schema import Table, check_version, find_vector, migrate
+from dartboard.stores.postgres.text_search import configuration
+from dartboard.stores.snapshots import read_snapshot
 
 _LACKING = """
 SELECT 'make tables in schema ' || %(schema)s
@@ -48,7 +45,7 @@ class PostgresStore:
         self._address = parse_address(url, schema=schema, pool_size=pool_size, timeout=timeout)
         self._connections = Connections(self._address, read_only=read_only)
         with self._connections.first() as connection:
-            self._connections.find_types(find_vector(connection, self._address, read_only=read_only))
+            self._connections.extension_schema = find_vector(connection, read_only=read_only)
             if read_only:
                 check_version(connection, self._address.schema)
             else:
@@ -90,8 +87,8 @@ class PostgresStore:
             table = self._create(connection, name or stored_name, manifest)
             for batch in batches:
                 manifest.check(batch)
-                check_records(batch)
-                put(connection, table, sorted(batch, key=lambda record: record.id))
+                rows.check_records(batch)
+                rows.put(connection, table, batch)
         return PostgresCollection(self._connections, name or stored_name, table)
 
     def why_not_writable(self) -> str:
@@ -134,6 +131,6 @@ class PostgresStore:
             "SELECT number, manifest FROM collections WHERE name = %s", (name,)
         ).fetchone()
         if row is None:
-            rows = connection.execute("SELECT name FROM collections ORDER BY name").fetchall()
-            raise missing(name, [known for (known,) in rows])
+            known = connection.execute("SELECT name FROM collections ORDER BY name")
+            raise missing(name, [each for (each,) in known])
         return Table(schema=self._address.schema, number=row[0], manifest=manifest_from_json(row[1]))

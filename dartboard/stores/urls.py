@@ -1,4 +1,4 @@
-"""Stores by URL.
+"""Stores by URL: which class opens it, which file it is, and what of it may be shown.
 
 memory://                      in this process, gone with it
 docs.dartboard                 a file (any path, or file:///path)
@@ -22,10 +22,29 @@ _MEMBERS = ("url", "collections", "create", "open", "drop", "restore", "close", 
 
 
 def open_store(url: str, *, read_only: bool = False) -> Store:
-    """The store at ``url``; a file that does not exist is made, unless ``read_only`` is asked for."""
+    """Open the store at a URL.
+
+    Args:
+        url: ``docs.dartboard`` or any other path, ``file:///path``, ``memory://``, ``postgresql://…``,
+            ``milvus://…``, or the scheme of a plug-in.
+        read_only: Refuse writes, and make no file.
+
+    Returns:
+        The open store: close it, or use it in ``with``.
+
+    Raises:
+        ConfigError: the URL cannot be read, or its scheme is unknown.
+        StoreError: the store cannot be opened; the message says why.
+        MissingExtraError: the store needs a package that is not installed.
+
+    Example:
+        >>> with open_store("docs.dartboard", read_only=True) as store:
+        ...     store.collections()
+        ['default']
+    """
     if not isinstance(url, str) or not url.strip():
         raise ConfigError("a store needs a URL: a file path, postgresql://…, milvus://… or memory://")
-    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
+    scheme = _scheme(url)
     if scheme == "memory":
         from dartboard.stores.memory import MemoryStore
 
@@ -60,15 +79,18 @@ def is_there(url: str) -> bool:
 
 def file_of(url: str) -> Path | None:
     """The file of a store that lives in one; None for servers and memory."""
-    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
-    return Path(_path(url)).expanduser().resolve() if scheme in ("", "file") else None
-
-
-def _path(url: str) -> str:
-    return unquote(urlsplit(url).path) if "://" in url else url
+    return Path(_path(url)).expanduser().resolve() if _scheme(url) in ("", "file") else None
 
 
 def without_password(url: str) -> str:
     """The URL as it may be shown: passwords, keys and tokens in it are stars."""
     shown = re.sub(r"(://[^/@:?#]*):[^/?#]*@", r"\1:***@", url)
     return re.sub(r"(?i)([?&](?:password|token|key|secret)=)[^&#]*", r"\1***", shown)
+
+
+def _scheme(url: str) -> str:
+    return url.split("://", 1)[0].lower() if "://" in url else ""
+
+
+def _path(url: str) -> str:
+    return unquote(urlsplit(url).path) if "://" in url else url

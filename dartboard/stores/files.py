@@ -1,27 +1,29 @@
-"""Files that are being made, and what killed processes left of them.
+"""Files of a store: only regular ones are opened, and what killed processes left unfinished is removed.
 
-Whoever makes a file or folder under a passing name owns it: a file ``NAME.owner`` beside it is locked (flock)
-until the work is done. The lock dies with its process, so what carries a mark and no lock was left behind,
-and the next writer removes it.
+What lies beside an index may have come from somebody else. A symbolic link would lead a write to another
+file of the user, and opening a named pipe (FIFO) would wait for ever, so neither is followed or opened.
 
-Locks may not be seen from another machine that shares the folder. So the mark names the running system of
-its owner, and is written under the lock: one of another system, or of this one before it was started anew, is
-left alone until nothing has been written to it for a day. So is what has no mark. What has a mark that is no
-regular file is never touched: dartboard did not make it.
+Whoever makes a file or folder under a temporary name owns it: a file ``NAME.owner`` beside it is locked
+(flock) until the work is done. The lock dies with its process, so what has an owner file and no lock was left
+behind, and the next writer removes it.
+
+Locks may not be visible from another machine that shares the folder. So the owner file names the running
+system of its owner and is written under the lock: one of another system, or of this one before a reboot, is
+left alone until nothing has been written to it for a day. So is what has no owner file. What has an owner
+file that is no regular file is never touched: dartboard did not make it.
 """
 
 import os
 import re
 import shutil
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-
-from dartboard.stores.regular_files import open_regular
 
 try:
     import fcntl
@@ -32,12 +34,59 @@ _OWNER = ".owner"
 _BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite makes beside a file."""
 _OLD_SECONDS = 24 * 3600.0
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class NotRegularFileError(OSError):
+    """What is at a path is no regular file; ``kind`` says what it is instead."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        self.kind = _KINDS.get(stat.S_IFMT(mode), "no regular file")
+        super().__init__(f"{path} is {self.kind}, not a regular file")
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is there and no regular file; a path where nothing is will do.
+
+    Raises:
+        NotRegularFileError: something else is there.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode):
+        raise NotRegularFileError(path, mode)
+
+
+def open_regular(path: Path, flags: int, mode: int = 0o644) -> int:
+    """A descriptor as ``os.open`` gives it, of a regular file only; links are not followed.
+
+    Raises:
+        NotRegularFileError: something else is there.
+        OSError: as ``os.open`` does.
+    """
+    check_regular(path)  # before opening: that alone can have effects on a device
+    file = os.open(path, flags | _FLAGS, mode)
+    found = os.fstat(file).st_mode
+    if not stat.S_ISREG(found):
+        os.close(file)
+        raise NotRegularFileError(path, found)
+    return file
 
 
 @contextmanager
 def owned(path: Path) -> Iterator[None]:
     """Own ``path`` while it is made; what is there at the end is removed, unless it was moved away."""
-    mark = _mark_of(path)
+    mark = _owner_file(path)
     file = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         if _lock(file):
@@ -50,12 +99,15 @@ def owned(path: Path) -> Iterator[None]:
 
 
 def leftovers(folder: Path, name: re.Pattern[str], *, marked: bool = False) -> list[Path]:
-    """What a folder holds under such names and no living process owns; ``marked``: only what has a mark."""
+    """What a folder holds under such names and no living process owns.
+
+    ``marked`` leaves out what has no owner file.
+    """
     found = []
     for path in _candidates(folder, name, marked):
         with _seized(path) as free:
             if free:
-                found.append(path if path.exists() else _mark_of(path))
+                found.append(path if path.exists() else _owner_file(path))
     return found
 
 
@@ -66,7 +118,7 @@ def remove_leftovers(folder: Path, name: re.Pattern[str], *, marked: bool = Fals
             if free:
                 _remove(path)
                 with suppress(OSError):
-                    _mark_of(path).unlink(missing_ok=True)
+                    _owner_file(path).unlink(missing_ok=True)
 
 
 def _candidates(folder: Path, name: re.Pattern[str], marked: bool) -> list[Path]:
@@ -82,7 +134,7 @@ def _candidates(folder: Path, name: re.Pattern[str], marked: bool) -> list[Path]
 def _seized(path: Path) -> Iterator[bool]:
     """Whether nobody owns what is at a path; nobody else removes it meanwhile."""
     try:
-        file = open_regular(_mark_of(path), os.O_RDWR)
+        file = open_regular(_owner_file(path), os.O_RDWR)
     except FileNotFoundError:
         yield _is_old(path)
         return
@@ -96,14 +148,14 @@ def _seized(path: Path) -> Iterator[bool]:
 
 
 def _is_unowned(mark: int, path: Path) -> bool:
-    """Whether the owner of a path has died, by its open mark; one that may live elsewhere has a day."""
+    """Whether the owner of a path has died, by its open owner file; one on another machine has a day."""
     try:
         locks = _lock(mark)
     except BlockingIOError:
         return False
     if locks and os.read(mark, 200) == _system():
         return True
-    return _is_old(path) and _is_old(_mark_of(path))
+    return _is_old(path) and _is_old(_owner_file(path))
 
 
 def _lock(file: int) -> bool:
@@ -138,7 +190,7 @@ def _remove(path: Path) -> None:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _mark_of(path: Path) -> Path:
+def _owner_file(path: Path) -> Path:
     return path.with_name(path.name + _OWNER)
 
 

@@ -1,12 +1,27 @@
-"""Read filters as people write them; what is wrong is pointed at, what is too much is refused early."""
+"""Parser of the filter language: text such as ``year >= 2020 and lang = "en"`` to a filter.
+
+Recursive descent by hand: the grammar has ten rules, errors name the character, and a filter that is too
+large is refused before the rest of it is read, which a parser generator would not do.
+"""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dartboard.errors import InvalidInputError
-from dartboard.stores.filter_size import Size, check_text, check_values
-from dartboard.stores.filters import DEEPEST, OPERATORS, And, Exists, Filter, Not, Or, Value, comparison
+from dartboard.stores.filters import (
+    DEEPEST,
+    OPERATORS,
+    And,
+    Exists,
+    Filter,
+    Not,
+    Or,
+    SizeLimit,
+    Value,
+    check_values,
+    comparison,
+)
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -18,18 +33,35 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+LONGEST_TEXT = 1_000_000
+"""Characters of a filter as text."""
 _LONGEST_NUMBER = 1000
 _ESCAPED = re.compile(r"\\(.)")
 _WORDS = ("and", "or", "not", "in", "exists", "true", "false")
 
 
 def parse_filter(text: str) -> Filter:
-    """A filter from text such as ``year >= 2020 and lang = "en"``."""
-    if isinstance(text, str):
-        check_text(text)
+    """Parse a filter from text.
+
+    Args:
+        text: Comparisons (``=  !=  <  <=  >  >=  in  exists``) joined by ``and``, ``or``, ``not`` and
+            brackets; field names that are no plain words in backquotes.
+
+    Raises:
+        InvalidInputError: with the position of the mistake, or because the filter is too large.
+
+    Example:
+        >>> parse_filter('year >= 2020 and lang = "en"')
+        And(parts=(Compare(field='year', operator='>=', value=2020), Equal(field='lang', value='en')))
+    """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError('filter is empty: write for example  year >= 2020 and lang = "en"')
-    return _Reader(text).read()
+    if len(text) > LONGEST_TEXT:
+        raise InvalidInputError(
+            f"filter: {len(text):,} characters are more than the {LONGEST_TEXT:,} allowed: ask for several "
+            "values of one field with in […], or search in parts"
+        )
+    return _Parser(text).parse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +71,7 @@ class _Token:
     start: int
 
 
-class _Reader:
+class _Parser:
     """Recursive descent: ``or`` binds least, then ``and``, then ``not``."""
 
     def __init__(self, text: str) -> None:
@@ -48,7 +80,7 @@ class _Reader:
         self._tokens = self._split()
         self._here = next(self._tokens, None)
         self._depth = 0
-        self._size = Size()
+        self._size = SizeLimit()
 
     def _split(self) -> Iterator[_Token]:
         position, end = 0, self._end
@@ -63,7 +95,7 @@ class _Reader:
             yield _Token(kind, word, found.start(found.lastgroup))
             position = found.end()
 
-    def read(self) -> Filter:
+    def parse(self) -> Filter:
         """The whole text as one filter."""
         where = self._either()
         if self._here is not None:

@@ -1,0 +1,286 @@
+"""The store's schema: its version, the extension, and the tables of each collection.
+
+The schema is brought up to date by numbered steps, applied in one transaction under a lock: of two processes
+that open a new database at once, one waits for the other. A database of a newer version is left alone.
+
+A collection's tables have names made from its number, so that its own name may be anything. Further vectors
+and sparse vectors are columns beside the embedding: one row is one record, replaced as a whole, and a filter
+is evaluated on the row that it judges. Blobs have a table of their own, since they are large and seldom read.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import errors, sql
+
+from dartboard.errors import ConfigError, StoreError, StoreFormatError
+from dartboard.stores.manifest import Manifest
+
+OLDEST_VECTOR = (0, 8)
+"""pgvector's first version that goes on searching when a filter leaves too few hits."""
+LARGEST_DIMENSION = 16_000
+"""pgvector's limit for a stored vector."""
+SPARSE_DIMENSION = 1_000_000_000
+"""pgvector's limit for the terms of a sparse vector; all columns have it, so that any two compare."""
+_INLINE_BYTES = 5_000
+"""Vectors up to this stay in the row, where a scan reads them at once; PostgreSQL's page has 8 KB."""
+_LONGEST_TEXT = 200_000
+"""Characters that lexical search sees: a tsvector holds 1 MB."""
+
+STEPS: tuple[str, ...] = (
+    """
+    CREATE TABLE {schema}.collections (
+        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text COLLATE "C" NOT NULL UNIQUE,
+        manifest jsonb NOT NULL,
+        configuration text NOT NULL,
+        created timestamptz NOT NULL DEFAULT now()
+    );
+    CREATE TABLE {schema}.indexes (
+        collection integer NOT NULL REFERENCES {schema}.collections ON DELETE CASCADE,
+        field text NOT NULL,
+        m integer NOT NULL,
+        ef_construction integer NOT NULL,
+        ef_search integer,
+        recall double precision NOT NULL,
+        records bigint NOT NULL,
+        built timestamptz NOT NULL DEFAULT now(),
+        PRIMARY KEY (collection, field)
+    );
+    COMMENT ON COLUMN {schema}.indexes.ef_search IS 'NULL: the index misses too much, searches are exact';
+    """,
+)
+
+
+def lock_key(*parts: object) -> int:
+    """A number for PostgreSQL's advisory locks, of 63 bits, the same in every process."""
+    text = "\x00".join(["dartboard", *map(str, parts)])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def stored_version(connection: Any, schema: str) -> int:
+    """The number of steps applied; 0 where there is no schema yet."""
+    there = connection.execute(
+        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'migrations'", (schema,)
+    ).fetchone()
+    if there is None:
+        return 0
+    query = sql.SQL("SELECT coalesce(max(version), 0) FROM {}.migrations").format(sql.Identifier(schema))
+    return int(connection.execute(query).fetchone()[0])
+
+
+def check_version(connection: Any, schema: str) -> None:
+    """For readers: the version must be just the one that this dartboard knows."""
+    found = stored_version(connection, schema)
+    _refuse_newer(found, len(STEPS), schema)
+    if found == 0:
+        raise StoreError(f"there is nothing of dartboard in schema {schema!r}: index something first")
+    if found < len(STEPS):
+        raise StoreFormatError(
+            f"schema {schema!r} has version {found}, this dartboard reads {len(STEPS)}: open it once to write"
+        )
+
+
+def migrate(connection: Any, schema: str, steps: Sequence[str] = STEPS) -> None:
+    """Bring the schema up to date, all steps or none."""
+    found = stored_version(connection, schema)
+    _refuse_newer(found, len(steps), schema)
+    if found == len(steps):
+        return
+    name = sql.Identifier(schema)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("migrate", schema),))
+        _make_schema(connection, schema)
+        connection.execute(
+            sql.SQL(
+                "CREATE TABLE IF NOT EXISTS {}.migrations "
+                "(version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+            ).format(name)
+        )
+        found = stored_version(connection, schema)
+        _refuse_newer(found, len(steps), schema)
+        for number, step in enumerate(steps[found:], start=found + 1):
+            connection.execute(sql.SQL(step).format(schema=name))
+            connection.execute(sql.SQL("INSERT INTO {}.migrations VALUES (%s)").format(name), (number,))
+
+
+def _refuse_newer(found: int, known: int, schema: str) -> None:
+    if found > known:
+        raise StoreFormatError(
+            f"schema {schema!r} was made by a newer dartboard (version {found}, this one knows {known}): "
+            "upgrade dartboard, or choose another schema with ?schema="
+        )
+
+
+def _make_schema(connection: Any, schema: str) -> None:
+    # "IF NOT EXISTS" would ask for the right to create even where the schema is there.
+    if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone():
+        return
+    try:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    except errors.InsufficientPrivilege:
+        user, database = connection.info.user, connection.info.dbname
+        raise StoreError(
+            f"role {user!r} may not create schema {schema!r} in database {database!r}: have its owner run "
+            f'CREATE SCHEMA "{schema}" AUTHORIZATION "{user}"'
+        ) from None
+
+
+def find_vector(connection: Any, *, read_only: bool) -> str:
+    """The schema where the extension ``vector`` lives; it is made where it is missing and that is allowed."""
+    (encoding,) = connection.execute("SHOW server_encoding").fetchone()
+    if encoding != "UTF8":
+        raise StoreError(f"the database keeps text as {encoding}: make one with ENCODING 'UTF8'")
+    query = (
+        "SELECT nspname, extversion FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
+        "WHERE extname = 'vector'"
+    )
+    found = connection.execute(query).fetchone()
+    if found is None:
+        if read_only:
+            raise StoreError("the database lacks the extension vector: run CREATE EXTENSION vector in it")
+        _install_vector(connection)
+        found = connection.execute(query).fetchone()
+    schema, version = found or ("public", "0")
+    if tuple(map(int, version.split(".")[:2])) < OLDEST_VECTOR:
+        raise StoreError(
+            f"pgvector {version} is too old, 0.8 is needed: install it on the server, then "
+            "run ALTER EXTENSION vector UPDATE"
+        )
+    return str(schema)
+
+
+def _install_vector(connection: Any) -> None:
+    database = connection.info.dbname
+    try:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("extension"),))
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except errors.InsufficientPrivilege:
+        raise StoreError(
+            f"role {connection.info.user!r} may not add the extension vector: have an administrator run "
+            f"CREATE EXTENSION vector in database {database!r}"
+        ) from None
+    except (errors.FeatureNotSupported, errors.UndefinedFile):
+        raise StoreError(
+            "the server has no pgvector: install it (package postgresql-NN-pgvector, or the image "
+            "pgvector/pgvector), then open the store again"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a collection is called in the database: ``vectors`` and ``sparse`` give the columns by name."""
+
+    schema: str
+    number: int
+    manifest: Manifest
+
+    @property
+    def records(self) -> sql.Identifier:
+        """The table of records."""
+        return self.named("records")
+
+    @property
+    def blobs(self) -> sql.Identifier:
+        """The table of blobs."""
+        return self.named("blobs")
+
+    @property
+    def vectors(self) -> dict[str, str]:
+        """The column of each further vector."""
+        return {name: f"v{at}" for at, name in enumerate(sorted(self.manifest.vectors))}
+
+    @property
+    def sparse(self) -> dict[str, str]:
+        """The column of each sparse vector."""
+        return {name: f"s{at}" for at, name in enumerate(sorted(self.manifest.sparse))}
+
+    def named(self, ending: str) -> sql.Identifier:
+        """An object of the collection, as a quoted identifier."""
+        return sql.Identifier(self.schema, self.plain(ending))
+
+    def plain(self, ending: str) -> str:
+        """An object's name without its schema."""
+        return f"c{self.number}_{ending}"
+
+    def column(self, field: str | None) -> str:
+        """The column of the embedding, or of a further vector."""
+        return "embedding" if field is None else self.vectors[field]
+
+    def create(self, connection: Any, configuration: str) -> None:
+        """Make the tables, empty; ``configuration`` is that of the text search."""
+        columns = sql.SQL(", ").join(self._columns(configuration))
+        connection.execute(
+            sql.SQL("CREATE TABLE {} ({}) WITH (toast_tuple_target = 4080)").format(self.records, columns)
+        )
+        for column in self._inline():
+            connection.execute(
+                sql.SQL("ALTER TABLE {} ALTER {} SET STORAGE PLAIN").format(
+                    self.records, sql.Identifier(column)
+                )
+            )
+        connection.execute(
+            sql.SQL(
+                'CREATE TABLE {} (id text COLLATE "C" NOT NULL REFERENCES {} ON DELETE CASCADE, '
+                'name text COLLATE "C" NOT NULL, data bytea NOT NULL, PRIMARY KEY (id, name))'
+            ).format(self.blobs, self.records)
+        )
+        connection.execute(sql.SQL("ALTER TABLE {} ALTER data SET STORAGE EXTERNAL").format(self.blobs))
+        self._add_inverted_index(connection, "metadata", "jsonb_path_ops")
+        self._add_inverted_index(connection, "terms", "tsvector_ops")
+
+    def change_configuration(self, connection: Any, configuration: str) -> None:
+        """Split all texts anew."""
+        connection.execute(
+            sql.SQL("ALTER TABLE {} DROP COLUMN terms, ADD COLUMN {}").format(
+                self.records, _terms_column(configuration)
+            )
+        )
+        self._add_inverted_index(connection, "terms", "tsvector_ops")
+
+    def drop(self, connection: Any) -> None:
+        """Remove the tables and all in them."""
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}, {}").format(self.blobs, self.records))
+
+    def _columns(self, configuration: str) -> Iterator[Any]:
+        yield sql.SQL('id text COLLATE "C" PRIMARY KEY')
+        yield sql.SQL("text text NOT NULL")
+        yield sql.SQL("metadata jsonb NOT NULL")
+        for field in (None, *sorted(self.manifest.vectors)):
+            dimension = self.manifest.vector_field(field).dimension
+            if dimension > LARGEST_DIMENSION:
+                raise ConfigError(
+                    f"{field or 'embedding'} has {dimension} dimensions: pgvector keeps {LARGEST_DIMENSION}"
+                )
+            column = sql.Identifier(self.column(field))
+            yield sql.SQL("{} vector({})" + (" NOT NULL" if field is None else "")).format(column, dimension)
+        for name in self.sparse.values():
+            yield sql.SQL("{} sparsevec({})").format(sql.Identifier(name), SPARSE_DIMENSION)
+        yield _terms_column(configuration)
+
+    def _add_inverted_index(self, connection: Any, column: str, operators: str) -> None:
+        connection.execute(
+            sql.SQL("CREATE INDEX {} ON {} USING gin ({} {})").format(
+                sql.Identifier(self.plain(column)), self.records, sql.Identifier(column), sql.SQL(operators)
+            )
+        )
+
+    def _inline(self) -> list[str]:
+        """The vectors that stay in the row: all, or if they do not fit, those that are small."""
+        kept: list[str] = []
+        left = _INLINE_BYTES
+        for field in (None, *sorted(self.manifest.vectors)):
+            size = 4 * self.manifest.vector_field(field).dimension
+            if size <= left:
+                kept.append(self.column(field))
+                left -= size
+        return kept
+
+
+def _terms_column(configuration: str) -> Any:
+    return sql.SQL(
+        "terms tsvector GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(text, {}))) STORED"
+    ).format(configuration, _LONGEST_TEXT)

@@ -1,0 +1,130 @@
+"""Searches by vectors, a statement each. Scores: cosines, dot products; equal ones by id.
+
+The exact statement adds 0 to the distance, which no index answers; so it stays exact whatever the
+planner knows or has cached. The approximate one asks the index for a few more than ``k``: where the k-th
+score goes on beyond them, or a filter leaves fewer than ``k``, the exact statement answers instead.
+"""
+
+from typing import Any
+
+from psycopg import sql
+
+from dartboard.stores.filters import Filter
+from dartboard.stores.manifest import Metric
+from dartboard.stores.postgres.filter_sql import condition
+from dartboard.stores.postgres.rows import to_sparsevec
+from dartboard.stores.postgres.schema import Table
+from dartboard.stores.records import SparseVector
+from dartboard.types import FloatArray, Hit
+
+OPERATORS: dict[Metric, str] = {"cosine": "<=>", "dot": "<#>"}
+WIDEST_VECTOR_INDEX = 2_000
+"""Dimensions that pgvector's index takes as they are; up to twice as many at half precision."""
+_MARGIN = 16
+
+
+def is_halved(table: Table, field: str | None) -> bool:
+    """Whether the field's index keeps its vectors at half precision."""
+    return table.manifest.vector_field(field).dimension > WIDEST_VECTOR_INDEX
+
+
+def indexed_expression(table: Table, field: str | None) -> Any:
+    """What the index holds: the vector, or where it is too long, its unit vector at half precision."""
+    column = sql.Identifier(table.column(field))
+    if not is_halved(table, field):
+        return column
+    dimension = table.manifest.vector_field(field).dimension
+    return sql.SQL("(l2_normalize({})::halfvec({}))").format(column, dimension)
+
+
+def exact_statement(table: Table, field: str | None, where: Filter | None) -> tuple[Any, dict[str, Any]]:
+    """Compare every record that matches. Parameters: ``query``, ``k``."""
+    return _statement(
+        "SELECT id, ({column} {operator} %(query)s) + 0 AS distance FROM {records} "
+        "WHERE {column} IS NOT NULL AND {condition} ORDER BY distance, id LIMIT %(k)s",
+        table,
+        field,
+        where,
+    )
+
+
+def approximate_statement(
+    table: Table, field: str | None, where: Filter | None
+) -> tuple[Any, dict[str, Any]]:
+    """Ask the index, if the planner finds that it pays. Parameters: ``query``, ``k``."""
+    return _statement(
+        "SELECT id, {column} {operator} %(query)s AS distance FROM {records} "
+        "WHERE {column} IS NOT NULL AND {condition} ORDER BY {indexed} {operator} {asked} LIMIT %(k)s",
+        table,
+        field,
+        where,
+    )
+
+
+def search_dense(
+    connection: Any,
+    table: Table,
+    query: FloatArray,
+    k: int,
+    field: str | None,
+    where: Filter | None,
+    width: int | None,
+) -> list[Hit]:
+    """The nearest of all that match; with a ``width``, those that an index search of this width finds."""
+    metric = table.manifest.vector_field(field).metric
+    if width is not None:
+        statement, parameters = approximate_statement(table, field, where)
+        asked = k + (k // 4 if is_halved(table, field) else 0) + _MARGIN
+        with connection.pipeline():
+            set_width(connection, width)
+            cursor = connection.execute(statement, {**parameters, "query": query, "k": asked})
+            hits = _hits(cursor.fetchall(), metric)
+        undecided = len(hits) == asked and hits[k - 1].score == hits[-1].score
+        if len(hits) >= k and not undecided:
+            return hits[:k]
+    statement, parameters = exact_statement(table, field, where)
+    return _hits(connection.execute(statement, {**parameters, "query": query, "k": k}).fetchall(), metric)
+
+
+def set_width(connection: Any, width: int) -> None:
+    """How many candidates the index keeps in sight, for this transaction."""
+    connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (str(width),))
+
+
+def search_sparse(
+    connection: Any, table: Table, query: SparseVector, k: int, field: str, where: Filter | None
+) -> list[Hit]:
+    """Best by dot product; weights are positive, so a product of 0 is no term shared."""
+    matching, parameters = condition(where)
+    statement = sql.SQL(
+        "SELECT id, {column} <#> %(query)s AS distance FROM {records} "
+        "WHERE {column} IS NOT NULL AND {column} <#> %(query)s < 0 AND {condition} "
+        "ORDER BY distance, id LIMIT %(k)s"
+    ).format(column=sql.Identifier(table.sparse[field]), records=table.records, condition=matching)
+    asked = {**parameters, "query": to_sparsevec(query), "k": k}
+    return _hits(connection.execute(statement, asked).fetchall(), "dot")
+
+
+def _statement(
+    template: str, table: Table, field: str | None, where: Filter | None
+) -> tuple[Any, dict[str, Any]]:
+    matching, parameters = condition(where)
+    described = table.manifest.vector_field(field)
+    asked = sql.SQL("%(query)s")
+    if is_halved(table, field):
+        asked = sql.SQL("%(query)s::vector::halfvec({})").format(described.dimension)
+    statement = sql.SQL(template).format(
+        column=sql.Identifier(table.column(field)),
+        operator=sql.SQL(OPERATORS[described.metric]),
+        records=table.records,
+        condition=matching,
+        indexed=indexed_expression(table, field),
+        asked=asked,
+    )
+    return statement, parameters
+
+
+def _hits(rows: list[tuple[str, float]], metric: Metric) -> list[Hit]:
+    offset = 1.0 if metric == "cosine" else 0.0
+    hits = [Hit(id, float(offset - distance)) for id, distance in rows]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
