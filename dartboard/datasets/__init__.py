@@ -16,15 +16,12 @@ if TYPE_CHECKING:
     from dartboard.datasets.loading import load_dataset, load_text
     from dartboard.datasets.mined import load_mined
     from dartboard.datasets.msmarco import load_msmarco
-    from dartboard.datasets.multihop import load_hotpotqa, load_musique
-    from dartboard.datasets.pieces import embedded_text
-    from dartboard.datasets.preparing import PreparedDataset, prepare, prepare_on_disk
-    from dartboard.datasets.progress import progress_bar
+    from dartboard.datasets.near_copies import with_redundancy
+    from dartboard.datasets.preparation import PreparedDataset, prepare, prepare_on_disk, progress_bar
     from dartboard.datasets.query_focused import make_query_focused
-    from dartboard.datasets.redundancy import with_redundancy
-    from dartboard.datasets.rgb import load_rgb
+    from dartboard.datasets.question_answering import load_hotpotqa, load_musique, load_rgb
     from dartboard.datasets.synthetic import SyntheticDatasetConfig
-    from dartboard.datasets.text import Passage, PassageStream, TextDataset
+    from dartboard.datasets.text_dataset import Passage, PassageStream, TextDataset, embedded_text
     from dartboard.datasets.trec import (
         read_qrels,
         read_run,
@@ -36,31 +33,31 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "DatasetInfo": "catalogue",
-    "Passage": "text",
-    "PassageStream": "text",
-    "PreparedDataset": "preparing",
+    "Passage": "text_dataset",
+    "PassageStream": "text_dataset",
+    "PreparedDataset": "preparation",
     "SyntheticDatasetConfig": "synthetic",
-    "TextDataset": "text",
-    "embedded_text": "pieces",
+    "TextDataset": "text_dataset",
+    "embedded_text": "text_dataset",
     "list_datasets": "catalogue",
     "load_beir": "beir",
     "load_dataset": "loading",
-    "load_hotpotqa": "multihop",
+    "load_hotpotqa": "question_answering",
     "load_mined": "mined",
     "load_msmarco": "msmarco",
-    "load_musique": "multihop",
-    "load_rgb": "rgb",
+    "load_musique": "question_answering",
+    "load_rgb": "question_answering",
     "load_text": "loading",
     "make_adversarial": "adversarial",
     "make_clustered": "clustered",
     "make_query_focused": "query_focused",
-    "prepare": "preparing",
-    "prepare_on_disk": "preparing",
-    "progress_bar": "progress",
+    "prepare": "preparation",
+    "prepare_on_disk": "preparation",
+    "progress_bar": "preparation",
     "read_qrels": "trec",
     "read_run": "trec",
     "read_subtopics": "trec",
-    "with_redundancy": "redundancy",
+    "with_redundancy": "near_copies",
     "write_beir": "beir",
     "write_qrels": "trec",
     "write_run": "trec",

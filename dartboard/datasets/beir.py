@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dartboard.datasets.rows import first_existing, json_lines, need_file
-from dartboard.datasets.text import (
+from dartboard.datasets.records import first_existing, json_lines, need_file
+from dartboard.datasets.text_dataset import (
     Groups,
     Passage,
     PassageStream,

@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 from dartboard.datasets import beir, msmarco
 from dartboard.datasets.mined import load_mined
-from dartboard.datasets.multihop import load_hotpotqa, load_musique
-from dartboard.datasets.rgb import load_rgb
-from dartboard.datasets.rows import count_lines, first_existing
-from dartboard.datasets.text import TextDataset
+from dartboard.datasets.question_answering import load_hotpotqa, load_musique, load_rgb
+from dartboard.datasets.records import count_lines, first_existing
+from dartboard.datasets.text_dataset import TextDataset
 from dartboard.datasets.trec import read_qrels
 from dartboard.errors import DatasetError
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from dartboard.datasets.catalogue import ROOT_VARIABLE, data_root, entry_at, find_datasets
 from dartboard.datasets.download import SOURCES, download
-from dartboard.datasets.preparing import prepare
-from dartboard.datasets.progress import Listener
-from dartboard.datasets.text import TextDataset
+from dartboard.datasets.preparation import Listener, prepare
+from dartboard.datasets.text_dataset import TextDataset
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.types import Dataset

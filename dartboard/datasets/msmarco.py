@@ -15,8 +15,8 @@ import heapq
 from collections.abc import Iterator
 from pathlib import Path
 
-from dartboard.datasets.rows import first_existing, lines
-from dartboard.datasets.text import Passage, PassageStream, Qrels, TextDataset
+from dartboard.datasets.records import first_existing, lines
+from dartboard.datasets.text_dataset import Passage, PassageStream, Qrels, TextDataset
 from dartboard.datasets.trec import read_qrels
 from dartboard.errors import ConfigError, DatasetError
 
