@@ -12,15 +12,13 @@ if TYPE_CHECKING:
     from dartboard.datasets.adversarial import make_adversarial
     from dartboard.datasets.beir import load_beir, write_beir
     from dartboard.datasets.catalogue import DatasetInfo, list_datasets
-    from dartboard.datasets.clustered import make_clustered
     from dartboard.datasets.loading import load_dataset, load_text
     from dartboard.datasets.mined import load_mined
     from dartboard.datasets.msmarco import load_msmarco
     from dartboard.datasets.near_copies import with_redundancy
     from dartboard.datasets.preparation import PreparedDataset, prepare, prepare_on_disk, progress_bar
-    from dartboard.datasets.query_focused import make_query_focused
     from dartboard.datasets.question_answering import load_hotpotqa, load_musique, load_rgb
-    from dartboard.datasets.synthetic import SyntheticDatasetConfig
+    from dartboard.datasets.synthetic import SyntheticDatasetConfig, make_clustered, make_query_focused
     from dartboard.datasets.text_dataset import Passage, PassageStream, TextDataset, embedded_text
     from dartboard.datasets.trec import (
         read_qrels,
@@ -49,8 +47,8 @@ _HOMES = {
     "load_rgb": "question_answering",
     "load_text": "loading",
     "make_adversarial": "adversarial",
-    "make_clustered": "clustered",
-    "make_query_focused": "query_focused",
+    "make_clustered": "synthetic",
+    "make_query_focused": "synthetic",
     "prepare": "preparation",
     "prepare_on_disk": "preparation",
     "progress_bar": "preparation",

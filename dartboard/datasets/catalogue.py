@@ -212,8 +212,7 @@ def _sizes(entry: DatasetEntry) -> tuple[int, int]:
 
 def _synthetic() -> list[DatasetInfo]:
     from dartboard.datasets.adversarial import KINDS, read_cases
-    from dartboard.datasets.clustered import DEFAULT_QUERIES
-    from dartboard.datasets.synthetic import SyntheticDatasetConfig
+    from dartboard.datasets.synthetic import DEFAULT_QUERIES, SyntheticDatasetConfig
 
     config = SyntheticDatasetConfig()
     chunks = config.num_clusters * config.docs_per_cluster

@@ -61,8 +61,7 @@ def load_text(
 
 def _synthetic(model: EmbeddingModel | None) -> dict[str, Callable[[], Dataset]]:
     from dartboard.datasets.adversarial import make_adversarial
-    from dartboard.datasets.clustered import make_clustered
-    from dartboard.datasets.query_focused import make_query_focused
+    from dartboard.datasets.synthetic import make_clustered, make_query_focused
 
     return {
         "synthetic_adversarial": lambda: make_adversarial(model),
