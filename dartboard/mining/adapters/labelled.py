@@ -5,7 +5,7 @@ Where a set says which passages an answer requires, these are the targets; else 
 
 from collections.abc import Iterator
 
-from dartboard.datasets.loading import load_text
+from dartboard.datasets.catalogue import load_text
 from dartboard.datasets.safe_yaml import Fields
 from dartboard.datasets.text_dataset import TextDataset, unique
 from dartboard.errors import DatasetError
