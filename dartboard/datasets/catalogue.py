@@ -258,7 +258,7 @@ def _recognise(path: Path) -> Iterator[DatasetEntry]:
         return
     else:
         files = [file for file in sorted(path.iterdir()) if file.is_file()]
-    known = [(file, format_) for file in files for format_ in [_format_of(file)] if format_ is not None]
+    known = [(file, format_) for file in files if (format_ := _format_of(file))]
     for file, format_ in known:
         stem = file.name.removesuffix(".gz").rpartition(".")[0]
         if file != path:
@@ -283,12 +283,11 @@ def _advice(name: str, folder: Path, there: list[str]) -> str:
             )
         if "/" in name:
             return f" in {folder}: {name} is there, but is none in a known format: make it {_BEIR_FOLDER}"
-    if name in SOURCES:
-        advice = f"put {SOURCES[name].layout} into {folder / name}, or allow the download"
-    else:
-        target = folder / (Path(name).name if Path(name).is_absolute() else name)
-        advice = (
-            f"put it into {target} as {_BEIR_FOLDER}, or give another folder (now {folder}, {ROOT_VARIABLE} "
-        )
-        advice += "sets it)"
+    target = folder / (Path(name).name if Path(name).is_absolute() else name)
+    advice = (
+        f"put {SOURCES[name].layout} into {target}, or allow the download"
+        if name in SOURCES
+        else f"put it into {target} as {_BEIR_FOLDER}, "
+        f"or give another folder (now {folder}, {ROOT_VARIABLE} sets it)"
+    )
     return f": {advice}. There are: {', '.join([*there, *_SYNTHETIC])}"
