@@ -23,7 +23,7 @@ from benchmarks.measuring import ROOT, cpu_ms, load, measured, rounded, some_que
 from dartboard.calibration import Estimate, fit_temperature
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import SyntheticDatasetConfig, make_clustered, with_redundancy
-from dartboard.datasets.edits import EDITS
+from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import CachedModel, LateInteraction, default_model
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.evaluation import Judgements, System

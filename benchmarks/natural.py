@@ -43,7 +43,7 @@ from benchmarks.measuring import data_folder  # noqa: E402
 from benchmarks.rivals import VRSD, AdaGReS  # noqa: E402
 from dartboard.calibration.likelihood import Evidence, fit_sigma  # noqa: E402
 from dartboard.datasets import load_dataset, progress_bar, with_redundancy  # noqa: E402
-from dartboard.datasets.edits import EDITS  # noqa: E402
+from dartboard.datasets.near_copies import EDITS  # noqa: E402
 from dartboard.embeddings import CachedModel, EmbeddingModel  # noqa: E402
 from dartboard.embeddings.by_name import model_by_name  # noqa: E402
 from dartboard.evaluation import Judgements, System, evaluate  # noqa: E402

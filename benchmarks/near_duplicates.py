@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))  # run as a script, this file finds its neighbours
 
 from benchmarks.measuring import ROOT, data_folder
-from dartboard.datasets.edits import EDITS
+from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import default_model
 from dartboard.evaluation.runner import one_blas_thread
 from dartboard.near_duplicates import fingerprint, group_fingerprints, near_duplicates

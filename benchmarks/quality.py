@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.datasets import load_dataset, progress_bar, with_redundancy
-from dartboard.datasets.edits import EDITS
+from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import CachedModel, EmbeddingModel, default_model
 from dartboard.evaluation import EvaluationConfig, Judgements, Scores, evaluate_dataset
 from dartboard.evaluation.catalogue import QUICK, choose

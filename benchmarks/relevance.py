@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT.parent))  # run as a script, this file finds its nei
 
 from benchmarks.measuring import data_folder  # noqa: E402
 from dartboard.datasets import load_text  # noqa: E402
-from dartboard.datasets.pieces import embedded_text  # noqa: E402
+from dartboard.datasets.text_dataset import embedded_text  # noqa: E402
 from dartboard.embeddings import CachedModel  # noqa: E402
 from dartboard.embeddings.by_name import model_by_name  # noqa: E402
 from dartboard.embeddings.vectors import unit_rows  # noqa: E402

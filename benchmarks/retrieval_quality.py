@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.datasets.redundancy import near_vectors
+from dartboard.datasets.near_copies import near_vectors
 from dartboard.embeddings import CachedModel, TaskType, default_model
 from dartboard.embeddings.cache import default_cache_path
 from dartboard.retrievers import (

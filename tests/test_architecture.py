@@ -21,6 +21,7 @@ LEVELS = [
         "data",
         "deadline",
         "blas",
+        "file_lock",
         "lazy",
         "plugins",
         "display",

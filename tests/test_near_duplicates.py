@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dartboard.near_duplicates
-from dartboard.datasets.edits import EDITS
+from dartboard.datasets.near_copies import EDITS
 from dartboard.errors import InvalidInputError
 from dartboard.near_duplicates import LONGEST, fingerprint, group_fingerprints, near_duplicates
 

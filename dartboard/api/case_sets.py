@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.api.errors import Conflict, Invalid, NotFound
-from dartboard.datasets.locking import locked
-from dartboard.datasets.rows import json_lines
-from dartboard.datasets.text import Qrels
+from dartboard.datasets.records import json_lines
+from dartboard.datasets.text_dataset import Qrels
 from dartboard.datasets.trec import read_qrels
+from dartboard.file_lock import file_lock
 
 MOST_PASSAGES = 100_000
 NOTE = (
@@ -140,7 +140,7 @@ class CaseSets:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         self._above.mkdir(parents=True, exist_ok=True)
-        with locked(self._above / ".lock"):
+        with file_lock(self._above / ".lock"):
             yield
 
     def _write(self, name: str, found: Cases, *, growing: bool) -> None:

@@ -1,4 +1,4 @@
-"""Texts that lead retrieval astray: copies with another word, the same said otherwise, the opposite.
+"""Texts that mislead retrieval: near-duplicates, paraphrases and contradictions of a fact.
 
 Each question asks for two facts. Each fact stands four times in the corpus:
 
@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from dartboard.datasets.synthetic import synthetic_dataset
+from dartboard.datasets.text_dataset import Facets, Qrels
 from dartboard.embeddings import EmbeddingModel
 from dartboard.types import Chunk, Dataset
 
@@ -30,22 +32,51 @@ def make_adversarial(model: EmbeddingModel | None = None, *, seed: int = 42) -> 
 
     ``chunk.metadata["kind"]`` says which kind a chunk is, and ``base_id`` names the original of those that
     say the same. A fact is a facet; the originals of both facts are the kernel. ``seed`` shuffles the
-    corpus, so that nothing can be won by its order.
+    corpus, so that its order tells nothing.
     """
     if model is None:
         from dartboard.embeddings import default_model
 
         model = default_model()
-    cases = read_cases()
-    rows = [row for number, case in enumerate(cases) for row in _rows(number, case)]
-    order = np.random.default_rng(seed).permutation(len(rows))
-    vectors = model.encode_documents([rows[place]["text"] for place in order])
-    chunks = [
-        Chunk(rows[place]["id"], rows[place]["text"], vector, rows[place]["metadata"])
-        for place, vector in zip(order, vectors, strict=True)
-    ]
-    questions = [str(case["question"]) for case in cases]
-    return _dataset(chunks, questions, model, seed)
+    queries: dict[str, str] = {}
+    qrels: Qrels = {}
+    facets: Facets = {}
+    rows: list[tuple[str, str, dict[str, str]]] = []
+    for number, case in enumerate(read_cases()):
+        query_id = f"a{number:02d}"
+        queries[query_id], qrels[query_id], facets[query_id] = case["question"], {}, {}
+        for facet, fact in enumerate(case["facts"], start=1):
+            same = [f"{query_id}-{facet}-{kind}" for kind in KINDS if kind != "contradiction"]
+            facets[query_id][str(facet)] = same
+            for kind in KINDS:
+                id_ = f"{query_id}-{facet}-{kind}"
+                base = same[0] if id_ in same else id_
+                known = {"query_id": query_id, "kind": kind, "facet": str(facet), "base_id": base}
+                rows.append((id_, fact[kind], known))
+                qrels[query_id][id_] = int(id_ in same)
+        for place, text in enumerate(case["other"], start=1):
+            id_ = f"{query_id}-other-{place}"
+            rows.append((id_, text, {"query_id": query_id, "kind": "other", "facet": "", "base_id": id_}))
+            qrels[query_id][id_] = 0
+    rows = [rows[place] for place in np.random.default_rng(seed).permutation(len(rows))]
+    vectors = model.encode_documents([text for _, text, _ in rows])
+    return synthetic_dataset(
+        "synthetic_adversarial",
+        [
+            Chunk(id_, text, vector, {**known, "title": ""})
+            for (id_, text, known), vector in zip(rows, vectors, strict=True)
+        ],
+        queries,
+        model.encode_queries(list(queries.values())),
+        qrels,
+        facets,
+        kernels={
+            query_id: [f"{query_id}-{facet}-original" for facet in by_facet]
+            for query_id, by_facet in facets.items()
+        },
+        seed=seed,
+        model={"name": model.name, "fingerprint": model.fingerprint},
+    )
 
 
 def read_cases() -> list[dict[str, Any]]:
@@ -54,60 +85,3 @@ def read_cases() -> list[dict[str, Any]]:
         (files("dartboard.datasets") / "adversarial.json").read_text("utf-8")
     )
     return cases
-
-
-def _rows(number: int, case: dict[str, Any]) -> list[dict[str, Any]]:
-    """The passages of a question with their ids and what is known of them."""
-    query_id = _query_id(number)
-    rows = []
-    for facet, fact in enumerate(case["facts"], start=1):
-        original = f"{query_id}-{facet}-original"
-        for kind in KINDS:
-            own = f"{query_id}-{facet}-{kind}"
-            base = own if kind == "contradiction" else original
-            rows.append(_row(own, fact[kind], query_id, kind=kind, facet=str(facet), base_id=base))
-    for place, text in enumerate(case["other"], start=1):
-        own = f"{query_id}-other-{place}"
-        rows.append(_row(own, text, query_id, kind="other", facet="", base_id=own))
-    return rows
-
-
-def _row(own: str, text: str, query_id: str, **known: str) -> dict[str, Any]:
-    return {"id": own, "text": text, "metadata": {"query_id": query_id, "title": "", **known}}
-
-
-def _dataset(chunks: list[Chunk], questions: list[str], model: EmbeddingModel, seed: int) -> Dataset:
-    query_ids = [_query_id(number) for number in range(len(questions))]
-    qrels: dict[str, dict[str, int]] = {query_id: {} for query_id in query_ids}
-    facets: dict[str, dict[str, list[str]]] = {query_id: {} for query_id in query_ids}
-    for chunk in sorted(chunks, key=lambda chunk: chunk.id):
-        query_id, facet = chunk.metadata["query_id"], chunk.metadata["facet"]
-        relevant = chunk.metadata["kind"] in ("original", "near_duplicate", "paraphrase")
-        qrels[query_id][chunk.id] = int(relevant)
-        if relevant:
-            facets[query_id].setdefault(facet, []).append(chunk.id)
-    return Dataset(
-        name="synthetic_adversarial",
-        chunks=chunks,
-        queries=questions,
-        query_ids=query_ids,
-        ground_truth={
-            query_id: [one for one, grade in judged.items() if grade] for query_id, judged in qrels.items()
-        },
-        metadata={
-            "type": "synthetic",
-            "seed": seed,
-            "qrels": qrels,
-            "facets": facets,
-            "kernels": {
-                query_id: [f"{query_id}-{facet}-original" for facet in by_facet]
-                for query_id, by_facet in facets.items()
-            },
-            "query_embeddings": model.encode_queries(questions),
-            "model": {"name": model.name, "fingerprint": model.fingerprint},
-        },
-    )
-
-
-def _query_id(number: int) -> str:
-    return f"a{number:02d}"

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dartboard.datasets.rows import first_existing, json_lines, need_file
-from dartboard.datasets.text import (
+from dartboard.datasets.records import first_existing, json_lines, need_file
+from dartboard.datasets.text_dataset import (
     Groups,
     Passage,
     PassageStream,
@@ -34,10 +34,14 @@ from dartboard.datasets.trec import (
 )
 from dartboard.errors import DatasetError
 
+DEFAULT_SPLIT = "test"
+
+_ORDER = {DEFAULT_SPLIT: 0, "dev": 1, "train": 2}
+
 Known = TypeVar("Known")
 
 
-def load_beir(path: str | Path, split: str = "test") -> TextDataset:
+def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
     """The queries that a split judges, and the whole corpus, which is read when it is iterated.
 
     Where ``qrels/subtopics.txt`` gives every facet of a query to one passage only, these passages are
@@ -46,7 +50,10 @@ def load_beir(path: str | Path, split: str = "test") -> TextDataset:
     folder = Path(path)
     corpus = need_file(folder / "corpus.jsonl", "a BEIR folder has corpus.jsonl, queries.jsonl and qrels/")
     texts, details = _read_queries(need_file(folder / "queries.jsonl", "it holds the queries"))
-    judgements = _qrels_file(folder, split)
+    judgements = qrels_file(folder, split)
+    if judgements is None:
+        there = ", ".join(splits_of(folder)) or "none"
+        raise DatasetError(f"{folder / 'qrels' / split}.tsv is missing: the splits there are: {there}")
     qrels = read_qrels(judgements)
     unknown = next((query_id for query_id in qrels if query_id not in texts), None)
     if unknown is not None:
@@ -66,7 +73,7 @@ def load_beir(path: str | Path, split: str = "test") -> TextDataset:
     )
 
 
-def write_beir(dataset: TextDataset, path: str | Path, split: str = "test") -> None:
+def write_beir(dataset: TextDataset, path: str | Path, split: str = DEFAULT_SPLIT) -> None:
     """Write a data set as a BEIR folder, with facets and pools where it has them."""
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,16 +92,20 @@ def write_beir(dataset: TextDataset, path: str | Path, split: str = "test") -> N
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits that a BEIR folder judges."""
-    found = sorted((folder / "qrels").glob("*.tsv")) + sorted((folder / "qrels").glob("*.tsv.gz"))
-    return unique([path.name.split(".tsv")[0] for path in found])
+    """The splits that a BEIR folder judges, the default one first."""
+    files = (path for pattern in ("*.tsv", "*.tsv.gz") for path in (folder / "qrels").glob(pattern))
+    found = {path.name.split(".tsv")[0] for path in files}
+    return sorted(found, key=lambda split: (_ORDER.get(split, len(_ORDER)), split))
 
 
-def _qrels_file(folder: Path, split: str) -> Path:
-    if found := first_existing(folder / "qrels", [f"{split}.tsv"]):
-        return found
-    there = ", ".join(splits_of(folder)) or "none"
-    raise DatasetError(f"{folder / 'qrels' / split}.tsv is missing: the splits there are: {there}")
+def corpus_file(folder: Path) -> Path | None:
+    """The corpus of a BEIR folder, or None where it has none."""
+    return first_existing(folder, ["corpus.jsonl"])
+
+
+def qrels_file(folder: Path, split: str) -> Path | None:
+    """The judgements of a split, or None where they are missing."""
+    return first_existing(folder / "qrels", [f"{split}.tsv"])
 
 
 def _read_corpus(path: Path) -> Iterator[Passage]:

@@ -1,4 +1,4 @@
-"""What is in a folder of data sets: found by its files, read by name, sized without being embedded.
+"""Data sets by name: made, found in the data folder, or downloaded into it; listed with their sizes.
 
 Each entry of the folder is a data set if a format below recognises it. A folder that is none itself but
 holds files that are, names them: ``rgb/en_int.json`` is ``rgb`` where it is alone and ``rgb/en_int`` where
@@ -6,41 +6,116 @@ it is not.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
 from dartboard.datasets import beir, msmarco
+from dartboard.datasets.adversarial import KINDS, make_adversarial, read_cases
+from dartboard.datasets.download import SOURCES, download
 from dartboard.datasets.mined import load_mined
-from dartboard.datasets.multihop import load_hotpotqa, load_musique
-from dartboard.datasets.rgb import load_rgb
-from dartboard.datasets.rows import count_lines, first_existing
-from dartboard.datasets.text import TextDataset
+from dartboard.datasets.preparation import Listener, prepare
+from dartboard.datasets.question_answering import load_hotpotqa, load_musique, load_rgb
+from dartboard.datasets.records import count_lines, first_existing
+from dartboard.datasets.synthetic import (
+    DEFAULT_QUERIES,
+    SyntheticDatasetConfig,
+    make_clustered,
+    make_query_focused,
+)
+from dartboard.datasets.text_dataset import TextDataset
 from dartboard.datasets.trec import read_qrels
+from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
+from dartboard.types import Dataset
 
 ROOT_VARIABLE = "DARTBOARD_DATA"
 
 Format = Literal["beir", "msmarco", "rgb", "hotpotqa", "musique", "mined", "synthetic"]
 
-_FILES: dict[str, tuple[Format, Any]] = {
-    "hotpot_*.json": ("hotpotqa", load_hotpotqa),
-    "musique_*.jsonl": ("musique", load_musique),
-    "retrieval_dataset*.y*ml": ("mined", load_mined),
-    "en.json": ("rgb", load_rgb),
-    "en_*.json": ("rgb", load_rgb),
-    "zh.json": ("rgb", load_rgb),
-    "zh_*.json": ("rgb", load_rgb),
+_FOLDERS = {"beir": beir, "msmarco": msmarco}
+"""Formats that are folders with splits."""
+
+_FILES: dict[Format, Callable[[Path], TextDataset]] = {
+    "rgb": load_rgb,
+    "hotpotqa": load_hotpotqa,
+    "musique": load_musique,
+    "mined": load_mined,
 }
-_SPLITS = ("test", "dev", "train")
-_YAML = (".yaml", ".yml")
+"""Formats that are single files."""
+
+_PATTERNS: dict[str, Format] = {
+    "hotpot_*.json": "hotpotqa",
+    "musique_*.jsonl": "musique",
+    "retrieval_dataset*.y*ml": "mined",
+    "en.json": "rgb",
+    "en_*.json": "rgb",
+    "zh.json": "rgb",
+    "zh_*.json": "rgb",
+}
+_SYNTHETIC: dict[str, Callable[[EmbeddingModel | None], Dataset]] = {
+    "synthetic_adversarial": make_adversarial,
+    "synthetic_clustered": lambda _: make_clustered(),
+    "synthetic_query_focused": lambda _: make_query_focused(),
+}
+_BEIR_FOLDER = "a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv)"
+
+
+def load_dataset(
+    name: str,
+    root: str | Path | None = None,
+    model: EmbeddingModel | None = None,
+    *,
+    split: str | None = None,
+    cache_dir: str | Path | None = None,
+    progress: Listener | None = None,
+    fetch: bool = True,
+    paths: bool = False,
+) -> Dataset:
+    """A data set with vectors, by name.
+
+    ``synthetic_clustered``, ``synthetic_query_focused`` and ``synthetic_adversarial`` are made; all others
+    come from ``root`` (see :func:`dartboard.datasets.list_datasets`) and, where they are not there and
+    ``fetch`` allows it, from their publishers. ``model`` is the default model unless given. With ``paths``
+    the name of a file or folder will do, too: for callers that trust who names it. Raises
+    :class:`DatasetError` where there is no such data set, with what to put where.
+
+    Example::
+
+        dataset = load_dataset("synthetic_clustered")
+    """
+    if make := _SYNTHETIC.get(name):
+        return make(model)
+    text = load_text(name, root, split=split, progress=progress, fetch=fetch, paths=paths)
+    return prepare(text, model, cache_dir=cache_dir, progress=progress)
+
+
+def load_text(
+    name: str,
+    root: str | Path | None = None,
+    *,
+    split: str | None = None,
+    progress: Listener | None = None,
+    fetch: bool = True,
+    paths: bool = False,
+) -> TextDataset:
+    """As :func:`load_dataset`, before it is embedded; synthetic data sets have no such form."""
+    folder = data_root(root)
+    there = {entry.name: entry for entry in find_datasets(folder)}
+    if name not in there and fetch and name in SOURCES:
+        download(name, folder, progress=progress)
+        there = {entry.name: entry for entry in find_datasets(folder)}
+    found = there.get(name) or (entry_at(name) if paths else None)
+    if found is None:
+        raise DatasetError(f"there is no data set {name!r}{_advice(name, folder, sorted(there))}")
+    return found.load(split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetEntry:
-    """A data set that is there: what it is called, where it lies and how it is written."""
+    """A data set that is there: its name, where it lies and its format."""
 
     name: str
     path: Path
@@ -48,30 +123,32 @@ class DatasetEntry:
 
     def splits(self) -> list[str]:
         """The splits to choose from, the one taken by default first; empty where there are none."""
-        if self.format == "msmarco":
-            return msmarco.splits_of(self.path)
-        if self.format == "beir":
-            found = beir.splits_of(self.path)
-            return sorted(found, key=_split_order)
-        return []
+        module = _FOLDERS.get(self.format)
+        return module.splits_of(self.path) if module else []
 
     def load(self, split: str | None = None) -> TextDataset:
-        """Read it; ``split`` is its first unless given. Whatever judges no query at all is an error."""
-        found = self._read(split)
+        """Read it; ``split`` is its first unless given. One that judges no query at all is an error."""
+        if self.format in _FILES:
+            if split is not None:
+                raise DatasetError(f"data set {self.name!r} has no splits: leave split out")
+            found = _FILES[self.format](self.path)
+        elif self.format == "beir":
+            found = beir.load_beir(self.path, split or next(iter(self.splits()), beir.DEFAULT_SPLIT))
+        else:
+            found = msmarco.load_msmarco(self.path, split or next(iter(self.splits()), msmarco.DEFAULT_SPLIT))
         if not found.queries:
             raise DatasetError(f"{self.path} judges no query: without one there is nothing to measure")
         return found
 
-    def _read(self, split: str | None) -> TextDataset:
-        if self.format not in ("beir", "msmarco"):
-            if split is not None:
-                raise DatasetError(f"data set {self.name!r} has no splits: leave split out")
-            return _loader(self.path)(self.path)  # type: ignore[no-any-return]
-        chosen = split or next(
-            iter(self.splits()), "test" if self.format == "beir" else msmarco.DEFAULT_SPLIT
-        )
-        read = beir.load_beir if self.format == "beir" else msmarco.load_msmarco
-        return read(self.path, chosen)
+    def sizes(self) -> tuple[int, int]:
+        """Passages and queries: lines are counted where a line is a passage, else the file is read."""
+        if self.format in _FILES:
+            text = self.load()
+            return sum(1 for _ in text.passages), len(text)
+        module = _FOLDERS[self.format]
+        corpus = module.corpus_file(self.path)
+        qrels = next((module.qrels_file(self.path, split) for split in self.splits()), None)
+        return count_lines(corpus) if corpus else 0, len(read_qrels(qrels)) if qrels else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +173,47 @@ class DatasetInfo:
 
 
 def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
-    """The synthetic data sets, then what is in ``root``, by name."""
-    return [*_synthetic(), *(_info(entry) for entry in find_datasets(root))]
+    """The synthetic data sets, then what is in ``root``, by name.
+
+    ``root`` is the folder that ``DARTBOARD_DATA`` names, else ``./data``, unless given.
+    """
+    config = SyntheticDatasetConfig()
+    chunks = config.num_clusters * config.docs_per_cluster
+    cases = read_cases()
+    texts = sum(len(case["facts"]) * len(KINDS) + len(case["other"]) for case in cases)
+    sizes = [(texts, len(cases)), (chunks, DEFAULT_QUERIES), (chunks, config.num_clusters)]
+    listed = [
+        DatasetInfo(name=name, num_chunks=count, num_queries=queries, type="synthetic", format="synthetic")
+        for name, (count, queries) in zip(_SYNTHETIC, sizes, strict=True)
+    ]
+    for entry in find_datasets(root):
+        count = queries = 0
+        problem = None
+        try:
+            count, queries = entry.sizes()
+        except DatasetError as error:
+            problem = str(error)
+        listed.append(
+            DatasetInfo(
+                name=entry.name,
+                num_chunks=count,
+                num_queries=queries,
+                type="real",
+                format=entry.format,
+                splits=tuple(entry.splits()),
+                path=str(entry.path),
+                problem=problem,
+            )
+        )
+    return listed
 
 
 def find_datasets(root: str | Path | None = None) -> list[DatasetEntry]:
     """What is in ``root``, by name; nothing where there is no such folder."""
     folder = data_root(root)
-    if not folder.is_dir():
-        return []
-    return [entry for path in sorted(folder.iterdir()) for entry in _recognise(path)]
+    return (
+        [entry for path in sorted(folder.iterdir()) for entry in _recognise(path)] if folder.is_dir() else []
+    )
 
 
 def entry_at(path: str | Path) -> DatasetEntry | None:
@@ -117,7 +225,7 @@ def entry_at(path: str | Path) -> DatasetEntry | None:
     if not place.exists():
         return None
     found = list(_recognise(place.resolve()))
-    if not found and place.is_file() and place.suffix in _YAML:
+    if not found and place.is_file() and place.suffix in (".yaml", ".yml"):
         return DatasetEntry(name=place.stem, path=place.resolve(), format="mined")
     return found[0] if len(found) == 1 else None
 
@@ -137,95 +245,49 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(root if root is not None else os.environ.get(ROOT_VARIABLE) or "data")
 
 
-def _split_order(split: str) -> tuple[int, str]:
-    return (_SPLITS.index(split) if split in _SPLITS else len(_SPLITS), split)
-
-
 def _recognise(path: Path) -> Iterator[DatasetEntry]:
     if path.name.startswith("."):
         return
     if path.is_file():
-        if matched := _format_of(path):
-            yield DatasetEntry(name=_stem(path), path=path, format=matched)
-        return
-    if first_existing(path, ["corpus.jsonl"]) and first_existing(path, ["queries.jsonl"]):
+        files = [path]
+    elif first_existing(path, ["corpus.jsonl"]) and first_existing(path, ["queries.jsonl"]):
         yield DatasetEntry(name=path.name, path=path, format="beir")
         return
-    if msmarco.collection_file(path):
+    elif msmarco.corpus_file(path):
         yield DatasetEntry(name=path.name, path=path, format="msmarco")
         return
-    inside = [
-        (file, found) for file in sorted(path.iterdir()) if file.is_file() and (found := _format_of(file))
-    ]
-    for file, found in inside:
-        name = path.name if len(inside) == 1 else f"{path.name}/{_stem(file)}"
-        yield DatasetEntry(name=name, path=file, format=found)
-
-
-def _format_of(path: Path) -> Format | None:
-    for pattern, (found, _) in _FILES.items():
-        if fnmatch(path.name.removesuffix(".gz"), pattern):
-            return found
-    return None
-
-
-def _loader(path: Path) -> Any:
-    name = path.name.removesuffix(".gz")
-    return next((load for pattern, (_, load) in _FILES.items() if fnmatch(name, pattern)), load_mined)
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").rpartition(".")[0]
-
-
-def _info(entry: DatasetEntry) -> DatasetInfo:
-    chunks = queries = 0
-    problem = None
-    try:
-        chunks, queries = _sizes(entry)
-    except DatasetError as error:
-        problem = str(error)
-    return DatasetInfo(
-        name=entry.name,
-        num_chunks=chunks,
-        num_queries=queries,
-        type="real",
-        format=entry.format,
-        splits=tuple(entry.splits()),
-        path=str(entry.path),
-        problem=problem,
-    )
-
-
-def _sizes(entry: DatasetEntry) -> tuple[int, int]:
-    """Passages and queries: lines are counted where a line is a passage, else the file is read."""
-    if entry.format == "beir":
-        corpus = first_existing(entry.path, ["corpus.jsonl"])
-        qrels = first_existing(entry.path / "qrels", [f"{split}.tsv" for split in entry.splits()])
-    elif entry.format == "msmarco":
-        corpus = msmarco.collection_file(entry.path)
-        qrels = next((msmarco.split_files(entry.path, split)[1] for split in entry.splits()), None)
     else:
-        text = entry.load()
-        return sum(1 for _ in text.passages), len(text)
-    return count_lines(corpus) if corpus else 0, len(read_qrels(qrels)) if qrels else 0
+        files = [file for file in sorted(path.iterdir()) if file.is_file()]
+    known = [(file, format_) for file in files if (format_ := _format_of(file))]
+    for file, format_ in known:
+        stem = file.name.removesuffix(".gz").rpartition(".")[0]
+        if file != path:
+            stem = path.name if len(known) == 1 else f"{path.name}/{stem}"
+        yield DatasetEntry(name=stem, path=file, format=format_)
 
 
-def _synthetic() -> list[DatasetInfo]:
-    from dartboard.datasets.adversarial import KINDS, read_cases
-    from dartboard.datasets.clustered import DEFAULT_QUERIES
-    from dartboard.datasets.synthetic import SyntheticDatasetConfig
+def _format_of(file: Path) -> Format | None:
+    name = file.name.removesuffix(".gz")
+    return next((found for pattern, found in _PATTERNS.items() if fnmatch(name, pattern)), None)
 
-    config = SyntheticDatasetConfig()
-    chunks = config.num_clusters * config.docs_per_cluster
-    cases = read_cases()
-    texts = sum(len(case["facts"]) * len(KINDS) + len(case["other"]) for case in cases)
-    sizes = {
-        "synthetic_adversarial": (texts, len(cases)),
-        "synthetic_clustered": (chunks, DEFAULT_QUERIES),
-        "synthetic_query_focused": (chunks, config.num_clusters),
-    }
-    return [
-        DatasetInfo(name=name, num_chunks=count, num_queries=queries, type="synthetic", format="synthetic")
-        for name, (count, queries) in sizes.items()
-    ]
+
+def _advice(name: str, folder: Path, there: list[str]) -> str:
+    """How an error goes on about a name that is no data set: what it is, or what to put where."""
+    if os.path.exists(name):  # noqa: PTH110 - a name that is too long is none, and no OSError
+        if entry_at(name) is not None:
+            return f" in {folder}: {name} is the path of one: pass paths=True to read it where it lies"
+        if Path(name).is_dir() and (inside := [entry.name for entry in find_datasets(name)]):
+            return (
+                f" in {folder}: the folder {name} holds data sets: pass it as root (--data on the command "
+                f"line) and name one of them: {', '.join(inside)}"
+            )
+        if "/" in name:
+            return f" in {folder}: {name} is there, but is none in a known format: make it {_BEIR_FOLDER}"
+    target = folder / (Path(name).name if Path(name).is_absolute() else name)
+    advice = (
+        f"put {SOURCES[name].layout} into {target}, or allow the download"
+        if name in SOURCES
+        else f"put it into {target} as {_BEIR_FOLDER}, "
+        f"or give another folder (now {folder}, {ROOT_VARIABLE} sets it)"
+    )
+    return f": {advice}. There are: {', '.join([*there, *_SYNTHETIC])}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from dartboard.datasets.progress import Listener, ignore
+from dartboard.datasets.preparation import Listener, ignore
 from dartboard.errors import DatasetError
 
 _BEIR = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"

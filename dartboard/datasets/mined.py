@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dartboard.datasets.nodes import Fields, fields_of, odd_character, read_fields, refused_id, string_of
-from dartboard.datasets.rows import need_file
-from dartboard.datasets.text import Alternatives, Groups, Passage, Qrels, TextDataset, unique
+from dartboard.datasets.records import need_file
+from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_fields, refused_id, string_of
+from dartboard.datasets.text_dataset import Alternatives, Groups, Passage, Qrels, TextDataset, unique
 
 END = "end"
 """The last key of a file that is whole."""

@@ -15,8 +15,8 @@ import heapq
 from collections.abc import Iterator
 from pathlib import Path
 
-from dartboard.datasets.rows import first_existing, lines
-from dartboard.datasets.text import Passage, PassageStream, Qrels, TextDataset
+from dartboard.datasets.records import first_existing, lines
+from dartboard.datasets.text_dataset import Passage, PassageStream, Qrels, TextDataset
 from dartboard.datasets.trec import read_qrels
 from dartboard.errors import ConfigError, DatasetError
 
@@ -40,19 +40,19 @@ def load_msmarco(
     folder = Path(path)
     if distractors is not None and distractors < 0:
         raise ConfigError(f"distractors must be >= 0, got {distractors}")
-    collection = collection_file(folder)
+    collection = corpus_file(folder)
     if collection is None:
         raise DatasetError(f"{folder / 'collection.tsv'} is missing: MS MARCO's folder holds {_LAYOUT}")
-    query_file, qrels_file = split_files(folder, split)
-    if query_file is None or qrels_file is None:
-        lacking = f"queries.{split}.tsv" if query_file is None else f"qrels.{split}.tsv"
+    asked, judged = queries_file(folder, split), qrels_file(folder, split)
+    if asked is None or judged is None:
+        lacking = f"queries.{split}.tsv" if asked is None else f"qrels.{split}.tsv"
         there = ", ".join(splits_of(folder)) or "none"
         raise DatasetError(f"{folder / lacking} is missing: the splits there are: {there}")
-    qrels = read_qrels(qrels_file)
-    texts = _read_queries(query_file)
-    kept: Qrels = {query_id: judged for query_id, judged in qrels.items() if query_id in texts}
+    qrels = read_qrels(judged)
+    texts = _read_queries(asked)
+    kept: Qrels = {query_id: row for query_id, row in qrels.items() if query_id in texts}
     if qrels and not kept:
-        raise DatasetError(f"{qrels_file} judges no query of {query_file.name}: take both of one split")
+        raise DatasetError(f"{judged} judges no query of {asked.name}: take both of one split")
     return TextDataset(
         name=f"{folder.resolve().name}_{split}",
         passages=PassageStream(
@@ -75,7 +75,7 @@ def read_collection(path: Path) -> Iterator[Passage]:
         yield Passage(passage_id.strip(), text, place=place)
 
 
-def collection_file(folder: Path) -> Path | None:
+def corpus_file(folder: Path) -> Path | None:
     """The collection of an MS MARCO folder, or None where it has none."""
     return first_existing(folder, _COLLECTIONS)
 
@@ -84,16 +84,20 @@ def splits_of(folder: Path) -> list[str]:
     """The splits of which both queries and judgments are there, the default one first."""
     names = [path.name.removesuffix(".gz") for path in folder.glob("q*.*")]
     found = {name.removeprefix("qrels.").rpartition(".")[0] for name in names if name.startswith("qrels.")}
-    whole = [split for split in sorted(found | _TRACKS.keys()) if all(split_files(folder, split))]
+    whole = [one for one in found | _TRACKS.keys() if queries_file(folder, one) and qrels_file(folder, one)]
     return sorted(whole, key=lambda split: (split != DEFAULT_SPLIT, split))
 
 
-def split_files(folder: Path, split: str) -> tuple[Path | None, Path | None]:
-    """The files of queries and of judgments of a split, None for what is missing."""
-    track_queries, track_qrels = _TRACKS.get(split, (f"queries.{split}.tsv", f"qrels.{split}.tsv"))
-    queries = [f"queries.{split}.tsv", f"topics.{split}.txt", f"topics.{split}.tsv", track_queries]
-    qrels = [f"qrels.{split}.tsv", f"qrels.{split}.txt", f"qrels.{split}.trec", track_qrels]
-    return first_existing(folder, queries), first_existing(folder, qrels)
+def queries_file(folder: Path, split: str) -> Path | None:
+    """The queries of a split, or None where they are missing."""
+    names = [f"queries.{split}.tsv", f"topics.{split}.txt", f"topics.{split}.tsv"]
+    return first_existing(folder, [*names, *_TRACKS.get(split, ())[:1]])
+
+
+def qrels_file(folder: Path, split: str) -> Path | None:
+    """The judgements of a split, or None where they are missing."""
+    names = [f"qrels.{split}.tsv", f"qrels.{split}.txt", f"qrels.{split}.trec"]
+    return first_existing(folder, [*names, *_TRACKS.get(split, ())[1:]])
 
 
 def _read_queries(path: Path) -> dict[str, str]:

@@ -1,12 +1,34 @@
-"""What synthetic data sets are made of: a configuration, directions to build vectors from, and words."""
+"""Synthetic data sets whose vectors are constructed, so that every cosine lies where it should.
 
+**Clustered**: the best answer takes one chunk from each cluster that a query is about. With a shared
+direction g, a direction o_i a cluster and e_ij a chunk, all at right angles,
+
+    centre_i = √b_i g + √(1-b_i) o_i          chunk_ij = a_ij centre_i + √(1-a_ij²) e_ij
+
+so the cosine of two chunks is ``a a'`` within a cluster and ``a a' √(b b')`` between two, and drawing a
+and b from intervals keeps every cosine in its band exactly. Where there are more chunks than dimensions,
+the e_ij cannot all be at right angles; their largest cosine μ is measured and the intervals narrowed by
+what it can add.
+
+**Query-focused**: queries with relevant and irrelevant chunks, some of the relevant ones near-duplicates of
+each other. For each query q, with directions f (a facet) and e (a chunk) at right angles to everything else,
+
+    fact = r q + √(1-r²) f        relevant = a fact + √(1-a²) e        irrelevant = s q + √(1-s²) e
+
+A relevant chunk has cosine ``a r`` with its query, near-duplicates have ``a a'``, an irrelevant chunk has
+``s``, and the chunks of other queries 0: by construction, all relevance is on one side of a gap.
+"""
+
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.datasets.text_dataset import Facets, Qrels, relevant_ids
 from dartboard.errors import ConfigError
-from dartboard.types import Dataset
+from dartboard.types import Chunk, Dataset, FloatArray
 
 Directions = npt.NDArray[np.float64]
 
@@ -14,6 +36,17 @@ WITHIN_BAND = 0.1
 BETWEEN_BAND = 0.2
 """How far cosines spread: .8 to .9 within a cluster and .2 to .4 between clusters, by default."""
 
+DEFAULT_QUERIES = 20
+
+FEWEST_CLUSTERS = 3
+"""A query is about this many clusters or more: what precision means for a list of up to three chunks, one
+from each cluster, is clear. A longer list has to repeat a cluster or to leave what the query is about."""
+
+GAP = 0.1
+"""How much the least relevant chunk is nearer to its query than the nearest irrelevant one, at least."""
+
+_RELEVANCE_BAND = 0.15
+_FEWEST = 4
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 
@@ -75,6 +108,244 @@ class SyntheticDatasetConfig:
         return 1 - self.cluster_separation, 1 - self.cluster_separation + BETWEEN_BAND
 
 
+def make_clustered(
+    config: SyntheticDatasetConfig | None = None,
+    *,
+    num_queries: int = DEFAULT_QUERIES,
+    fewest_clusters: int = FEWEST_CLUSTERS,
+) -> Dataset:
+    """Clusters whose cosines lie in the configured bands, and queries about several of them.
+
+    A query lies between the clusters that it is about, nearest to the first: all their chunks are
+    relevant, and each cluster is a facet. The first query is about all clusters, the others about
+    ``fewest_clusters`` and more, in turn. Raises :class:`ConfigError` where the vectors have too few numbers
+    for so many chunks.
+    """
+    config = config or SyntheticDatasetConfig()
+    for name, value in (("num_queries", num_queries), ("fewest_clusters", fewest_clusters)):
+        if value < 1:
+            raise ConfigError(f"{name} must be >= 1, got {value}")
+    rng = np.random.default_rng(config.random_seed)
+    centres, vectors = _cluster(config, rng)
+    words = _Words(rng)
+    vocabularies = [words.draw(12) for _ in range(config.num_clusters)]
+    chunks: list[Chunk] = []
+    members: list[list[str]] = []
+    for cluster, vocabulary in enumerate(vocabularies):
+        ids = [f"c{cluster:02d}-{number:03d}" for number in range(config.docs_per_cluster)]
+        members.append(ids)
+        for id_ in ids:
+            metadata = {"cluster": cluster, "base_id": id_, "title": ""}
+            vector = vectors[len(chunks)].astype(np.float32)
+            chunks.append(Chunk(id_, words.sentence(vocabulary, 14), vector, metadata))
+    sizes = range(min(fewest_clusters, config.num_clusters), config.num_clusters + 1)
+    # Number 0 takes the last size: the first query is about all clusters.
+    about = [
+        rng.permutation(config.num_clusters)[: sizes[(number - 1) % len(sizes)]]
+        for number in range(num_queries)
+    ]
+    queries = {
+        f"q{number:02d}": " ".join(words.sentence(vocabularies[one], 3).rstrip(".") for one in which) + "?"
+        for number, which in enumerate(about)
+    }
+    facets = {
+        query_id: {str(cluster): members[cluster] for cluster in which}
+        for query_id, which in zip(queries, about, strict=True)
+    }
+    return synthetic_dataset(
+        "synthetic_clustered",
+        chunks,
+        queries,
+        np.stack([_between(centres[which]) for which in about]),
+        {query_id: {one: 1 for ids in found.values() for one in ids} for query_id, found in facets.items()},
+        facets,
+        config=config,
+    )
+
+
+def make_query_focused(config: SyntheticDatasetConfig | None = None) -> Dataset:
+    """``num_clusters`` queries with ``docs_per_cluster`` chunks each, half of them relevant.
+
+    The relevant chunks state facts, one of them once, the next twice, and so on: a fact is a facet, and
+    the first chunk of each fact is the kernel and the ``base_id`` of its near-duplicates. Raises
+    :class:`ConfigError` where the vectors have too few numbers, or the cosines leave no room for relevance.
+    """
+    config = config or SyntheticDatasetConfig()
+    sizes = _fact_sizes(config)
+    # Even the loosest near-duplicate of the least relevant fact is beyond the gap.
+    lowest = max(0.6, (config.between[1] + GAP) / math.sqrt(config.intra_cluster_similarity))
+    if lowest + _RELEVANCE_BAND > 1:
+        raise ConfigError(
+            f"irrelevant chunks with cosines up to {config.between[1]:.2f} leave no room for relevant ones: "
+            "raise cluster_separation"
+        )
+    needed = config.num_clusters * (1 + len(sizes) + config.docs_per_cluster)
+    if needed > config.embed_dim:
+        raise ConfigError(
+            f"{config.num_clusters} queries with {config.docs_per_cluster} chunks each need embed_dim >= "
+            f"{needed}, got {config.embed_dim}: raise it or take fewer chunks"
+        )
+    rng = np.random.default_rng(config.random_seed)
+    basis = directions(needed, config.embed_dim, rng)
+    query_vectors, unused = basis[: config.num_clusters], iter(basis[config.num_clusters :])
+    words = _Words(rng)
+    chunks: list[Chunk] = []
+    queries: dict[str, str] = {}
+    facets: Facets = {}
+    qrels: Qrels = {}
+
+    def add(id_: str, text: str, vector: Directions, base: str, relevant: bool) -> None:
+        metadata = {"base_id": base, "cluster": len(queries) - 1, "relevant": relevant, "title": ""}
+        chunks.append(Chunk(id_, text, vector.astype(np.float32), metadata))
+        qrels[query_id][id_] = int(relevant)
+
+    for number, query in enumerate(query_vectors):
+        query_id, topic = f"q{number:02d}", words.draw(4)
+        queries[query_id] = " ".join(topic).capitalize() + "?"
+        facets[query_id], qrels[query_id] = {}, {}
+        for facet, size in enumerate(sizes, start=1):
+            ids = facets[query_id][str(facet)] = [f"{query_id}-{facet}-{copy}" for copy in range(size)]
+            fact = _tilted(query, rng.uniform(lowest, lowest + _RELEVANCE_BAND), next(unused))
+            vocabulary = [*topic, *words.draw(6)]
+            text = words.sentence(vocabulary, 12)
+            for copy, id_ in enumerate(ids):
+                low = config.intra_cluster_similarity
+                vector = _tilted(fact, math.sqrt(rng.uniform(low, low + (1 - low) / 2)), next(unused))
+                wording = text if copy == 0 else f"{text} {words.sentence(vocabulary, 2)}"
+                add(id_, wording, vector, base=ids[0], relevant=True)
+        for place in range(config.docs_per_cluster - len(qrels[query_id])):
+            vector = _tilted(query, rng.uniform(*config.between), next(unused))
+            id_, text = f"{query_id}-x-{place}", words.sentence([topic[0], *words.draw(8)], 12)
+            add(id_, text, vector, base=id_, relevant=False)
+    kernels = {query_id: [ids[0] for ids in found.values()] for query_id, found in facets.items()}
+    return synthetic_dataset(
+        "synthetic_query_focused",
+        chunks,
+        queries,
+        query_vectors,
+        qrels,
+        facets,
+        kernels=kernels,
+        config=config,
+    )
+
+
+def has_made_up_texts(dataset: Dataset) -> bool:
+    """Whether the words of a data set mean nothing: its vectors were made, and not by a model."""
+    return dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata
+
+
+def synthetic_dataset(
+    name: str,
+    chunks: list[Chunk],
+    queries: dict[str, str],
+    query_vectors: FloatArray,
+    qrels: Qrels,
+    facets: Facets,
+    **metadata: Any,
+) -> Dataset:
+    """A data set whose ground truth is known by construction; ``metadata`` is kept beside it."""
+    return Dataset(
+        name=name,
+        chunks=chunks,
+        queries=list(queries.values()),
+        query_ids=list(queries),
+        ground_truth=relevant_ids(qrels),
+        metadata={
+            "type": "synthetic",
+            "query_embeddings": query_vectors.astype(np.float32),
+            "facets": facets,
+            "qrels": qrels,
+            **metadata,
+        },
+    )
+
+
+def _cluster(config: SyntheticDatasetConfig, rng: np.random.Generator) -> tuple[Directions, Directions]:
+    """Centres ``(clusters, d)`` and chunks ``(clusters · docs, d)``, all of length 1."""
+    clusters, count = config.num_clusters, config.num_clusters * config.docs_per_cluster
+    if config.embed_dim < clusters + 2:
+        raise ConfigError(f"{clusters} clusters need embed_dim >= {clusters + 2}, got {config.embed_dim}")
+    basis = directions(1 + clusters + count, config.embed_dim, rng)
+    if len(basis) > config.embed_dim:
+        basis = _apart_from_centres(basis, 1 + clusters)
+    shared, own, rest = basis[0], basis[1 : 1 + clusters], basis[1 + clusters :]
+    within, between = _intervals(config, _coherence(rest))
+    b = rng.uniform(*between, (clusters, 1))
+    centres = np.sqrt(b) * shared + np.sqrt(1 - b) * own
+    squares = rng.uniform(*within, (count, 1))
+    return centres, np.sqrt(squares) * np.repeat(centres, config.docs_per_cluster, axis=0) + (
+        np.sqrt(1 - squares) * rest
+    )
+
+
+def _apart_from_centres(basis: Directions, fixed: int) -> Directions:
+    """The first ``fixed`` directions at right angles to each other and to all others, each of length 1."""
+    frame = np.linalg.qr(basis[:fixed].T)[0].T
+    rest = basis[fixed:] - basis[fixed:] @ frame.T @ frame
+    return np.vstack([frame, rest / np.linalg.norm(rest, axis=1, keepdims=True)])
+
+
+def _intervals(
+    config: SyntheticDatasetConfig, coherence: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where a² and b may lie so that every cosine stays in its band whatever the e_ij add to it.
+
+    They add at most m = (1 - a²) μ with a² at its lowest, which is ``low + m``.
+    """
+    low, high = config.within
+    margin = (1 - low) * coherence / (1 + coherence)
+    within = (low + margin, high - margin)
+    between = (
+        (config.between[0] + margin) / within[0],
+        (config.between[1] - margin) / within[1],
+    )
+    if within[0] > within[1] or between[0] > between[1]:
+        raise ConfigError(
+            f"{config.num_clusters * config.docs_per_cluster} chunks do not fit these cosines in embed_dim="
+            f"{config.embed_dim}: raise embed_dim or take fewer chunks"
+        )
+    return within, between
+
+
+def _coherence(rest: Directions, block: int = 1024) -> float:
+    """The largest absolute cosine of two different rows, 0 but for rounding where all are at right angles."""
+    largest = 0.0
+    for start in range(0, len(rest), block):
+        cosines = np.abs(rest[start : start + block] @ rest.T)
+        cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = 0
+        largest = max(largest, float(cosines.max()))
+    return largest
+
+
+def _between(centres: Directions) -> Directions:
+    """A unit vector between centres, a little nearer to the first than to the others."""
+    weights = np.linspace(1.2, 1.0, len(centres))
+    mixed: Directions = weights @ centres
+    return mixed / np.linalg.norm(mixed)
+
+
+def _tilted(vector: Directions, cosine: float, aside: Directions) -> Directions:
+    """A unit vector at this cosine from a unit vector, tilted towards a direction at right angles to it."""
+    return cosine * vector + math.sqrt(1 - cosine**2) * aside
+
+
+def _fact_sizes(config: SyntheticDatasetConfig) -> list[int]:
+    """How often each fact is stated: 1, 2, 3 … until half the chunks are used."""
+    if config.docs_per_cluster < _FEWEST:
+        raise ConfigError(
+            f"docs_per_cluster must be >= {_FEWEST} for a query-focused set, got {config.docs_per_cluster}: "
+            "a query needs two facts or more, and something irrelevant"
+        )
+    left = max(3, config.docs_per_cluster // 2)
+    sizes: list[int] = []
+    while left > len(sizes):
+        sizes.append(len(sizes) + 1)
+        left -= sizes[-1]
+    sizes[-1] += left
+    return sizes
+
+
 def directions(count: int, dim: int, rng: np.random.Generator) -> Directions:
     """Unit vectors, ``(count, dim)``: at right angles where the dimension has room, else random."""
     drawn = rng.standard_normal((count, dim))
@@ -85,7 +356,7 @@ def directions(count: int, dim: int, rng: np.random.Generator) -> Directions:
     return unit
 
 
-class Words:
+class _Words:
     """Invented words, each given out once: texts that share them are about the same."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -109,8 +380,3 @@ class Words:
 
     def _word(self) -> str:
         return "".join(_SYLLABLES[place] for place in self._rng.integers(len(_SYLLABLES), size=3))
-
-
-def has_made_up_texts(dataset: Dataset) -> bool:
-    """Whether the words of a data set mean nothing: its vectors were made, and not by a model."""
-    return dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata

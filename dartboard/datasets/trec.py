@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from dartboard.datasets.rows import Place, lines
-from dartboard.datasets.text import Facets, Qrels
+from dartboard.datasets.records import Place, lines
+from dartboard.datasets.text_dataset import Facets, Qrels
 from dartboard.errors import ConfigError, DatasetError
 
 Ranking = Sequence[str] | Mapping[str, float]

@@ -7,7 +7,7 @@ chunks lie in a store in memory, which is filled when the first question is aske
 import threading
 from collections.abc import Sequence
 
-from dartboard.datasets.pieces import embedded_text
+from dartboard.datasets.text_dataset import embedded_text
 from dartboard.deadline import check
 from dartboard.embeddings import EmbeddingModel
 from dartboard.evaluation.questions import Question

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dartboard.datasets.nodes import odd_character, refused_id
+from dartboard.datasets.safe_yaml import odd_character, refused_id
 from dartboard.errors import DatasetError
 
 Kind = Literal["api_question", "fix_error", "multiple_choice", "question"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dartboard.datasets.beir import write_beir
 from dartboard.datasets.mined import load_mined
-from dartboard.datasets.text import Passage, TextDataset
+from dartboard.datasets.text_dataset import Passage, TextDataset
 from dartboard.datasets.trec import write_qrels
 
 BEIR, QRELS = "beir", "qrels.txt"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from dartboard.datasets.nodes import Fields, place_of
+from dartboard.datasets.safe_yaml import Fields, place_of
 from dartboard.errors import DatasetError
 
 Level = Literal["error", "warning"]

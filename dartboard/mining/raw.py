@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from dartboard.datasets.nodes import odd_character, refused_id
-from dartboard.datasets.rows import Place, Record, json_lines
+from dartboard.datasets.records import Place, Record, json_lines
+from dartboard.datasets.safe_yaml import odd_character, refused_id
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check, Kind
 from dartboard.mining.corpora.specs import resolved

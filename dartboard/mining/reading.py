@@ -5,8 +5,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from dartboard.datasets.nodes import read_fields
-from dartboard.datasets.rows import need_file
+from dartboard.datasets.records import need_file
+from dartboard.datasets.safe_yaml import read_fields
 from dartboard.mining.kernels.comparing import compare_kernels, jaccard
 
 

@@ -18,7 +18,7 @@ registry's folder are refused.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dartboard.datasets.nodes import Fields, read_fields
+from dartboard.datasets.safe_yaml import Fields, read_fields
 from dartboard.errors import DatasetError
 from dartboard.mining.adapters import api_questions, fix_errors, labelled, multiple_choice
 from dartboard.mining.adapters.reading import CASE_KEYS, read_case

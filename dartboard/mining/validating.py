@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dartboard.datasets.nodes import Fields, fields_of, odd_character, read_fields, refused_id, string_of
-from dartboard.datasets.rows import need_file
+from dartboard.datasets.records import need_file
+from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_fields, refused_id, string_of
 from dartboard.errors import DatasetError
 from dartboard.mining.judges.folding import fold
 from dartboard.mining.pairs import STATUSES

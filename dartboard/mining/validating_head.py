@@ -1,7 +1,7 @@
 """What a mined data set says of itself: format, end, and the judge's error rates, against what is there."""
 
 from dartboard.datasets.mined import END, check_end
-from dartboard.datasets.nodes import Fields, fields_of
+from dartboard.datasets.safe_yaml import Fields, fields_of
 from dartboard.mining.controls import KINDS, NEGATIVES
 from dartboard.mining.problems import Found
 from dartboard.mining.writing import FORMAT, VERSION, digest_of

@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 
 from dartboard.datasets import Passage, PassageStream, TextDataset, load_beir, prepare, prepare_on_disk
-from dartboard.datasets.locking import locked
-from dartboard.datasets.splitting import sentences, split
-from dartboard.datasets.vector_rows import VectorRows
+from dartboard.datasets.vector_log import VectorLog
 from dartboard.errors import ConfigError, DatasetError
+from dartboard.file_lock import file_lock
 from dartboard.ingest.cleaning import clean
 from tests.datasets.folders import beir_folder
 from tests.embeddings.hashing_model import HashingModel
@@ -177,40 +176,41 @@ def test_a_corpus_may_be_larger_than_memory(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert prepared.vectors.shape == (3000, 32)
-    assert prepared.pieces.path.stat().st_size > 3_000_000
+    assert (prepared.folder / "pieces.jsonl").stat().st_size > 3_000_000
     assert peak < 1_500_000
 
 
-def test_splitting_loses_no_word():
+def test_splitting_loses_no_word(tmp_path):
     text = 'He said "Stop." Then he left! Why? A very long sentence without any end at all'
-    assert sentences(text)[0] == 'He said "Stop."'
     for most in (1, 2, 3, 5, 100):
-        pieces = split(text, most)
+        made = prepare(tiny([text]), HashingModel(), cache_dir=tmp_path, max_words=most)
+        pieces = [chunk.text for chunk in made.chunks]
         assert " ".join(pieces).split() == text.split()
         assert max(len(piece.split()) for piece in pieces) <= most or most == 100
+        assert most != 3 or pieces[0] == 'He said "Stop."'
 
 
 def test_torn_vectors_are_cut_off(tmp_path):
-    rows = VectorRows(tmp_path / "v.f32", 4)
+    rows = VectorLog(tmp_path / "v.f32", 4)
     blocks = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
     for block in blocks:
         rows.append(block)
-    assert VectorRows(tmp_path / "v.f32", 4).count == 6
+    assert VectorLog(tmp_path / "v.f32", 4).count == 6
     with (tmp_path / "v.f32").open("ab") as stream:
         stream.write(b"torn")
     with (tmp_path / "v.blocks").open("ab") as stream:
         stream.write(b"2 123")
-    again = VectorRows(tmp_path / "v.f32", 4)
+    again = VectorLog(tmp_path / "v.f32", 4)
     np.testing.assert_array_equal(again.read(), blocks.reshape(6, 4))
     with (tmp_path / "v.f32").open("r+b") as stream:
         stream.seek(40)
         stream.write(b"zzzz")
-    damaged = VectorRows(tmp_path / "v.f32", 4)
+    damaged = VectorLog(tmp_path / "v.f32", 4)
     assert damaged.count == 2
     damaged.append(blocks[1])
     np.testing.assert_array_equal(damaged.read(), blocks[:2].reshape(4, 4))
     (tmp_path / "v.blocks").unlink()
-    assert VectorRows(tmp_path / "v.f32", 4).read().shape == (0, 4)
+    assert VectorLog(tmp_path / "v.f32", 4).read().shape == (0, 4)
     with pytest.raises(DatasetError, match=r"rows of 4 numbers, got shape"):
         again.append(np.zeros((1, 3), np.float32))
 
@@ -235,10 +235,10 @@ def test_one_process_at_a_time(tmp_path, caplog):
     entered = threading.Event()
 
     def enter():
-        with locked(tmp_path / "lock"):
+        with file_lock(tmp_path / "lock"):
             entered.set()
 
-    with caplog.at_level(logging.WARNING), locked(tmp_path / "lock"):
+    with caplog.at_level(logging.WARNING), file_lock(tmp_path / "lock"):
         thread = threading.Thread(target=enter)
         thread.start()
         assert not entered.wait(0.1)

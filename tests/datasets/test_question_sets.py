@@ -87,7 +87,7 @@ def test_rgb_pools_passages_and_reads_facets(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"id": 0}, "line 2: id '0' occurs twice"),
+        ({"id": 0}, "line 2: question id '0' occurs twice, first at line 1"),
         ({"query": None}, "line 2: 'query' is missing"),
         ({"query": " "}, "line 2: 'query' is empty"),
         ({"positive": "text"}, "line 2: 'positive' must be a list"),

@@ -11,7 +11,7 @@ from dartboard.datasets import (
     prepare,
     with_redundancy,
 )
-from dartboard.datasets.edits import EDITS
+from dartboard.datasets.near_copies import EDITS
 from dartboard.errors import ConfigError
 from dartboard.types import Chunk, Dataset
 from tests.models import WordBag

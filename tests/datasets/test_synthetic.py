@@ -8,7 +8,7 @@ import pytest
 
 from dartboard.datasets import SyntheticDatasetConfig, make_adversarial, make_clustered, make_query_focused
 from dartboard.datasets.adversarial import KINDS, read_cases
-from dartboard.datasets.query_focused import GAP
+from dartboard.datasets.synthetic import GAP
 from dartboard.embeddings import default_model
 from dartboard.errors import ConfigError
 from tests.models import WordBag

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dartboard.datasets.text import TextDataset
+from dartboard.datasets.text_dataset import TextDataset
 from dartboard.errors import DatasetError
 from dartboard.mining.adapters.labelled import cases_of
 from dartboard.mining.registry import load_cases

@@ -11,7 +11,7 @@
 
 from collections.abc import Iterator
 
-from dartboard.datasets.nodes import Fields, read_fields
+from dartboard.datasets.safe_yaml import Fields, read_fields
 from dartboard.errors import DatasetError
 from dartboard.mining.adapters.reading import CASE_KEYS, prefix_of, read_case
 from dartboard.mining.cases import Case

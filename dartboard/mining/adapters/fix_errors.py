@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dartboard.datasets.nodes import Fields, read_fields
+from dartboard.datasets.safe_yaml import Fields, read_fields
 from dartboard.errors import DatasetError
 from dartboard.mining.adapters.reading import CASE_KEYS, named_texts, one_or_many, prefix_of, read_facets
 from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check

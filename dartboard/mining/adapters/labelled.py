@@ -5,9 +5,9 @@ Where a set says which passages an answer requires, these are the targets; else 
 
 from collections.abc import Iterator
 
-from dartboard.datasets.loading import load_text
-from dartboard.datasets.nodes import Fields
-from dartboard.datasets.text import TextDataset, unique
+from dartboard.datasets.catalogue import load_text
+from dartboard.datasets.safe_yaml import Fields
+from dartboard.datasets.text_dataset import TextDataset, unique
 from dartboard.errors import DatasetError
 from dartboard.mining.adapters.reading import prefix_of
 from dartboard.mining.cases import Case

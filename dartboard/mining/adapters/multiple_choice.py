@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from string import ascii_uppercase
 
-from dartboard.datasets.nodes import Fields
+from dartboard.datasets.safe_yaml import Fields
 from dartboard.mining.adapters.api_questions import case_entries
 from dartboard.mining.adapters.reading import prefix_of, read_case
 from dartboard.mining.cases import Case

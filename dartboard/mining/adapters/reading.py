@@ -1,6 +1,6 @@
 """What all kinds of cases have in common, and how it is written down."""
 
-from dartboard.datasets.nodes import Fields, odd_character, refused_id, string_of
+from dartboard.datasets.safe_yaml import Fields, odd_character, refused_id, string_of
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check, Kind
 from dartboard.mining.inside import Inside

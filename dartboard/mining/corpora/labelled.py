@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from dartboard.datasets.catalogue import entry_at
-from dartboard.datasets.loading import load_text
-from dartboard.datasets.pieces import embedded_text
-from dartboard.datasets.text import TextDataset
+from dartboard.datasets.catalogue import entry_at, load_text
+from dartboard.datasets.text_dataset import TextDataset, embedded_text
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.mining.corpora.searching import SearchingCorpus

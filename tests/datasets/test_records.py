@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from dartboard.datasets.rows import Place, Record, count_lines, json_array, json_lines, lines, need_file
+from dartboard.datasets.records import Place, Record, count_lines, json_array, json_lines, lines, need_file
 from dartboard.errors import DatasetError
 from tests.datasets.folders import write_text
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dartboard.datasets.rows import Place
+from dartboard.datasets.records import Place
 from dartboard.errors import DatasetError, MissingExtraError
 
 _STRING = "tag:yaml.org,2002:str"

