@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.embeddings.base import batches_by_length, check_batch_size, check_task
-from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import TaskType
+from dartboard.embeddings.texts import batches_by_length, check_texts
 from dartboard.embeddings.vectors import Vectors, unit_rows
 from dartboard.errors import MissingExtraError, ModelError
 
@@ -110,8 +109,7 @@ class ColbertModel:
     ) -> list[Vectors]:
         """``(t_i, dim)`` float32 for each text; a question always has ``query_maxlen``."""
         listed = check_texts(texts)
-        check_batch_size(batch_size)
-        asked = check_task(task) is not TaskType.RETRIEVAL_DOCUMENT
+        asked = TaskType(task) is not TaskType.RETRIEVAL_DOCUMENT
         found: dict[int, Vectors] = {}
         for rows in batches_by_length(listed, batch_size):
             ids = [self._ids(listed[row], asked) for row in rows]
@@ -123,7 +121,7 @@ class ColbertModel:
         self, texts: str | Sequence[str], *, task: TaskType = TaskType.RETRIEVAL_DOCUMENT
     ) -> list[list[str]]:
         """The tokens that :meth:`token_vectors` gives vectors of, in its order."""
-        asked = check_task(task) is not TaskType.RETRIEVAL_DOCUMENT
+        asked = TaskType(task) is not TaskType.RETRIEVAL_DOCUMENT
         spelled = {self._markers[asked]: "[Q]" if asked else "[D]"}
         rows = []
         for text in check_texts(texts):

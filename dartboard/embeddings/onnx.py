@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.deadline import check
-from dartboard.embeddings.base import BatchModel, check_batch_size, steps_by_length
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.base import BatchModel
 from dartboard.embeddings.descriptions import MINILM, ModelDescription, TaskType
 from dartboard.embeddings.folder import describe_folder, find_weights, load_tokenizer
+from dartboard.embeddings.texts import batches_by_length, check_texts
 from dartboard.embeddings.vectors import Vectors, unit_rows
 from dartboard.embeddings.wheels import WheelFile, sha256_of, verified_path
 from dartboard.errors import ConfigError, ModelError
@@ -188,10 +187,8 @@ class OnnxModel(BatchModel):
         Special tokens are left out, except where a text has no other.
         """
         listed = check_texts(texts)
-        check_batch_size(batch_size)
         found: dict[int, Vectors] = {}
-        for rows in steps_by_length(listed, batch_size):
-            check()
+        for rows in batches_by_length(listed, batch_size):
             encodings = self._tokenize([listed[row] for row in rows], task)
             for part, all_states in self._states(encodings):
                 for at, states in zip(part, all_states, strict=True):

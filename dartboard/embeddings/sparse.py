@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.embeddings.base import batches_by_length, check_batch_size
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.texts import batches_by_length, check_texts
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
 
 _ENTRIES = ("modules.json", "config.json")
@@ -95,7 +94,6 @@ class SpladeModel:
     def encode_documents(self, texts: Sequence[str], *, batch_size: int = 16) -> list[TermWeights]:
         """The terms of each passage."""
         listed = check_texts(texts)
-        check_batch_size(batch_size)
         found: dict[int, TermWeights] = {}
         for rows in batches_by_length(listed, batch_size):
             made = self._encode(self.model.encode_document, [listed[row] for row in rows])

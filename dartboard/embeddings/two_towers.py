@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from dartboard.embeddings.base import BatchModel, EmbeddingModel, Progress, TaskModel, check_task
+from dartboard.embeddings.base import BatchModel, EmbeddingModel, Progress, TaskModel
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
@@ -65,7 +65,7 @@ class TwoTowers(TaskModel):
         progress: Progress | None = None,
     ) -> Vectors:
         """By the tower that the task belongs to."""
-        is_passage = check_task(task) is TaskType.RETRIEVAL_DOCUMENT
+        is_passage = TaskType(task) is TaskType.RETRIEVAL_DOCUMENT
         tower = self.context if is_passage else self.question
         return tower.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
