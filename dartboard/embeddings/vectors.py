@@ -13,15 +13,6 @@ Scores = npt.NDArray[np.float64]
 """Scores of pairs of texts, ``(n,)`` or ``(n, n)``."""
 
 
-def unit_rows(rows: Vectors) -> Vectors:
-    """Rows of length 1; what has no direction (zero, NaN, infinity) is left for the checks to refuse."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        lengths[lengths == 0] = 1
-        unit: Vectors = rows / lengths
-    return unit
-
-
 def check_vectors(values: npt.ArrayLike, *, count: int, dim: int, model_name: str) -> Vectors:
     """What a model answered, as ``(count, dim)`` float32.
 
