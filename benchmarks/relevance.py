@@ -25,9 +25,9 @@ from dartboard.datasets import load_text  # noqa: E402
 from dartboard.datasets.text_dataset import embedded_text  # noqa: E402
 from dartboard.embeddings import CachedModel  # noqa: E402
 from dartboard.embeddings.by_name import model_by_name  # noqa: E402
-from dartboard.embeddings.vectors import unit_rows  # noqa: E402
 from dartboard.relevance import SHARE, measure_levels  # noqa: E402
 from dartboard.types import FloatArray  # noqa: E402
+from dartboard.utils import unit_rows  # noqa: E402
 
 SETS = ("jest_versions", "scifact", "hotpotqa_dev200", "rgb_en_fact", "perspectrum_train")
 PASSAGES = 1500

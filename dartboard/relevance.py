@@ -18,9 +18,9 @@ import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.descriptions import MINILM, known_description
-from dartboard.embeddings.vectors import unit_rows
 from dartboard.retrievers.ranking import cosines
 from dartboard.types import FloatArray
+from dartboard.utils import unit_rows
 
 SHARE = 0.5
 """How far from ``unrelated`` to ``related`` the threshold is."""

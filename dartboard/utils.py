@@ -1,17 +1,19 @@
-"""The numerics that the specification names: Gaussian kernel, log-sum-exp, cosine.
+"""The numerics that the specification names (Gaussian kernel, log-sum-exp, cosine), and unit vectors.
 
 ``cosine_distance`` here is the specification's ``1 - cos`` in [0, 2]. Selection works on the paper's
 *scaled* cosine ``(1 - cos) / 2`` in [0, 1]; see :mod:`dartboard.selection.kernels`.
 """
 
 import math
-from typing import overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.types import FloatArray, check_vector
+
+Float = TypeVar("Float", bound=np.floating[Any])
 
 
 def log_gaussian_kernel(a: npt.ArrayLike, b: npt.ArrayLike, sigma: float, eps: float = 1e-10) -> float:
@@ -51,6 +53,34 @@ def cosine_similarity(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 def cosine_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """``1 - cosine_similarity``, in [0, 2]: 0 same direction, 2 opposite."""
     return 1.0 - cosine_similarity(a, b)
+
+
+def unit_rows(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
+    """Rows scaled to length 1, in their own number format and from any magnitude.
+
+    A row's result does not depend on the other rows. What has no direction is left for the caller to refuse:
+    zeros stay zeros, infinity becomes NaN.
+
+    Args:
+        rows: ``(n, d)``; not written to.
+
+    Example:
+        >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6, 0.8], [0.0, 0.0]]
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        extreme = np.flatnonzero(~((lengths > 1e-15) & (lengths < np.inf)))
+        if extreme.size:
+            # Squares of these rows leave the number format: divide by the largest entry first.
+            largest = np.abs(rows[extreme]).max(axis=1, keepdims=True, initial=0)
+            largest[largest == 0] = 1
+            rows = rows.copy()
+            rows[extreme] /= largest
+            lengths[extreme] = np.linalg.norm(rows[extreme], axis=1, keepdims=True)
+            lengths[lengths == 0] = 1
+        unit: npt.NDArray[Float] = rows / lengths
+    return unit
 
 
 def _pair(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dartboard.utils import cosine_distance, cosine_similarity, log_gaussian_kernel, logsumexp_stable
+from dartboard.utils import (
+    cosine_distance,
+    cosine_similarity,
+    log_gaussian_kernel,
+    logsumexp_stable,
+    unit_rows,
+)
 
 FINITE = st.floats(-1e3, 1e3)
 
@@ -98,3 +104,12 @@ def test_cosine_range_and_extremes():
 def test_cosine_refuses(a, says):
     with pytest.raises(ValueError, match=says):
         cosine_similarity(a, [1.0, 1.0])
+
+
+def test_unit_rows_from_any_magnitude_and_each_by_itself():
+    rows = np.array([[3e38, 3e38], [1e-40, 0], [3, 4], [0, 0], [np.inf, 1]], np.float32)
+    unit = unit_rows(rows)
+    assert unit.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(unit[:3], axis=1), 1, atol=1e-6)
+    assert unit[3].tolist() == [0, 0] and np.isnan(unit[4]).any()
+    assert np.array_equal(unit_rows(rows[2:3])[0], unit[2]) and rows[0, 0] == np.float32(3e38)

@@ -1,6 +1,5 @@
 """From a question to an answer: search, write the prompt, and read what the model writes."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Unpack
@@ -14,11 +13,11 @@ from dartboard.answering.thoughts import Thoughts
 from dartboard.answering.troubles import AnswerError
 from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
+from dartboard.mining.judges.chat import estimated_tokens
 from dartboard.options import SearchKeywords, SearchOptions
 from dartboard.relevance import Relevance
 
 _LONGEST = 1_000_000
-_LETTERS_A_TOKEN = 4
 
 
 class Asking:
@@ -121,8 +120,8 @@ class Asking:
         given, got = self._tokens
         prompt = self._prompt.text + self._prompt.system
         return Tokens(
-            input=_estimated(prompt) if given is None else given,
-            output=_estimated(text) if got is None else got,
+            input=estimated_tokens(prompt) if given is None else given,
+            output=estimated_tokens(text) if got is None else got,
             counted=given is not None and got is not None,
         )
 
@@ -166,10 +165,6 @@ def ask(
         spent={"search": time.perf_counter() - started},
         relevance=result.metadata["relevance"],
     )
-
-
-def _estimated(text: str) -> int:
-    return math.ceil(len(text) / _LETTERS_A_TOKEN)
 
 
 def _why(finish: str) -> str:

@@ -18,9 +18,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dartboard.deadline import check, wait_for
-from dartboard.embeddings.base import EmbeddingModel, Progress, WrappingModel, check_batch_size, check_task
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.base import EmbeddingModel, Progress, WrappingModel
 from dartboard.embeddings.descriptions import TaskType
+from dartboard.embeddings.texts import check_batch_size, check_texts
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, EndpointError, InvalidInputError, ModelError
 
@@ -85,7 +85,7 @@ class BatchingModel(WrappingModel):
         if not isinstance(text, str):
             raise InvalidInputError(f"a query is one string, got {type(text).__name__}: see encode_queries")
         (text,) = check_texts(text)
-        task = check_task(task)
+        task = TaskType(task)
         check()
         key = _key(task, text)
         found = self._known.get(key)
@@ -101,7 +101,7 @@ class BatchingModel(WrappingModel):
         progress: Progress | None = None,
     ) -> Vectors:
         """The vectors of many questions, ``(n, d)``: a batch already; only the unknown are encoded."""
-        listed, task = check_texts(texts), check_task(task)
+        listed, task = check_texts(texts), TaskType(task)
         keys = [_key(task, text) for text in listed]
         found = {key: vector for key in set(keys) if (vector := self._known.get(key)) is not None}
         for key in keys:

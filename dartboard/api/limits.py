@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from dartboard.api.errors import Invalid
 from dartboard.api.settings import ServiceSettings
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.ingest import estimate_tokens
-
-_LETTERS_A_TOKEN = 16
-"""A tokenizer may take a word of any length for one unknown token; a text counts at least so much."""
+from dartboard.embeddings.texts import count_tokens
 
 
 def at_most(field: str, value: int | None, limit: int, what: str = "") -> None:
@@ -20,14 +17,8 @@ def at_most(field: str, value: int | None, limit: int, what: str = "") -> None:
 def check_query(model: EmbeddingModel, query: str, settings: ServiceSettings, field: str = "query") -> None:
     """A question no longer than the limit, in the model's own tokens."""
     most = settings.query_tokens
-    if len(query) // _LETTERS_A_TOKEN > most or count_tokens(model, query) > most:
+    if count_tokens(model, [query], most=most)[0] > most:
         raise Invalid(f"{field} is limited to {most} tokens here: shorten it", field=field)
-
-
-def count_tokens(model: EmbeddingModel, text: str) -> int:
-    """Tokens of a text as the model counts them, or an estimate where it does not."""
-    count = getattr(model, "count_tokens", None)
-    return int(count([text])[0]) if count else estimate_tokens(text)
 
 
 def check_sizes(settings: ServiceSettings, **given: int | Sequence[object] | None) -> None:

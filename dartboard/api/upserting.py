@@ -17,12 +17,12 @@ from pydantic import ValidationError
 from dartboard.api.collections import chunking_of
 from dartboard.api.errors import ApiError
 from dartboard.api.json_body import loads
-from dartboard.api.limits import count_tokens
 from dartboard.api.lines import Line
 from dartboard.api.schemas.documents import DocumentLine
 from dartboard.api.service import Service
 from dartboard.api.wording import field_errors, plain
 from dartboard.api.writing import lock, our_turn, when_free, writable
+from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import InvalidInputError
 from dartboard.ingest import Document, Piece, chunk, clean
 from dartboard.ingest.documents import digest
@@ -34,7 +34,6 @@ from dartboard.types import FloatArray
 
 BATCH = 64
 LISTED = 1000
-_LETTERS_A_TOKEN = 16
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _OURS = frozenset(
     {"source", "position", "start", "end", "content_hash", "document_hash", "pieces", "read_as"}
@@ -199,10 +198,9 @@ class Upsert:
 
     def _tokens(self, text: str) -> int:
         """How many tokens a text costs; where that is more than a chunk may have, the least it can be."""
-        least = len(text) // _LETTERS_A_TOKEN
-        if least > self._chunking.size or not text.strip():
-            return least
-        return max(count_tokens(self._engine.model, text), least)
+        if not text.strip():
+            return 0
+        return count_tokens(self._engine.model, [text], most=self._chunking.size)[0]
 
 
 def _read(data: bytes) -> DocumentLine:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dartboard.embeddings.pairs import PairScorer
     from dartboard.embeddings.remote import Patience
     from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
+    from dartboard.embeddings.texts import count_tokens
 
 _HOMES = {
     "BatchModel": "base",
@@ -35,6 +36,7 @@ _HOMES = {
     "Patience": "remote",
     "SentenceTransformerModel": "sentence_transformers",
     "TaskType": "descriptions",
+    "count_tokens": "texts",
     "default_model": "default",
     "known_description": "descriptions",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "Patience",
     "SentenceTransformerModel",
     "TaskType",
+    "count_tokens",
     "default_model",
     "known_description",
 ]

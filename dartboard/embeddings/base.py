@@ -12,16 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dartboard.deadline import check, remaining
-from dartboard.embeddings.checks import check_texts, check_vectors
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
-from dartboard.embeddings.vectors import Vectors
-from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
+from dartboard.embeddings.vectors import Vectors, check_vectors
+from dartboard.errors import InvalidInputError
 
 Progress = Callable[[int], None]
 
-_LETTERS_A_STEP = 4000
-_FEWEST = 4
 _PROBES = [
     "The quick brown fox jumps over the lazy dog.",
     "Consumers fall behind when messages take long to handle.",
@@ -77,7 +74,7 @@ class EmbeddingModel(ABC):
         This base knows no tasks and encodes all texts alike.
         """
         listed = check_texts(texts)
-        check_task(task)
+        TaskType(task)
         check_batch_size(batch_size)
         raw = self.encode(listed, batch_size) if listed else np.empty((0, self.embedding_dim))
         vectors = check_vectors(raw, count=len(listed), dim=self.embedding_dim, model_name=self.name)
@@ -89,7 +86,7 @@ class EmbeddingModel(ABC):
         """The vector of one question, ``(d,)``."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a query is one string, got {type(text).__name__}: see encode_queries")
-        vector: Vectors = self.encode_queries([text], task=task)[0]
+        vector: Vectors = self.encode_task([text], task)[0]
         return vector
 
     def encode_queries(
@@ -198,52 +195,13 @@ class BatchModel(TaskModel):
         progress: Progress | None = None,
     ) -> Vectors:
         """Batches are made of texts of like length, so that little is padding; rows keep the given order."""
-        listed = check_texts(texts)
-        check_batch_size(batch_size)
-        vectors = np.empty((len(listed), self.embedding_dim), dtype=np.float32)
+        listed, task, dim = check_texts(texts), TaskType(task), self.embedding_dim
+        vectors = np.empty((len(listed), dim), dtype=np.float32)
         done = 0
-        for rows in steps_by_length(listed, batch_size):
-            check()
-            raw = self._encode_batch([listed[row] for row in rows], check_task(task))
-            vectors[rows] = check_vectors(raw, count=len(rows), dim=self.embedding_dim, model_name=self.name)
+        for rows in batches_by_length(listed, batch_size):
+            raw = self._encode_batch([listed[row] for row in rows], task)
+            vectors[rows] = check_vectors(raw, count=len(rows), dim=dim, model_name=self.name)
             done += len(rows)
             if progress:
                 progress(done)
         return vectors
-
-
-def batches_by_length(texts: Sequence[str], batch_size: int) -> list[list[int]]:
-    """The indices of the texts in batches, longest texts first: running out of memory shows at once."""
-    order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-
-
-def steps_by_length(texts: Sequence[str], batch_size: int) -> list[list[int]]:
-    """The same batches; where somebody waits with a deadline, smaller ones of long texts.
-
-    A call of the model cannot be interrupted, so what it is given decides how soon an abandoned request is
-    noticed: some 4,000 letters, four texts at least. Without a deadline batches are what was asked for.
-    """
-    batches = batches_by_length(texts, batch_size)
-    if remaining() is None:
-        return batches
-    return [part for rows in batches for part in _in_parts(rows, len(texts[rows[0]]))]
-
-
-def _in_parts(rows: list[int], longest: int) -> list[list[int]]:
-    size = max(_FEWEST, _LETTERS_A_STEP // max(1, longest))
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
-def check_task(task: TaskType | str) -> TaskType:
-    """A known task, also by name."""
-    try:
-        return TaskType(task)
-    except ValueError:
-        raise ConfigError(f"unknown task {task!r}: choose one of {', '.join(TaskType)}") from None
-
-
-def check_batch_size(batch_size: int) -> None:
-    """A batch holds at least one text."""
-    if batch_size < 1:
-        raise ConfigError(f"batch_size must be >= 1, got {batch_size}")

@@ -13,16 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from dartboard.embeddings.base import (
-    EmbeddingModel,
-    Progress,
-    TaskModel,
-    WrappingModel,
-    batches_by_length,
-    check_batch_size,
-)
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, WrappingModel
 from dartboard.embeddings.descriptions import TaskType
+from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
 from dartboard.embeddings.vector_file import VectorFile
 from dartboard.embeddings.vectors import Vectors
 

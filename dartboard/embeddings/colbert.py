@@ -12,7 +12,6 @@ become vectors too and match as the encoder sees fit. A passage reads ``[CLS] [D
 vectors of punctuation. Every vector is projected and scaled to unit length. Needs the extra ``torch``.
 """
 
-import hashlib
 import json
 import string
 from collections.abc import Mapping, Sequence
@@ -23,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.embeddings.base import batches_by_length, check_batch_size, check_task
-from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import TaskType
-from dartboard.embeddings.vectors import Vectors, unit_rows
+from dartboard.embeddings.model_files import torch_fingerprint
+from dartboard.embeddings.texts import batches_by_length, check_texts
+from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import MissingExtraError, ModelError
+from dartboard.utils import unit_rows
 
 LAYOUT = "config.json, tokenizer.json, and model.safetensors or pytorch_model.bin with linear.weight"
 PROJECTION = "linear.weight"
@@ -93,13 +93,10 @@ class ColbertModel:
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of all weights, the vocabulary and how texts are read."""
-        digest = hashlib.sha256(repr(sorted(asdict(self.reading).items())).encode())
-        digest.update(repr(sorted(self._tokenizer.get_vocab().items())).encode())
+        reading = sorted(asdict(self.reading).items())
+        vocabulary = sorted(self._tokenizer.get_vocab().items())
         tensors = {**self._encoder.state_dict(), PROJECTION: self._projection}
-        for key, tensor in sorted(tensors.items()):
-            digest.update(f"{key} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().float().contiguous().numpy())
-        return f"{self.name}:{digest.hexdigest()[:16]}"
+        return torch_fingerprint(self.name, reading, vocabulary, tensors=tensors)
 
     def token_vectors(
         self,
@@ -110,8 +107,7 @@ class ColbertModel:
     ) -> list[Vectors]:
         """``(t_i, dim)`` float32 for each text; a question always has ``query_maxlen``."""
         listed = check_texts(texts)
-        check_batch_size(batch_size)
-        asked = check_task(task) is not TaskType.RETRIEVAL_DOCUMENT
+        asked = TaskType(task) is not TaskType.RETRIEVAL_DOCUMENT
         found: dict[int, Vectors] = {}
         for rows in batches_by_length(listed, batch_size):
             ids = [self._ids(listed[row], asked) for row in rows]
@@ -123,7 +119,7 @@ class ColbertModel:
         self, texts: str | Sequence[str], *, task: TaskType = TaskType.RETRIEVAL_DOCUMENT
     ) -> list[list[str]]:
         """The tokens that :meth:`token_vectors` gives vectors of, in its order."""
-        asked = check_task(task) is not TaskType.RETRIEVAL_DOCUMENT
+        asked = TaskType(task) is not TaskType.RETRIEVAL_DOCUMENT
         spelled = {self._markers[asked]: "[Q]" if asked else "[D]"}
         rows = []
         for text in check_texts(texts):

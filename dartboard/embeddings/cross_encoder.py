@@ -7,9 +7,8 @@ from threading import Lock
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.embeddings.base import check_batch_size
-from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.pairs import PAPER_BOUNDS, Scores
+from dartboard.embeddings.texts import check_batch_size, check_texts
 from dartboard.errors import MissingExtraError, ModelError
 
 _BATCHES = 8

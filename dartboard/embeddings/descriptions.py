@@ -7,7 +7,7 @@ Many models read a question and a passage differently and expect a prefix on eac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Never
 
 from dartboard.errors import ConfigError
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
@@ -16,11 +16,15 @@ Pooling = Literal["mean", "cls"]
 
 
 class TaskType(StrEnum):
-    """What a text is encoded for."""
+    """What a text is encoded for; ``TaskType("RETRIEVAL_QUERY")`` is a task by its name."""
 
     RETRIEVAL_QUERY = "RETRIEVAL_QUERY"
     RETRIEVAL_DOCUMENT = "RETRIEVAL_DOCUMENT"
     CODE_RETRIEVAL_QUERY = "CODE_RETRIEVAL_QUERY"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise ConfigError(f"unknown task {value!r}: choose one of {', '.join(cls)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

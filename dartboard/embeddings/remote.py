@@ -19,8 +19,9 @@ import numpy as np
 from dartboard.deadline import check, within
 from dartboard.embeddings.base import BatchModel
 from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
-from dartboard.embeddings.vectors import Vectors, unit_rows
+from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, EndpointError
+from dartboard.utils import unit_rows
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,5 @@
 """Any sentence-transformers model, with torch: needs the extra ``torch``."""
 
-import hashlib
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from dartboard.embeddings.descriptions import (
     document_prompt,
     known_description,
 )
+from dartboard.embeddings.model_files import torch_fingerprint
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import MissingExtraError, ModelError
 
@@ -42,12 +42,9 @@ class SentenceTransformerModel(BatchModel):
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of the modules, all weights and the prompts."""
-        digest = hashlib.sha256(repr(self.model).encode())
-        digest.update(repr(sorted((self.model.prompts or {}).items())).encode())
-        for key, tensor in sorted(self.model.state_dict().items()):
-            digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().float().contiguous().numpy())
-        return f"{self.name}:{digest.hexdigest()[:16]}"
+        prompts = sorted((self.model.prompts or {}).items())
+        tensors = self.model.state_dict()
+        return torch_fingerprint(self.name, repr(self.model), prompts, tensors=tensors, with_dtypes=True)
 
     def word_pieces(self) -> list[str]:
         """The tokenizer's vocabulary in the order of its ids, as it spells pieces."""

@@ -6,7 +6,6 @@ Any folder that sentence-transformers' ``SparseEncoder`` loads will do: one it s
 masked language model, which gets the pooling above. Needs the extra ``torch``.
 """
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dartboard.embeddings.base import batches_by_length, check_batch_size
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.model_files import torch_fingerprint
+from dartboard.embeddings.texts import batches_by_length, check_texts
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
 
 _ENTRIES = ("modules.json", "config.json")
@@ -81,12 +80,9 @@ class SpladeModel:
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of the modules, all weights, the prompts and ``max_terms``."""
-        digest = hashlib.sha256(self._modules.encode())
-        digest.update(repr((sorted((self.model.prompts or {}).items()), self._max_terms)).encode())
-        for key, tensor in sorted(self.model.state_dict().items()):
-            digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().float().contiguous().numpy())
-        return f"{self.name}:{digest.hexdigest()[:16]}"
+        reading = (sorted((self.model.prompts or {}).items()), self._max_terms)
+        tensors = self.model.state_dict()
+        return torch_fingerprint(self.name, self._modules, reading, tensors=tensors, with_dtypes=True)
 
     def encode_query(self, text: str) -> TermWeights:
         """The terms of one question."""
@@ -95,7 +91,6 @@ class SpladeModel:
     def encode_documents(self, texts: Sequence[str], *, batch_size: int = 16) -> list[TermWeights]:
         """The terms of each passage."""
         listed = check_texts(texts)
-        check_batch_size(batch_size)
         found: dict[int, TermWeights] = {}
         for rows in batches_by_length(listed, batch_size):
             made = self._encode(self.model.encode_document, [listed[row] for row in rows])

@@ -5,7 +5,6 @@ calibration) then uses the right one by itself. :class:`DprEncoder` loads one to
 Hugging Face hub. DPR was trained on inner products; dartboard compares by cosine, as it does everywhere.
 """
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Self
 
 import numpy as np
 
-from dartboard.embeddings.base import BatchModel, EmbeddingModel, Progress, TaskModel, check_task
+from dartboard.embeddings.base import BatchModel, EmbeddingModel, Progress, TaskModel
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
+from dartboard.embeddings.model_files import torch_fingerprint
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, MissingExtraError, ModelError
 
@@ -65,7 +65,7 @@ class TwoTowers(TaskModel):
         progress: Progress | None = None,
     ) -> Vectors:
         """By the tower that the task belongs to."""
-        is_passage = check_task(task) is TaskType.RETRIEVAL_DOCUMENT
+        is_passage = TaskType(task) is TaskType.RETRIEVAL_DOCUMENT
         tower = self.context if is_passage else self.question
         return tower.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
@@ -109,12 +109,9 @@ class DprEncoder(BatchModel):
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of all weights and the vocabulary."""
-        digest = hashlib.sha256(type(self.model).__name__.encode())
-        digest.update(repr(sorted(self._tokenizer.get_vocab().items())).encode())
-        for key, tensor in sorted(self.model.state_dict().items()):
-            digest.update(f"{key} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().float().contiguous().numpy())
-        return f"{self.name}:{digest.hexdigest()[:16]}"
+        vocabulary = sorted(self._tokenizer.get_vocab().items())
+        kind = type(self.model).__name__
+        return torch_fingerprint(self.name, kind, vocabulary, tensors=self.model.state_dict())
 
     def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
         features = self._tokenizer(

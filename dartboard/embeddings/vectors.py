@@ -1,15 +1,31 @@
-"""Row vectors of one type, and their length."""
+"""Row vectors: their type, and what is checked when a model answers."""
 
 import numpy as np
 import numpy.typing as npt
 
+from dartboard.errors import InvalidInputError, ModelError
+from dartboard.types import check_matrix
+
 Vectors = npt.NDArray[np.float32]
+"""``(n, d)``, one row a text, or ``(d,)``."""
+
+Scores = npt.NDArray[np.float64]
+"""Scores of pairs of texts, ``(n,)`` or ``(n, n)``."""
 
 
-def unit_rows(rows: Vectors) -> Vectors:
-    """Rows of length 1; what has no direction (zero, NaN, infinity) is left for the checks to refuse."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        lengths[lengths == 0] = 1
-        unit: Vectors = rows / lengths
-    return unit
+def check_vectors(values: npt.ArrayLike, *, count: int, dim: int, model_name: str) -> Vectors:
+    """What a model answered, as ``(count, dim)`` float32.
+
+    Raises:
+        ModelError: the shape is another one, or a row is all zeros or not finite.
+    """
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(values).astype(np.float32, copy=False)
+        if array.shape != (count, dim):
+            raise InvalidInputError(f"shape {array.shape} where {(count, dim)} is due")
+        if count:
+            check_matrix(array, name="vectors")
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"model {model_name!r} answered unusable vectors: {error}") from error
+    return array

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.deadline import check
+from dartboard.embeddings.texts import count_tokens
 from dartboard.engine.batches import Batches, Begun
 from dartboard.engine.encoding import Encoder
 from dartboard.engine.engine import Engine
@@ -36,7 +37,6 @@ from dartboard.ingest import (
     RowFields,
     chunk,
     compare,
-    estimate_tokens,
     is_text,
     read_file,
     walk,
@@ -51,8 +51,6 @@ BATCH = 64
 _HELD = 20_000
 """Chunks of one file that are held in memory before the first is kept."""
 
-_LETTERS_A_TOKEN = 16
-"""A tokenizer may take a word of any length for one unknown token; a text costs at least this."""
 
 _KEPT_FOR_LATER = ("unreadable", "extra")
 """Problems that may pass: what is known of such a file stays."""
@@ -377,11 +375,9 @@ class _Run:
 
         A whole file is never tokenized at once: that takes a hundred bytes a token.
         """
-        count: Any = getattr(self._engine.model, "count_tokens", None)
-        if count is None or not text.strip():
-            return estimate_tokens(text)
-        least = len(text) // _LETTERS_A_TOKEN
-        return least if least > self._chunking.size else max(int(count([text])[0]), least)
+        if not text.strip():
+            return 0
+        return count_tokens(self._engine.model, [text], most=self._chunking.size)[0]
 
     def _tell(self) -> None:
         self._listen(

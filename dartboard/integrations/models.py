@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.embeddings.base import EmbeddingModel, Progress, check_task
+from dartboard.embeddings.base import EmbeddingModel, Progress
 from dartboard.embeddings.by_name import model_by_name
-from dartboard.embeddings.checks import check_texts, check_vectors
 from dartboard.embeddings.default import default_model
 from dartboard.embeddings.descriptions import TaskType, known_description
-from dartboard.embeddings.vectors import Vectors
+from dartboard.embeddings.texts import check_texts
+from dartboard.embeddings.vectors import Vectors, check_vectors
 from dartboard.errors import ConfigError, ModelError
 
 _METHODS = (("embed_query", "embed_documents"), ("get_query_embedding", "get_text_embedding_batch"))
@@ -77,7 +77,7 @@ class ForeignModel(EmbeddingModel):
         listed = check_texts(texts)
         if not listed:
             return np.empty((0, self.embedding_dim), dtype=np.float32)
-        as_passages = check_task(task) is TaskType.RETRIEVAL_DOCUMENT
+        as_passages = TaskType(task) is TaskType.RETRIEVAL_DOCUMENT
         raw = self._embed_documents(listed) if as_passages else [self._embed_query(text) for text in listed]
         vectors = check_vectors(raw, count=len(listed), dim=self._width(raw), model_name=self._name)
         self._dim = vectors.shape[1]

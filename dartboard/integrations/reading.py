@@ -13,9 +13,9 @@ from os.path import commonprefix
 from typing import Any
 
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.vectors import unit_rows
 from dartboard.integrations import cache
 from dartboard.types import FloatArray
+from dartboard.utils import unit_rows
 
 _LEVELS = 8
 """How often rests of rests are read at most."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.checks import check_texts
+from dartboard.embeddings.texts import check_texts
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations import cache
 from dartboard.integrations.items import Item

@@ -1,14 +1,16 @@
 """The rerank doors over HTTP, each in its peer's own words."""
 
 import math
+from functools import partial
 
 import httpx
 import pytest
 
 from dartboard.api.app import create_app
-from dartboard.api.rerank.lengths import beginning, counter
+from dartboard.api.rerank.lengths import beginning
 from dartboard.api.settings import ServiceSettings
 from dartboard.embeddings.default import default_model
+from dartboard.embeddings.texts import count_tokens
 from dartboard.ingest import estimate_tokens
 from dartboard.selection import select
 from tests.api.core_app import running
@@ -237,7 +239,7 @@ def test_only_the_beginning_counts_where_asked(url):
 
 
 def test_beginnings_fit():
-    count = counter(default_model())
+    count = partial(count_tokens, default_model())
     text = " ".join(TEXTS)
     for most in (3, 5, 12, 50):
         cut = beginning(text, most, count)
@@ -245,7 +247,7 @@ def test_beginnings_fit():
         assert count([cut])[0] <= most
         assert count([text[: len(cut) + 30]])[0] > most
     assert beginning("unbelievableness", 3, count) == "unbelievableness"
-    assert counter(object())(["some words here"]) == [estimate_tokens("some words here")]
+    assert count_tokens(object(), ["some words here"]) == [estimate_tokens("some words here")]
 
 
 @pytest.mark.parametrize(

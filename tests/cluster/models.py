@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+from dartboard.embeddings.model_files import bert_uncased_tokenizer
 from tests.embeddings.onnx_bytes import block, number, text, value
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dartboard.embeddings import OnnxModel, default_model
-from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+from dartboard.embeddings.model_files import bert_uncased_tokenizer
 
 from .local_server import Answer, LocalServer
 from .onnx_bytes import lookup_graph

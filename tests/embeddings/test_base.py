@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dartboard.deadline import deadline
 from dartboard.embeddings import BatchModel, EmbeddingModel, ModelDescription, TaskType
-from dartboard.embeddings.base import batches_by_length, steps_by_length
+from dartboard.embeddings.texts import batches_by_length
 from dartboard.errors import ConfigError, InvalidInputError, ModelError
 
 
@@ -149,19 +149,19 @@ def test_description_refuses(wrong):
 
 @given(st.lists(st.text(min_size=1)), st.integers(1, 9))
 def test_batches_cover_every_text_once(texts, size):
-    batches = batches_by_length(texts, size)
+    batches = list(batches_by_length(texts, size))
     assert sorted(index for batch in batches for index in batch) == list(range(len(texts)))
     assert all(len(batch) <= size for batch in batches)
 
 
 def test_long_texts_go_in_small_steps_where_somebody_waits():
     texts = ["word " * 200] * 40 + ["word"] * 40
-    assert [len(step) for step in steps_by_length(texts, 32)] == [32, 32, 16]
+    assert [len(step) for step in batches_by_length(texts, 32)] == [32, 32, 16]
     with deadline(60):
-        steps = steps_by_length(texts, 32)
-        assert [len(step) for step in steps] == [4] * 16 + [16]
-        assert [len(step) for step in steps_by_length(texts[:3], 2)] == [2, 1]
-        assert steps_by_length([], 2) == []
+        steps = list(batches_by_length(texts, 32))
+        assert [len(step) for step in steps] == [4] * 10 + [32, 8]
+        assert [len(step) for step in batches_by_length(texts[:3], 2)] == [2, 1]
+        assert list(batches_by_length([], 2)) == []
     assert [row for step in steps for row in step] == list(range(80))
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dartboard.embeddings import ModelDescription, OnnxModel
-from dartboard.embeddings.onnx import WEIGHTS
-from dartboard.embeddings.wheels import verified_path
+from dartboard.embeddings.model_files import MINILM_GRAPH, verified_path
 from dartboard.errors import ModelError
 
 
@@ -25,7 +24,7 @@ def test_the_usual_folder_equals_the_bundled_model(model, float_folder, tmp_path
     folder = tmp_path / "all-MiniLM-L6-v2"
     shutil.copytree(float_folder, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     (folder / "onnx").mkdir()
-    (folder / "onnx/model.onnx").symlink_to(verified_path(WEIGHTS))
+    (folder / "onnx/model.onnx").symlink_to(verified_path(MINILM_GRAPH))
     loaded = OnnxModel.from_folder(folder, threads=1)
     assert loaded.description == model.description
     assert np.array_equal(loaded.encode("hello world"), model.encode("hello world"))

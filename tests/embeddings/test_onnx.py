@@ -12,9 +12,13 @@ from tokenizers import Tokenizer
 from dartboard.deadline import deadline
 from dartboard.embeddings import OnnxModel, TaskType, default_model, known_description
 from dartboard.embeddings.descriptions import MINILM
-from dartboard.embeddings.onnx import WEIGHTS
-from dartboard.embeddings.wheels import WheelFile, verified_path
-from dartboard.embeddings.wordpieces import WORD_PIECES, bert_uncased_tokenizer
+from dartboard.embeddings.model_files import (
+    BERT_WORD_PIECES,
+    MINILM_GRAPH,
+    PackageFile,
+    bert_uncased_tokenizer,
+    verified_path,
+)
 from dartboard.errors import ConfigError, DeadlineError, ModelError
 
 
@@ -82,7 +86,7 @@ def test_token_vectors(model):
 def test_fingerprint_follows_prefixes_and_not_sigma(model):
     def variant(**changes):
         description = replace(MINILM, **changes)
-        return OnnxModel(verified_path(WEIGHTS), bert_uncased_tokenizer(), description, threads=1)
+        return OnnxModel(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), description, threads=1)
 
     assert variant(sigma=None).fingerprint == model.fingerprint
     assert variant(query_prefix="query: ").fingerprint != model.fingerprint
@@ -126,19 +130,19 @@ def test_threads_must_be_positive():
 )
 def test_a_wrong_file_is_refused(change, message):
     with pytest.raises(ModelError, match=message):
-        verified_path(replace(WEIGHTS, **change))
+        verified_path(replace(MINILM_GRAPH, **change))
 
 
 def test_the_page_on_models_names_the_files_and_their_hashes():
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "models.md").read_text(encoding="utf-8")
-    for file in (WEIGHTS, WORD_PIECES):
+    for file in (MINILM_GRAPH, BERT_WORD_PIECES):
         assert f"| `{file.package}` {file.version} | `{file.sha256}` |" in page
         assert f"| `{file.path}`, {file.size / 1e6:.1f} MB" in page
 
 
 def test_verification_is_remembered(model):
     before = verified_path.cache_info().hits
-    assert verified_path(WEIGHTS).is_file() and isinstance(WEIGHTS, WheelFile)
+    assert verified_path(MINILM_GRAPH).is_file() and isinstance(MINILM_GRAPH, PackageFile)
     assert verified_path.cache_info().hits == before + 1
 
 

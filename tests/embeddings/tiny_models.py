@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from dartboard.embeddings.wordpieces import bert_uncased_tokenizer
+from dartboard.embeddings.model_files import bert_uncased_tokenizer
 
 
 def save_tiny(folder: Path, kind: str, *, seed: int = 0, config: str = "BertConfig", **options: Any) -> Path:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,14 @@ from pydantic import Field
 
 from dartboard.api.errors import TooLarge
 from dartboard.api.limits import at_most, check_query
-from dartboard.api.rerank.lengths import beginning, counter
+from dartboard.api.rerank.lengths import beginning
 from dartboard.api.rerank.scores import decreasing, novelty
 from dartboard.api.schemas.common import Answer, Model, Sigma, Words
 from dartboard.api.schemas.retrieve import MethodName
 from dartboard.api.service import Service
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.texts import count_tokens
 from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Limits, Selection, from_embeddings
 from dartboard.selection.methods import method_of
@@ -109,7 +111,7 @@ def rerank(
         )
     wanted = len(texts) if top_n is None else min(top_n, len(texts))
     asked = model.encode_query(options.query)
-    tokens += counter(model)([options.query])[0]
+    tokens += count_tokens(model, [options.query])[0]
     made: dict[str, Any] = {
         "model": model.name,
         "method": options.method,
@@ -139,8 +141,8 @@ class _Place:
 
 def _readable(model: EmbeddingModel, texts: list[str], most_tokens: int | None) -> tuple[list[str], int, int]:
     """The texts, cut where the caller wants it; tokens in all, and how many texts the model cuts."""
-    count = counter(model)
-    counts = count(texts) if texts else []
+    count = partial(count_tokens, model)
+    counts = count(texts)
     if most_tokens is not None:
         texts = [
             beginning(text, most_tokens, count) if length > most_tokens else text

@@ -1,21 +1,13 @@
-"""How long texts are in the model's tokens, and shorter ones where a caller wants only their beginning."""
+"""The beginnings of texts, for callers who want no more than so many tokens of each."""
 
 from collections.abc import Callable, Sequence
 
 from dartboard.deadline import check
-from dartboard.embeddings.base import EmbeddingModel
-from dartboard.ingest import estimate_tokens
 
 _LETTERS_A_TOKEN = 64
 """A text is looked at no further than this: the words of all of it would take ten times its size."""
 
 Count = Callable[[Sequence[str]], list[int]]
-
-
-def counter(model: EmbeddingModel) -> Count:
-    """The model's own count, or an estimate where it does not count."""
-    own: Count | None = getattr(model, "count_tokens", None)
-    return own or (lambda texts: [estimate_tokens(text) for text in texts])
 
 
 def beginning(text: str, most: int, count: Count) -> str:

@@ -1,15 +1,14 @@
 """The three tools: arguments in, data and the same in words out. They read, and raise what is wrong."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dartboard.config import RerankerType
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.texts import count_tokens
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.ingest import estimate_tokens
 from dartboard.inspection import explore
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import (
@@ -32,8 +31,6 @@ from dartboard.stores import parse_filter
 from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_vector
 
 OWN_METHODS = ("dartboard", "top_k", "mmr", "near_duplicate_filter")
-_LETTERS_A_TOKEN = 16
-"""A tokenizer may take a word of any length for one unknown token; a text counts at least so much."""
 
 
 def methods() -> tuple[str, ...]:
@@ -111,7 +108,7 @@ def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> Sele
         Limits(
             k=defaults.count(asked.k, asked.token_budget),
             token_budget=asked.token_budget,
-            costs=None if asked.token_budget is None else _costs(model, asked.texts or ()),
+            costs=None if asked.token_budget is None else count_tokens(model, asked.texts or ()),
         ),
     )
     picks = [
@@ -195,7 +192,7 @@ _PLACES = {"page": "page", "start_line": "line"}
 
 
 def _check_query(model: EmbeddingModel, query: str) -> None:
-    if _tokens(model, [query])[0] > limits.QUERY_TOKENS:
+    if count_tokens(model, [query])[0] > limits.QUERY_TOKENS:
         raise InvalidInputError(f"query is limited to {limits.QUERY_TOKENS} tokens: shorten it")
 
 
@@ -216,15 +213,3 @@ def _asked(model: EmbeddingModel | None, asked: SelectArguments, dim: int) -> Fl
         )
     _check_query(model, asked.query or "")
     return model.encode_query(asked.query or "")
-
-
-def _costs(model: EmbeddingModel | None, texts: Sequence[str]) -> list[int]:
-    return [max(1, tokens) for tokens in _tokens(model, texts)]
-
-
-def _tokens(model: EmbeddingModel | None, texts: Sequence[str]) -> list[int]:
-    count = getattr(model, "count_tokens", None)
-    counts = count(list(texts)) if count else [estimate_tokens(text) for text in texts]
-    return [
-        max(int(tokens), len(text) // _LETTERS_A_TOKEN) for tokens, text in zip(counts, texts, strict=True)
-    ]

@@ -113,7 +113,7 @@ class Chat(ABC):
 
     def expected(self, text: str, system: str = "") -> Usage:
         """What one attempt will probably cost."""
-        return self._usage(_estimated(text + system), min(_EXPECTED_OUTPUT, self.max_output_tokens))
+        return self._usage(estimated_tokens(text + system), min(_EXPECTED_OUTPUT, self.max_output_tokens))
 
     def close(self) -> None:
         """Close the connections."""
@@ -172,8 +172,8 @@ class Chat(ABC):
     def _spent(self, written: Written, sent: str) -> Usage:
         given, got = written.input_tokens, written.output_tokens
         return self._usage(
-            _estimated(sent) if given is None else given,
-            _estimated(written.text) if got is None else got,
+            estimated_tokens(sent) if given is None else given,
+            estimated_tokens(written.text) if got is None else got,
         )
 
     def _usage(self, input_tokens: int, output_tokens: int) -> Usage:
@@ -211,5 +211,6 @@ def count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _estimated(text: str) -> int:
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a chat model counts, where the endpoint does not say: four letters each."""
     return math.ceil(len(text) / _CHARACTERS_A_TOKEN)
