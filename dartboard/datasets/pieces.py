@@ -22,7 +22,7 @@ from dartboard.datasets.rows import json_lines
 from dartboard.datasets.splitting import split
 from dartboard.datasets.text import Passage
 from dartboard.errors import DatasetError
-from dartboard.ingest.cleaning import clean as clean_text
+from dartboard.ingest import clean as clean_text
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from dartboard.datasets.locking import locked
 from dartboard.datasets.splitting import sentences, split
 from dartboard.datasets.vector_rows import VectorRows
 from dartboard.errors import ConfigError, DatasetError
-from dartboard.ingest.cleaning import clean
+from dartboard.ingest import clean
 from tests.datasets.folders import beir_folder
 from tests.embeddings.hashing_model import HashingModel
 from tests.models import WordBag
