@@ -41,7 +41,7 @@ from dartboard.ingest import (
     read_file,
     walk,
 )
-from dartboard.ingest.walking import absolute
+from dartboard.ingest.files import absolute
 from dartboard.stores import Collection, Filter
 from dartboard.stores.filters import And, Compare, Equal, Not
 

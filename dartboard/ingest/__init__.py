@@ -8,13 +8,13 @@
 """
 
 from dartboard.ingest.changes import Changes, compare, hash_file
-from dartboard.ingest.chunking import ChunkingConfig, chunk
-from dartboard.ingest.cleaning import clean
+from dartboard.ingest.chunker import ChunkingConfig, chunk
 from dartboard.ingest.documents import Document, Piece, Problem, Section, is_text
-from dartboard.ingest.reading import ReadOptions, read_bytes, read_file, read_path
-from dartboard.ingest.rows import RowFields
-from dartboard.ingest.units import estimate_tokens
-from dartboard.ingest.walking import Found, walk
+from dartboard.ingest.files import Found, walk
+from dartboard.ingest.readers import ReadOptions, read_bytes, read_file, read_path
+from dartboard.ingest.splitters import estimate_tokens
+from dartboard.ingest.tabular import RowFields
+from dartboard.ingest.text import clean
 
 __all__ = [
     "Changes",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dartboard.ingest.documents import Problem
-from dartboard.ingest.walking import Found
+from dartboard.ingest.files import Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,20 @@
-"""Markdown: sections by headings (``# Title``, and titles underlined with = or -), front matter as metadata.
+"""Markdown and Jupyter notebooks: headings, code fences, front matter as metadata.
 
-The text stays Markdown. What looks like a heading inside a code fence is none. Front matter is read as
-flat ``name: value`` lines and lists; anything more elaborate is kept as text under its name.
+Headings are ``# Title``, and titles underlined with = or -; what looks like one inside a code fence is none.
+Front matter is read as flat ``name: value`` lines and lists; anything more elaborate is kept as text under
+its name (a YAML parser would act on tags and aliases of a file that somebody else wrote). A notebook becomes
+Markdown: its texts as they are, its code in fences, without outputs. No Markdown library is used: those give
+HTML or tokens, and chunking needs the places of headings in the text as it is.
 """
 
+import json
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
-from dartboard.ingest.documents import Section
-from dartboard.ingest.headings import Heading, lines_with_starts, sections_of, top_title
-from dartboard.ingest.limits import MAX_HEADINGS, MAX_METADATA, MAX_TITLE
+from dartboard.errors import IngestError
+from dartboard.ingest.limits import MAX_METADATA, MAX_TITLE, check_json
+from dartboard.ingest.sections import Heading, lines_with_starts
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w .-]*):(?:[ \t]+(.*)|[ \t]*)$")
@@ -23,10 +26,17 @@ _NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[#>|]|[-*+] |\d+[.)] |(?:[-*_
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}|`+|<[^>]+>|\{#[^}]*\}")
 
 
-def outline(text: str) -> tuple[tuple[Section, ...], str]:
-    """The sections of a Markdown text, and its first title of the highest level ("" if it has none)."""
-    headings = list(islice(_headings(text), MAX_HEADINGS))
-    return sections_of(text, headings), top_title(headings)
+def notebook_text(text: str) -> str:
+    """The cells of a notebook of format 4, one below the other."""
+    check_json(text)
+    try:
+        stored = json.loads(text)
+        cells = stored["cells"]
+        language = stored.get("metadata", {}).get("kernelspec", {}).get("language", "python")
+        parts = [_cell(cell, str(language)) for cell in cells]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise IngestError(f"is no notebook of format 4: {type(error).__name__}") from error
+    return "\n\n".join(part for part in parts if part)
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
@@ -52,7 +62,8 @@ def fences(text: str) -> Iterator[tuple[int, int]]:
         yield opened[0], len(text)
 
 
-def _headings(text: str) -> Iterator[Heading]:
+def markdown_headings(text: str) -> Iterator[Heading]:
+    """The headings of a Markdown text, in order."""
     code = [at for span in fences(text) for at in span]
     at, before = 0, (0, "")
     for start, line in lines_with_starts(text):
@@ -69,6 +80,12 @@ def _headings(text: str) -> Iterator[Heading]:
             yield Heading(before[0], start + len(line), level, _plain(before[1]))
             line = ""
         before = (start, line)
+
+
+def _cell(cell: dict[str, Any], language: str) -> str:
+    source = cell["source"]
+    body = (source if isinstance(source, str) else "".join(source)).strip()
+    return f"```{language}\n{body}\n```" if body and cell["cell_type"] == "code" else body
 
 
 def _plain(title: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from dartboard.deadline import check
 from dartboard.errors import DeadlineError, IngestError, MissingExtraError
-from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import Section
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
+from dartboard.ingest.text import clean, one_line
 
 _HYPHEN = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 

@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from dartboard.ingest.documents import Section
-from dartboard.ingest.headings import Heading, lines_with_starts, sections_of, top_title
-from dartboard.ingest.limits import MAX_HEADINGS, MAX_TITLE
+from dartboard.ingest.limits import MAX_TITLE
+from dartboard.ingest.sections import Heading, lines_with_starts
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*$")
 _SHORTEST_ADORNMENT = 4
@@ -34,16 +33,10 @@ _MARKUP = re.compile(
 _TARGET = re.compile(r"(.+?)\s*<[^<>]*>$")
 
 
-def outline(text: str) -> tuple[tuple[Section, ...], str]:
-    """The sections of a reStructuredText, and its first title of the highest level ("" if it has none)."""
-    headings = list(islice(_headings(text), MAX_HEADINGS))
-    return sections_of(text, headings), top_title(headings)
-
-
 def looks_like_rst(text: str) -> bool:
     """Whether plain text is reStructuredText by all signs: it has titles, and directives or targets."""
     marked = any(_DIRECTIVE.match(line) for _, line in lines_with_starts(text) if ".. " in line)
-    return marked and any(True for _ in _headings(text))
+    return marked and any(True for _ in rst_headings(text))
 
 
 def literal_blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -67,7 +60,8 @@ def literal_blocks(text: str) -> Iterator[tuple[int, int]]:
         yield opened[0], end
 
 
-def _headings(text: str) -> Iterator[Heading]:
+def rst_headings(text: str) -> Iterator[Heading]:
+    """The titles of a reStructuredText, in order."""
     styles: list[tuple[str, bool]] = []
     rest = lines_with_starts(text)
     ahead = deque(islice(rest, 3))

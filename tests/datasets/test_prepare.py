@@ -20,7 +20,7 @@ from dartboard.datasets import Passage, PassageStream, TextDataset, load_beir, p
 from dartboard.datasets.vector_log import VectorLog
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.file_lock import file_lock
-from dartboard.ingest.cleaning import clean
+from dartboard.ingest import clean
 from tests.datasets.folders import beir_folder
 from tests.embeddings.hashing_model import HashingModel
 from tests.models import WordBag

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dartboard.ingest.kinds import kind_of, language_of
-from dartboard.ingest.other_code import other_sections
-from dartboard.ingest.python_code import python_sections
+from dartboard.ingest.code import other_sections, python_sections
+from dartboard.ingest.readers import kind_of, language_of
 
 PYTHON = '''"""Module."""
 import os

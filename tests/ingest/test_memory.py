@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks import hostile_inputs as hostile
 from dartboard.errors import ConfigError
-from dartboard.ingest import Document, Problem, ReadOptions, chunk, read_bytes, read_path, rows
+from dartboard.ingest import Document, Problem, ReadOptions, chunk, read_bytes, read_path, tabular
 from dartboard.ingest import pdf as pdf_reader
-from dartboard.ingest.cleaning import clean, one_line, tidy
+from dartboard.ingest.text import clean, one_line, tidy
 from tests.ingest.files import pdf_of, read_one, text_document
 
 MB = 1_000_000
@@ -317,7 +317,7 @@ def test_a_line_that_is_too_long_is_left_out_alone():
 
 
 def test_rows_have_a_limit(monkeypatch):
-    monkeypatch.setattr(rows, "MAX_ROWS", 60)
+    monkeypatch.setattr(tabular, "MAX_ROWS", 60)
     good, problems = documents([{"text": str(at)} for at in range(70)])
     assert len(good) == 60 and problems == ["holds more than 60 rows, and the rest is left out: split it"]
 

@@ -11,25 +11,33 @@
 
 A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``).
 Every character that is no space is in a piece, in order. Sizes are what ``count_tokens`` says of a piece.
+
+A piece's id is ``source#hash``, for rows ``source#row#hash``, the hash being that of the text (sha256, 16
+digits), with ``~2``, ``~3``, … where a document says the same thing again. A piece keeps its id as long as
+its text is the same, wherever it moves: after a change in one section, whoever replaces the document has to
+encode the pieces of that section only. (Plain text has no sections: there an insertion moves the ends of the
+pieces behind it.)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import dropwhile
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from dartboard.errors import ConfigError
-from dartboard.ingest.documents import Document, Piece, Section
-from dartboard.ingest.pieces import Cut, PieceMaker
-from dartboard.ingest.sectioning import Stretch, stretches, title_of
-from dartboard.ingest.units import (
+from dartboard.ingest.documents import Document, Piece, Section, digest
+from dartboard.ingest.sections import CountTokens, Stretch, stretches, title_of
+from dartboard.ingest.splitters import (
     CODE,
     MARKDOWN,
     PROSE,
     RST,
     WORDS,
-    CountTokens,
     Splitter,
     Unit,
     estimate_tokens,
@@ -47,7 +55,12 @@ _BEFORE_DEFINITIONS = ("#", "@", "//", "/*", "*", "--", "[")
 _LONGEST_HEAD = 8
 _LONGEST_SIGNATURE = 10_000
 """Characters in which a signature is looked for."""
-_REMEMBERED_WORDS = 50_000
+_CACHED_WORDS = 50_000
+_LINE_END = re.compile(r"\n")
+_RESERVED = {
+    *("source", "position", "start", "end", "start_line", "end_line", "page", "end_page", "section", "title"),
+    *("kind", "content_hash", "document_hash", "pieces", "read_as", "uploaded"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +104,7 @@ def chunk(
     """The pieces of a document; a text without anything but space has none."""
     config = config or ChunkingConfig()
     cuts = _Cutter(document, config, count_tokens).cuts()
-    return PieceMaker(document).pieces(cuts)
+    return _PieceMaker(document).pieces(cuts)
 
 
 def method_for(document: Document) -> Method:
@@ -101,32 +114,41 @@ def method_for(document: Document) -> Method:
     return "markdown" if any(section.path for section in document.sections) else "sentences"
 
 
+class _Cut(NamedTuple):
+    """What a piece is made of: a stretch of the document, its section's title, and lines to put before it."""
+
+    start: int
+    end: int
+    section: str = ""
+    context: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Cutter:
     document: Document
     config: ChunkingConfig
     count: CountTokens
 
-    def cuts(self) -> Iterator[Cut]:
+    def cuts(self) -> Iterator[_Cut]:
         method = method_for(self.document) if self.config.method == "auto" else self.config.method
         text, size = self.document.text, self.config.size
         if method in ("tokens", "sentences"):
             splitters = WORDS if method == "tokens" else PROSE
-            count = _remembered(self.count) if method == "tokens" else self.count
+            count = lru_cache(_CACHED_WORDS)(self.count) if method == "tokens" else self.count
             parts = units(text, (0, len(text)), splitters, size, count)
             for start, end in pack(text, parts, size, self.config.overlap, self.count):
-                yield Cut(start, end, self._title(start, end))
+                yield _Cut(start, end, self._title(start, end))
             return
         sections = self.document.sections or (Section(0, len(text)),)
         for stretch in stretches(text, sections, size, self.config.smallest, self.count):
             yield from self._split(stretch, method)
 
-    def _split(self, stretch: Stretch, method: Method) -> Iterator[Cut]:
+    def _split(self, stretch: Stretch, method: Method) -> Iterator[_Cut]:
         """A stretch as it is if it fits with its context, else in parts."""
         text, size = self.document.text, self.config.size
         context = self._bounded(stretch.context)
         if self.count(context + text[stretch.start : stretch.end]) <= size:
-            yield Cut(stretch.start, stretch.end, stretch.title, context)
+            yield _Cut(stretch.start, stretch.end, stretch.title, context)
             return
         again = context
         if method == "code" and stretch.path:
@@ -138,7 +160,7 @@ class _Cutter:
         for at, (start, end) in enumerate(
             pack(text, parts, room, min(self.config.overlap, room - 1), self.count)
         ):
-            yield Cut(start, end, stretch.title, again if at else context)
+            yield _Cut(start, end, stretch.title, again if at else context)
 
     def _opened_below_heading(
         self, parts: Iterator[Unit], stretch: Stretch, splitters: Sequence[Splitter], room: int
@@ -174,6 +196,66 @@ def _signature(definition: str) -> str:
     return "".join(f"{line}\n" for line in head[: next(ends, 1)])
 
 
-def _remembered(count: CountTokens) -> CountTokens:
-    """The same, asking only once for each common word."""
-    return lru_cache(_REMEMBERED_WORDS)(count)
+class _PieceMaker:
+    """Makes the pieces of one document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._line_ends = array("I", (found.start() for found in _LINE_END.finditer(document.text)))
+        self._starts = [section.start for section in document.sections]
+        self._own = {f"{name}_" if name in _RESERVED else name: v for name, v in document.metadata.items()}
+        self._seen: Counter[str] = Counter()
+
+    def pieces(self, cuts: Iterable[_Cut]) -> list[Piece]:
+        """A piece for every cut that holds more than space."""
+        trimmed = (self._trimmed(cut) for cut in cuts)
+        return [self._piece(cut, at) for at, cut in enumerate(cut for cut in trimmed if cut.end > cut.start)]
+
+    def _trimmed(self, cut: _Cut) -> _Cut:
+        """Without space at the ends, but with the indentation of a first line of code."""
+        part = self._document.text[cut.start : cut.end]
+        end = cut.start + len(part.rstrip())
+        start = cut.start + len(part) - len(part.lstrip())
+        if self._document.kind == "code":
+            start = max(cut.start, self._document.text.rfind("\n", 0, start) + 1)
+        return cut._replace(start=start, end=max(start, end))
+
+    def _piece(self, cut: _Cut, position: int) -> Piece:
+        document = self._document
+        text = cut.context + document.text[cut.start : cut.end]
+        content_hash = digest(text.encode())
+        stem = "#".join(filter(None, (document.source, document.key, content_hash[:16])))
+        self._seen[stem] += 1
+        times = self._seen[stem]
+        metadata = {
+            **self._own,
+            "source": document.source,
+            "position": position,
+            "start": cut.start,
+            "end": cut.end,
+            **self._lines(cut),
+            **self._pages(cut),
+            "section": cut.section,
+            "title": document.title,
+            "kind": document.kind,
+            "content_hash": content_hash,
+            "document_hash": document.document_hash,
+        }
+        return Piece(stem if times == 1 else f"{stem}~{times}", text, metadata)
+
+    def _lines(self, cut: _Cut) -> dict[str, Any]:
+        if self._document.first_line is None:
+            return {}
+        first = self._document.first_line
+        start, end = (first + bisect_right(self._line_ends, at - 1) for at in (cut.start, cut.end))
+        return {"start_line": start, "end_line": end}
+
+    def _pages(self, cut: _Cut) -> dict[str, Any]:
+        first, last = self._section(cut.start), self._section(cut.end - 1)
+        if not first or not last or first.page is None:
+            return {}
+        return {"page": first.page, "end_page": last.page}
+
+    def _section(self, at: int) -> Section | None:
+        number = bisect_right(self._starts, at) - 1
+        return self._document.sections[number] if number >= 0 else None

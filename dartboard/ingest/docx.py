@@ -8,10 +8,10 @@ from typing import Any
 
 from dartboard.deadline import check
 from dartboard.errors import DeadlineError, IngestError, MissingExtraError
-from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import Section
-from dartboard.ingest.headings import TextBuilder, sections_of
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
+from dartboard.ingest.sections import TextBuilder
+from dartboard.ingest.text import clean, one_line
 
 _HEADING = re.compile(r"heading ([1-9])$", re.IGNORECASE)
 _MOST_UNPACKED = 100_000_000
@@ -44,8 +44,7 @@ def read_docx(data: bytes, max_characters: int = MAX_CHARACTERS) -> tuple[str, t
         raise
     except Exception as error:  # a broken file can fail anywhere in the parser
         raise IngestError(f"is no readable DOCX: {type(error).__name__}: {error}") from error
-    first = next((words for *_, words in builder.headings), "")
-    return builder.text, sections_of(builder.text, builder.headings), title or first
+    return builder.finish(title)
 
 
 def _check_size(archive: zipfile.ZipFile) -> None:

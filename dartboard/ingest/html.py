@@ -11,10 +11,10 @@ from typing import Any
 
 from dartboard.deadline import check
 from dartboard.errors import DeadlineError, IngestError, MissingExtraError
-from dartboard.ingest.cleaning import clean, one_line, tidy
 from dartboard.ingest.documents import Section
-from dartboard.ingest.headings import TextBuilder, sections_of
 from dartboard.ingest.limits import MAX_TAGS, MAX_TITLE, TooLargeError
+from dartboard.ingest.sections import TextBuilder
+from dartboard.ingest.text import clean, one_line, tidy
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]+)""", re.IGNORECASE)
 _LEFT_OUT = {
@@ -82,8 +82,7 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
         raise
     except Exception as error:  # a broken page can fail anywhere in the parser
         raise IngestError(f"the page cannot be read: {error}") from error
-    first = next((words for *_, words in builder.headings), "")
-    return builder.text, sections_of(builder.text, builder.headings), title or first
+    return builder.finish(title)
 
 
 def _main(soup: Any) -> Any:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
 from dartboard.ingest import ChunkingConfig, Document, Section, chunk, estimate_tokens
-from dartboard.ingest.chunking import method_for
-from dartboard.ingest.sectioning import title_of
-from dartboard.ingest.sentences import sentence_spans
+from dartboard.ingest.chunker import method_for
+from dartboard.ingest.sections import title_of
+from dartboard.ingest.splitters import sentences
 from tests.ingest.files import pdf_of, read_one, text_document
 
 METHODS = ["auto", "tokens", "sentences", "markdown", "code"]
@@ -103,7 +103,7 @@ def test_sentences_stay_whole():
 
 
 @pytest.mark.parametrize(
-    "text, sentences",
+    "text, expected",
     [
         ("A b. C d! E f? G", ["A b.", "C d!", "E f?", "G"]),
         ("See Dr. Smith, e.g. today. Then go.", ["See Dr. Smith, e.g. today.", "Then go."]),
@@ -115,8 +115,8 @@ def test_sentences_stay_whole():
         ("  \n ", []),
     ],
 )
-def test_sentence_ends(text, sentences):
-    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+def test_sentence_ends(text, expected):
+    assert [text[start:end] for start, end in sentences(text)] == expected
 
 
 GUIDE = """Preface.

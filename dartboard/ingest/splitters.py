@@ -1,22 +1,36 @@
-"""Texts as units that fit: the coarsest that do, of sentences, lines, words and, at last, characters."""
+"""Texts split into units that fit: the coarsest that do, of sentences, lines, words and, at last, characters.
+
+A splitter gives the spans of a text's units in order. :func:`units` tries splitters from coarse to fine, and
+:func:`pack` puts neighbouring units together. Sentences are found by rules, not by a library (nltk, spacy):
+those load models, and none of them is a dependency.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from dartboard.ingest.headings import lines_with_starts
 from dartboard.ingest.markdown import fences
 from dartboard.ingest.rst import literal_blocks
-from dartboard.ingest.sentences import Span, sentence_spans
+from dartboard.ingest.sections import CountTokens, lines_with_starts
 
-CountTokens = Callable[[str], int]
+Span = tuple[int, int]
 Splitter = Callable[[str], Iterator[Span]]
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W_]{1,8}|_|[^\w\s]")
 _WORD = re.compile(r"\S+")
 _CHARACTERS_A_TOKEN = 16
 """More than a token usually has: how long a word is cut before its tokens are counted."""
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)"  # an end that a space follows
+    r"|[。！？]+[」』”）]*"  # one that needs none
+    r"|\n[ \t]*(?=\n)"  # a paragraph's end
+    r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"  # the next list item
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'])(?:[A-Z]|(?i:mr|mrs|ms|dr|prof|st|vs|cf|fig|figs|eq|eqs|sec|no|vol|pp|ed|eds|al|approx"
+    r"|e\.g|i\.e|z\.b|d\.h|bzw|ca|inc|ltd|co|dept))\.$"
+)
 
 
 class Unit(NamedTuple):
@@ -59,8 +73,33 @@ def blocks(text: str) -> Iterator[Span]:
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """Sentences; see :mod:`dartboard.ingest.sentences`."""
-    return sentence_spans(text)
+    """Every sentence, without the space around it.
+
+    They end by punctuation, empty lines and list items; an abbreviation does not end one.
+    """
+    start = 0
+    for found in _END.finditer(text):
+        if found[0] == "." and _goes_on(text, found.start(), found.end()):
+            continue
+        yield from _trimmed(text, start, found.end())
+        start = found.end()
+    yield from _trimmed(text, start, len(text))
+
+
+def _goes_on(text: str, dot: int, end: int) -> bool:
+    """Whether a full stop belongs to an abbreviation, or a small letter follows it."""
+    following = text[end : end + 20].lstrip()[:1]
+    if following.islower() and "\n\n" not in text[end : end + 3]:
+        return True
+    return bool(_ABBREVIATION.search(text[max(0, dot - 8) : dot + 1]))
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
+    part = text[start:end]
+    stripped = part.strip()
+    if stripped:
+        begin = start + len(part) - len(part.lstrip())
+        yield begin, begin + len(stripped)
 
 
 def markdown_units(text: str) -> Iterator[Span]:
@@ -76,7 +115,7 @@ def rst_units(text: str) -> Iterator[Span]:
 def _code_and_sentences(text: str, code: Iterable[Span]) -> Iterator[Span]:
     at = 0
     for start, end in chain(code, [(len(text), len(text))]):
-        for first, last in sentence_spans(text[at:start]):
+        for first, last in sentences(text[at:start]):
             yield at + first, at + last
         if end > start:
             yield start, end

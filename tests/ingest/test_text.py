@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.ingest.cleaning import clean, one_line, tidy
-from dartboard.ingest.plain_json import plain
+from dartboard.ingest.text import clean, one_line, plain_json, tidy
 
 
 def test_tidy_keeps_lines_and_spaces():
@@ -32,11 +31,11 @@ def test_plain_metadata():
         value.append([])
         value = value[0]
     mixed = {"a": 2**60, "b": float("inf"), "c": (1, None, True), 3: object, "": 1, "d\x00": "\ud800x\x00"}
-    assert plain(mixed) | {"3": ""} == {
+    assert plain_json(mixed) | {"3": ""} == {
         "a": str(2**60),
         "b": "inf",
         "c": [1, None, True],
         "3": "",
         "d": "x",
     }
-    assert isinstance(plain(deep)[0][0][0][0][0][0][0][0], str)
+    assert isinstance(plain_json(deep)[0][0][0][0][0][0][0][0], str)

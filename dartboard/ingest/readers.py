@@ -6,27 +6,58 @@ No file stops a run: whatever is wrong with it, what comes back says so, and the
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from dartboard.errors import ConfigError, IngestError, MissingExtraError
-from dartboard.ingest.cleaning import tidy
-from dartboard.ingest.decoding import decode, encoding_of
+from dartboard.ingest.code import other_sections, python_sections
 from dartboard.ingest.documents import Document, Kind, Problem, ProblemCode, Section, digest
-from dartboard.ingest.kinds import PICTURES, kind_of, language_of
+from dartboard.ingest.docx import read_docx
+from dartboard.ingest.files import Found, walk
+from dartboard.ingest.html import declared_charset, read_html
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
-from dartboard.ingest.markdown import front_matter, outline
-from dartboard.ingest.notebook import notebook_text
-from dartboard.ingest.other_code import other_sections
+from dartboard.ingest.markdown import front_matter, markdown_headings, notebook_text
 from dartboard.ingest.pdf import EncryptedError, read_pdf
-from dartboard.ingest.plain_json import plain
-from dartboard.ingest.python_code import python_sections
-from dartboard.ingest.rows import BadRow, RowFields, read_rows
-from dartboard.ingest.rst import looks_like_rst
-from dartboard.ingest.rst import outline as rst_outline
-from dartboard.ingest.walking import Found, walk
-from dartboard.ingest.web import declared_charset, read_html
-from dartboard.ingest.word import read_docx
+from dartboard.ingest.rst import looks_like_rst, rst_headings
+from dartboard.ingest.sections import outline
+from dartboard.ingest.tabular import BadRow, RowFields, read_rows
+from dartboard.ingest.text import decode, encoding_of, plain_json, tidy
+
+_SUFFIXES: dict[Kind, str] = {
+    "markdown": ".md .markdown .mdown .mdx .qmd .rmd .ipynb",
+    "rst": ".rst .rest",
+    "html": ".html .htm .xhtml",
+    "pdf": ".pdf",
+    "docx": ".docx",
+    "rows": ".jsonl .ndjson .csv .tsv",
+}
+
+_LANGUAGES = {
+    "python": ".py .pyi .pyw",
+    "javascript": ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte",
+    "java": ".java .kt .kts .scala .groovy .cs",
+    "go": ".go",
+    "rust": ".rs",
+    "c": ".c .h .cc .cpp .cxx .hh .hpp .hxx .m .mm .cu",
+    "ruby": ".rb .rake",
+    "php": ".php",
+    "swift": ".swift",
+    "shell": ".sh .bash .zsh .fish",
+    "sql": ".sql",
+    "lua": ".lua",
+    "elixir": ".ex .exs",
+    "r": ".r",
+    "julia": ".jl",
+    "perl": ".pl .pm",
+    "other": ".hs .ml .clj .erl .dart .zig .nim .vim .el .ps1 .bat .tf .proto .graphql .cmake .css .scss",
+}
+
+_PICTURES = frozenset([".svg", ".eps", ".ps", ".xpm", ".drawio", ".excalidraw"])
+"""Text to a program, not to a reader."""
+
+_KIND_OF: dict[str, Kind] = {suffix: kind for kind, text in _SUFFIXES.items() for suffix in text.split()}
+_LANGUAGE_OF = {suffix: language for language, text in _LANGUAGES.items() for suffix in text.split()}
+_LANGUAGE_OF_NAME = {"makefile": "other", "dockerfile": "other", "rakefile": "ruby", "gemfile": "ruby"}
 
 _MOST_BAD_ROWS = 20
 _LONGEST_PARSED = 1_000_000
@@ -83,7 +114,7 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
     try:
         if not data or data.isspace():
             raise _Unusable("is empty", "empty")
-        if options.kind is None and Path(source).suffix.lower() in PICTURES:
+        if options.kind is None and Path(source).suffix.lower() in _PICTURES:
             raise _Unusable("is a picture", "binary")
         kind = options.kind or kind_of(source)
         if kind == "rows":
@@ -100,6 +131,19 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
         yield Problem(source, str(error), "size")
     except IngestError as error:
         yield Problem(source, str(error), "damaged")
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a file, from its name alone."""
+    if language_of(name):
+        return "code"
+    return _KIND_OF.get(PurePath(name).suffix.lower(), "text")
+
+
+def language_of(name: str) -> str | None:
+    """The family of programming languages that a file is written in, or None for what is no code."""
+    path = PurePath(name.lower())
+    return _LANGUAGE_OF.get(path.suffix) or _LANGUAGE_OF_NAME.get(path.name)
 
 
 class _Unusable(IngestError):
@@ -153,20 +197,20 @@ def _text(document: Document) -> Document:
 
 def _markdown(document: Document) -> Document:
     fields, body, lines = front_matter(document.text)
-    sections, first = outline(body)
+    sections, first = outline(body, markdown_headings(body))
     title = fields.pop("title", "")
     return replace(
         document,
         text=body,
         sections=sections,
         title=title if isinstance(title, str) and title else first,
-        metadata=plain(fields),
+        metadata=plain_json(fields),
         first_line=1 + lines,
     )
 
 
 def _rst(document: Document) -> Document:
-    sections, title = rst_outline(document.text)
+    sections, title = outline(document.text, rst_headings(document.text))
     return replace(document, sections=sections, title=title)
 
 

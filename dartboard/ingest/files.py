@@ -16,7 +16,7 @@ from typing import Any
 from dartboard.deadline import check
 from dartboard.errors import IngestError
 from dartboard.ingest.documents import Problem
-from dartboard.ingest.ignore_rules import IgnoreRules
+from dartboard.ingest.gitignore import IgnoreRules
 
 ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
 """What nobody means when naming a folder; a file of this kind named by itself is read."""

@@ -375,7 +375,7 @@ def test_docx():
 
 
 def test_docx_that_unpacks_to_too_much(monkeypatch):
-    monkeypatch.setattr("dartboard.ingest.word._MOST_UNPACKED", 1000)
+    monkeypatch.setattr("dartboard.ingest.docx._MOST_UNPACKED", 1000)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", "x" * 5000)
@@ -567,7 +567,7 @@ def test_odd_texts_take_no_time(source, text):
 
 
 def test_modules_beyond_reason_are_not_parsed(monkeypatch):
-    monkeypatch.setattr("dartboard.ingest.reading._LONGEST_PARSED", 10)
+    monkeypatch.setattr("dartboard.ingest.readers._LONGEST_PARSED", 10)
     assert titles(read_one("async def go():\n    pass\n", "a.py")) == ["go"]
 
 

@@ -15,7 +15,6 @@ from typing import Any, TextIO
 
 from dartboard.deadline import check
 from dartboard.errors import IngestError
-from dartboard.ingest.cleaning import clean, one_line
 from dartboard.ingest.documents import digest
 from dartboard.ingest.limits import (
     MAX_CHARACTERS,
@@ -27,7 +26,7 @@ from dartboard.ingest.limits import (
     check_json,
     check_metadata_size,
 )
-from dartboard.ingest.plain_json import plain
+from dartboard.ingest.text import clean, one_line, plain_json
 
 _TEXT_NAMES = (
     "text",
@@ -250,7 +249,9 @@ def _row(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Row | B
         return BadRow(number, f"its id has {len(key):,} characters; at most {MAX_TITLE:,} are kept")
     key = key or digest(text.encode())[:16]
     keys[key] = keys.get(key, 0) + 1
-    metadata = {name: plain(row[name]) for name in fields.metadata or () if row.get(name) not in (None, "")}
+    metadata = {
+        name: plain_json(row[name]) for name in fields.metadata or () if row.get(name) not in (None, "")
+    }
     check_metadata_size(metadata)
     return Row(number, key if keys[key] == 1 else f"{key}~{keys[key]}", title, text, metadata)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dartboard.errors import IngestError
 from dartboard.ingest import walk
-from dartboard.ingest.ignore_rules import IgnoreRules
+from dartboard.ingest.gitignore import IgnoreRules
 
 PARTS = (
     "a",
