@@ -17,6 +17,7 @@ from dartboard.config import DartboardConfig, RerankerType
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.options import SearchKeywords, SearchOptions
@@ -384,11 +385,7 @@ class DartboardRetriever:
 
     def count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         """What each chunk costs of a token budget."""
-        texts = [chunk.text for chunk in chunks]
-        count = getattr(self.embedding_model, "count_tokens", None)
-        counts = count(texts) if count else [len(text.split()) for text in texts]
-        # A tokenizer may take a word of any length for one unknown token.
-        return [max(1, tokens, len(text) // 16) for tokens, text in zip(counts, texts, strict=True)]
+        return count_tokens(self.embedding_model, [chunk.text for chunk in chunks])
 
 
 def _strictly(scores: Sequence[float], ids: Sequence[str], values: FloatArray) -> FloatArray:
