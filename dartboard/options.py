@@ -87,12 +87,14 @@ class SearchOptions:
         Raises:
             TypeError: an option that does not exist, with the name that was probably meant.
         """
+        if not changes:
+            return cls() if given is None else given
         check_names(changes, ["query", *(field.name for field in fields(cls))], function)
         if given is None:
             return cls(**changes)
         if changes.get("token_budget") is not None and "k" not in changes:
             changes = {**changes, "k": None}  # a budget stands in for the default k
-        return replace(given, **changes) if changes else given
+        return replace(given, **changes)
 
     def limits(self, costs: Sequence[float], sources: Sequence[Any], position_of: dict[str, int]) -> Limits:
         """The limits of a selection; ``costs`` and ``sources`` are one a candidate, where they are needed."""

@@ -1,5 +1,7 @@
 """Count what one warm search passes through: functions, calls, files and depth, inside the package only.
 
+Comprehensions and lambdas belong to the function that they stand in.
+
 python tools/call_path.py            # the default: hybrid retrieval over the demo's passages
 python tools/call_path.py --list     # also each function, in the order in which it is first called
 """
@@ -26,10 +28,11 @@ class Counter:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         """Called by the interpreter for each call and return."""
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE) or code.co_name.startswith("<"):
             return
         if event == "call":
-            self.calls[frame.f_code] = self.calls.get(frame.f_code, 0) + 1
+            self.calls[code] = self.calls.get(code, 0) + 1
             self.depth += 1
             self.deepest = max(self.deepest, self.depth)
         elif event == "return":
@@ -54,11 +57,12 @@ def demo_engine() -> Engine:
     import tempfile
 
     from dartboard.stores import Record
+    from dartboard.stores.records import with_fingerprints
 
     engine = Engine.open(f"{tempfile.mkdtemp()}/demo.dartboard")
     vectors = engine.model.encode_documents(demo.texts())
     records = [Record(c.id, c.text, c.embedding, c.metadata) for c in demo.chunks(vectors)]
-    engine.create().upsert(engine.retriever.index(records))
+    engine.create().upsert(with_fingerprints(engine.retriever.index(records)))
     return engine
 
 

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from dartboard.cli.terminal import can_draw
+from dartboard.display.source import heading_of, place_of, plain_text
 from dartboard.display.view import aside
-from dartboard.engine.showing import heading_of, place_of, plain_text
 from dartboard.types import RetrievalResult
 
 _LINES = 4

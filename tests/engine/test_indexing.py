@@ -2,9 +2,9 @@
 
 import pytest
 
+from dartboard.display.source import place_of
 from dartboard.embeddings import default_model
 from dartboard.engine import Engine, index_paths, indexing
-from dartboard.engine.showing import place_of
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.near_duplicates import fingerprint

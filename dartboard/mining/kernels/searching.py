@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dartboard.mining.corpora.searching import SearchingCorpus
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.pool import ContextPool
+from dartboard.retrievers.fusion import reciprocal_rank_fusion
 
 DEPTH = 20
 _DAMPING = 10
@@ -64,13 +65,10 @@ class Search:
             corpus.dense(words, depth),
             corpus.dartboard(words, depth),
         ]
-        documents: dict[str, Document] = {}
-        earned: dict[str, float] = {}
-        for ranking in rankings:
-            for rank, document in enumerate(ranking, start=1):
-                documents.setdefault(document.fqn, document)
-                earned[document.fqn] = earned.get(document.fqn, 0.0) + 1 / (_DAMPING + rank)
-        best = [documents[name] for name in sorted(documents, key=lambda name: (-earned[name], name))]
+        documents = {one.fqn: one for ranking in reversed(rankings) for one in reversed(ranking)}
+        names = [[one.fqn for one in ranking] for ranking in rankings]
+        fused = reciprocal_rank_fusion(names, [1.0] * len(names), _DAMPING)
+        best = [documents[name] for name in sorted(documents, key=lambda name: (-fused[name], name))]
         return list({one.fqn: one for one in [*self.named(words), *best, *self._pool.documents]}.values())
 
 
