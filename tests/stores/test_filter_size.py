@@ -22,7 +22,7 @@ from dartboard.stores.filters import (
 )
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.milvus.expressions import compile_filter
+from dartboard.stores.milvus.filter_expressions import compile_filter
 from dartboard.stores.postgres.filter_sql import condition
 
 ONE = {"field": "a", "op": "=", "value": 1}

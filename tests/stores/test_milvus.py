@@ -4,6 +4,7 @@ import logging
 import multiprocessing
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
@@ -31,13 +32,19 @@ from dartboard.errors import (
 from dartboard.lexical.analysis import Analyzer
 from dartboard.stores import Manifest, Record, SparseVector, VectorField, open_store, parse_filter
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.milvus import MilvusStore, collection, connection, reading, rows
-from dartboard.stores.milvus.address import read_address
-from dartboard.stores.milvus.faults import translate
-from dartboard.stores.milvus.lexemes import Lexemes
-from dartboard.stores.milvus.names import collection_name, field_name, is_ours, readable_name
-from dartboard.stores.milvus.ranking import best_hits
-from dartboard.stores.milvus.schema import MANIFEST_PROPERTY, choose_layout, index_kinds
+from dartboard.stores.milvus import MilvusStore, collection, connection, queries, rows
+from dartboard.stores.milvus.connection import parse_address, translate
+from dartboard.stores.milvus.queries import best_hits
+from dartboard.stores.milvus.rows import Lexemes
+from dartboard.stores.milvus.schema import (
+    MANIFEST_PROPERTY,
+    choose_layout,
+    collection_name,
+    field_name,
+    index_kinds,
+    is_ours,
+    readable_name,
+)
 from dartboard.testing.samples import MANIFEST, PLAIN, own_word, sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, record, same_hits, same_record
 from dartboard.types import Hit
@@ -75,22 +82,22 @@ def store(milvus_url: str) -> Iterator[MilvusStore]:
     ],
 )
 def test_addresses(url: str, uri: str, database: str, token: str, shown: str) -> None:
-    address = read_address(url)
+    address = parse_address(url)
     assert (address.uri, address.database, address.token, address.shown) == (uri, database, token, shown)
     assert "tkn" not in repr(address) and "crt" not in repr(address)
 
 
 def test_token_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARTBOARD_MILVUS_TOKEN", "from-outside")
-    assert read_address("milvus://host").token == "from-outside"
-    assert read_address("milvus://mine@host").token == "mine"
-    assert read_address("milvus:///a/b.db").token == ""
+    assert parse_address("milvus://host").token == "from-outside"
+    assert parse_address("milvus://mine@host").token == "mine"
+    assert parse_address("milvus:///a/b.db").token == ""
 
 
 def test_local_addresses() -> None:
-    assert read_address("milvus:///a/b%20c.db").path == "/a/b c.db"
-    assert read_address("milvus:///./b.db").path == "./b.db"
-    assert read_address("milvus:///a/b.db?index=hnsw").shown == "milvus:///a/b.db?index=hnsw"
+    assert parse_address("milvus:///a/b%20c.db").path == "/a/b c.db"
+    assert parse_address("milvus:///./b.db").path == "./b.db"
+    assert parse_address("milvus:///a/b.db?index=hnsw").shown == "milvus:///a/b.db?index=hnsw"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +114,7 @@ def test_local_addresses() -> None:
 )
 def test_bad_addresses(url: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        read_address(url)
+        parse_address(url)
 
 
 # Names
@@ -236,10 +243,10 @@ def test_large_upserts_go_in_several_requests(store: MilvusStore, monkeypatch: p
 
 
 def test_pages(store: MilvusStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_ID_PAGE", 16)
-    monkeypatch.setattr(reading, "_MOST_ROWS", 5)
-    monkeypatch.setattr(reading, "_FIRST_ROWS", 3)
-    monkeypatch.setattr(reading, "_ID_BYTES", 60)
+    monkeypatch.setattr(queries, "_ID_PAGE", 16)
+    monkeypatch.setattr(queries, "_MOST_ROWS", 5)
+    monkeypatch.setattr(queries, "_FIRST_ROWS", 3)
+    monkeypatch.setattr(queries, "_ID_BYTES", 60)
     kept, records = store.create("a", MANIFEST), sample_records(100)
     kept.upsert(records)
     batches = list(kept.iterate(batch_size=30))
@@ -547,7 +554,7 @@ def test_tokens(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_errors_are_translated() -> None:
     from pymilvus.exceptions import MilvusException
 
-    address = read_address("milvus://me:secret@host")
+    address = parse_address("milvus://me:secret@host")
     gone = translate(MilvusException(100, "can't find collection"), address)
     assert isinstance(gone, CollectionError)
     other = translate(MilvusException(9, f"quota of secret {'x' * 1000}"), address)
@@ -555,12 +562,14 @@ def test_errors_are_translated() -> None:
 
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "milvus_lite.server_manager", None)
+    monkeypatch.setitem(sys.modules, "milvus_lite.server_manager", None)
     with pytest.raises(MissingExtraError, match=re.escape(install_command("milvus"))):
         MilvusStore(f"milvus://{tmp_path}/a.db")
-    monkeypatch.setitem(__import__("sys").modules, "pymilvus", None)
+    for name in [name for name in sys.modules if name.startswith("dartboard.stores.milvus")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pymilvus", None)
     with pytest.raises(MissingExtraError, match=re.escape(f"pymilvus: {install_command('milvus')}")):
-        MilvusStore("milvus://127.0.0.1")
+        open_store("milvus://127.0.0.1")
 
 
 # Milvus Lite in this process

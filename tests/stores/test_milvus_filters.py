@@ -14,8 +14,16 @@ from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, No
 from dartboard.stores.milvus import MilvusStore, schema
 from dartboard.stores.milvus import store as store_module
 from dartboard.stores.milvus.collection import MilvusCollection
-from dartboard.stores.milvus.expressions import EVERYTHING, NOTHING, Expression, compile_filter, quoted
-from dartboard.stores.milvus.facets import equal_term, ranges_of, terms_of
+from dartboard.stores.milvus.filter_expressions import (
+    EVERYTHING,
+    NOTHING,
+    Expression,
+    compile_filter,
+    equal_term,
+    quoted,
+    ranges_of,
+    terms_of,
+)
 from tests.stores.filter_strategies import filters_of, leaves_of
 from tests.stores.milvus_server import MilvusServer, milvus_server
 

@@ -13,14 +13,10 @@ from dartboard.stores.checks import check_deletion, check_k, check_query_vector,
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.milvus.connection import Connection
-from dartboard.stores.milvus.expressions import Expression, compile_filter, contains
-from dartboard.stores.milvus.facets import vector_term
-from dartboard.stores.milvus.lexemes import Lexemes
-from dartboard.stores.milvus.names import collection_name, field_name
-from dartboard.stores.milvus.ranking import MOST_HITS, Exact, best_hits, order
-from dartboard.stores.milvus.reading import Reader
-from dartboard.stores.milvus.rows import output_fields, record_from_row, row_from_record
-from dartboard.stores.milvus.schema import CollectionLayout, manifest_property
+from dartboard.stores.milvus.filter_expressions import Expression, compile_filter, contains, vector_term
+from dartboard.stores.milvus.queries import MOST_HITS, ExactRanking, Reader, best_hits
+from dartboard.stores.milvus.rows import Lexemes, output_fields, record_from_row, row_from_record
+from dartboard.stores.milvus.schema import CollectionLayout, collection_name, field_name, manifest_property
 from dartboard.stores.records import Record, SparseVector, check_metadata
 from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
@@ -35,27 +31,20 @@ class MilvusCollection:
     """Records of one model in one collection of Milvus."""
 
     def __init__(
-        self,
-        connection: Connection,
-        manifest: Manifest,
-        layout: CollectionLayout,
-        *,
-        read_only: bool,
-        fresh: bool = False,
+        self, connection: Connection, manifest: Manifest, layout: CollectionLayout, *, fresh: bool = False
     ) -> None:
         self.name = layout.name
         self.manifest = manifest
         self._connection = connection
         self._layout = layout
         self._lexemes = Lexemes.of(manifest)
-        self._read_only = read_only
         self._stored_name = collection_name(layout.name)
         self._reader = Reader(connection, self._stored_name)
         self._unflushed = 0 if fresh else _UNFLUSHED_ROWS
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Replace the manifest's settings; how texts are analysed is fixed when the collection is made."""
-        self._check_writable()
+        self._connection.check_writable()
         check_metadata(dict(settings), f"settings of {self.name}")
         changed = replace(self.manifest, settings=dict(settings))
         if Lexemes.of(changed) != self._lexemes:
@@ -69,7 +58,7 @@ class MilvusCollection:
 
     def upsert(self, records: Sequence[Record]) -> None:
         """Keep the records: all are checked first, then sent in requests that Milvus keeps whole."""
-        self._check_writable()
+        self._connection.check_writable()
         latest = {record.id: record for record in records}
         self.manifest.check(list(latest.values()))
         requests = list(self._requests(latest.values()))
@@ -88,7 +77,7 @@ class MilvusCollection:
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
         check_deletion(ids, where)
-        self._check_writable()
+        self._connection.check_writable()
         with self._connection.writing:
             if ids is not None:
                 removed = self._reader.delete_ids(ids)
@@ -130,14 +119,16 @@ class MilvusCollection:
         self._settle()
         stored = "embedding" if field is None else field_name("vector", field)
         if k > MOST_HITS or (exact and self._layout.index != "FLAT"):
-            return self._scan(Exact(asked, k, cosine=metric == "cosine"), stored, expression)
-        if not exact:
-            return self._search([asked], k, stored, expression)[:k]
-        slack = 1e-5 * max(1.0, float(np.linalg.norm(asked)))
-        near = self._search([asked], k, stored, expression, slack=slack)
-        best = Exact(asked, k, cosine=metric == "cosine")
-        for rows in self._reader.chunks([hit.id for hit in near], ["id", stored]):
-            best.add([row["id"] for row in rows], _stack(rows, stored))
+            pages = self._reader.ids(expression, 10_000)
+        elif not exact:
+            return self._search(asked, k, stored, expression)[:k]
+        else:  # what rounding may have put among the best is compared again
+            slack = 1e-5 * max(1.0, float(np.linalg.norm(asked)))
+            pages = iter([[hit.id for hit in self._search(asked, k, stored, expression, slack=slack)]])
+        best = ExactRanking(asked, k, cosine=metric == "cosine")
+        for ids in pages:
+            for rows in self._reader.chunks(ids, ["id", stored]):
+                best.add([row["id"] for row in rows], np.array([row[stored] for row in rows], np.float32))
         return best.hits
 
     def search_sparse(
@@ -151,7 +142,7 @@ class MilvusCollection:
             return []
         self._settle()
         weights = dict(zip(query.terms.tolist(), query.weights.tolist(), strict=True))
-        hits = self._search([weights], k, field_name("sparse", field), expression)
+        hits = self._search(weights, k, field_name("sparse", field), expression)
         return [hit for hit in hits[:k] if hit.score > 0]
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
@@ -162,7 +153,7 @@ class MilvusCollection:
         if expression.text is None or not words:
             return []
         self._settle()
-        hits = self._search([words], k, "bm25", expression)
+        hits = self._search(words, k, "bm25", expression)
         return [hit for hit in hits[:k] if hit.score > 0]
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
@@ -214,13 +205,15 @@ class MilvusCollection:
             yield rows
 
     def _search(
-        self, data: list[Any], k: int, field: str, expression: Expression, *, slack: float = 0.0
+        self, query: Any, k: int, field: str, expression: Expression, *, slack: float = 0.0
     ) -> list[Hit]:
+        is_graph = self._layout.index == "HNSW" and (field == "embedding" or field.startswith("vector_"))
+
         def ask(limit: int) -> list[Hit]:
-            params = {"ef": max(_SMALLEST_EF, 4 * limit)} if self._is_graph(field) else {}
+            params = {"ef": max(_SMALLEST_EF, 4 * limit)} if is_graph else {}
             (found,) = self._call(
                 "search",
-                data=data,
+                data=[query],
                 anns_field=field,
                 limit=limit,
                 filter=expression.text,
@@ -232,18 +225,9 @@ class MilvusCollection:
 
         return best_hits(ask, min(k, MOST_HITS), slack=slack)
 
-    def _scan(self, best: Exact, field: str, expression: Expression) -> list[Hit]:
-        for ids in self._reader.ids(expression, 10_000):
-            for rows in self._reader.chunks(ids, ["id", field]):
-                best.add([row["id"] for row in rows], _stack(rows, field))
-        return sorted(best.hits, key=order)
-
-    def _is_graph(self, field: str) -> bool:
-        return self._layout.index == "HNSW" and (field == "embedding" or field.startswith("vector_"))
-
     def _settle(self) -> None:
         """Milvus Lite reads what it has not flushed row by row: past a few rows, flushing pays at once."""
-        if not self._connection.is_lite or self._read_only or self._unflushed < _UNFLUSHED_ROWS:
+        if not self._connection.is_lite or self._connection.read_only or self._unflushed < _UNFLUSHED_ROWS:
             return
         with self._connection.writing:
             if self._unflushed >= _UNFLUSHED_ROWS:
@@ -255,13 +239,3 @@ class MilvusCollection:
 
     def _call(self, method: str, **given: Any) -> Any:
         return self._connection.call(method, self._stored_name, **given)
-
-    def _check_writable(self) -> None:
-        if self._read_only:
-            raise StoreError(
-                f"collection {self.name!r} was opened read-only: open the store without read_only"
-            )
-
-
-def _stack(rows: Sequence[Mapping[str, Any]], field: str) -> FloatArray:
-    return np.array([row[field] for row in rows], dtype=np.float32)

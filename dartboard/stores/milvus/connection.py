@@ -1,16 +1,32 @@
-"""One connection to Milvus: calls with a time limit, and errors that say what to do."""
+"""One connection to Milvus: its URL, calls with a time limit, and Milvus's errors as dartboard's.
 
+milvus://host:19530/database        a server or cluster; milvuss:// for TLS
+milvus://user:password@host         or a token as user, or ?token=…, or DARTBOARD_MILVUS_TOKEN
+milvus:///path/file.db              Milvus Lite in this process (relative: milvus:///./file.db)
+…?index=flat                        the index of new collections: auto, flat, hnsw or autoindex (Zilliz)
+"""
+
+import logging
+import os
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
+
+import grpc
+from pymilvus import MilvusClient
+from pymilvus.exceptions import MilvusException
 
 from dartboard.deadline import check, within
-from dartboard.errors import MissingExtraError, StoreError
+from dartboard.errors import CollectionError, ConfigError, StoreError, StoreUnavailableError
 from dartboard.stores.milvus import lite
-from dartboard.stores.milvus.address import Address
-from dartboard.stores.milvus.faults import is_not_loaded, translate
-from dartboard.stores.milvus.quiet import hush, our_call
 
+DEFAULT_PORT = 19530
+TOKEN_VARIABLE = "DARTBOARD_MILVUS_TOKEN"  # noqa: S105 - the name of a variable
+INDEXES = ("auto", "flat", "hnsw", "autoindex")
 CONNECT_SECONDS = 5.0
 _SECONDS = 60.0
 _SLOW_SECONDS = {
@@ -20,7 +36,73 @@ _SLOW_SECONDS = {
     "upsert": 300.0,
     "delete": 300.0,
 }
-_STRONG = ("search", "query")
+_ERRORS = (MilvusException, grpc.RpcError, grpc.FutureTimeoutError)
+_COLLECTION_MISSING, _NOT_LOADED = 100, 101
+_UNREACHABLE = ("unavailable", "fail connecting", "deadline", "retry timeout", "retry run out", "connect")
+_REFUSED = ("unauthenticated", "auth check failure", "permission_denied", "permissiondenied", "invalid token")
+_in_our_call: ContextVar[bool] = ContextVar("dartboard_milvus_call", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A server by ``uri``, or Milvus Lite by ``path``; ``shown`` is the URL without its secret."""
+
+    shown: str
+    uri: str = ""
+    path: str = ""
+    database: str = ""
+    token: str = field(default="", repr=False)
+    index: str = "auto"
+
+    @property
+    def place(self) -> str:
+        """What people call it."""
+        return self.path or self.uri.split("://", 1)[1]
+
+
+def parse_address(url: str) -> Address:
+    """The parts of a Milvus URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ConfigError("cannot read the Milvus URL: expected milvus://host:port/database") from None
+    options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+    if unknown := sorted(set(options) - {"token", "index"}):
+        raise ConfigError(f"unknown option {unknown[0]!r} in the Milvus URL: use token or index")
+    index = options.get("index", "auto")
+    if index not in INDEXES:
+        raise ConfigError(f"index={index!r} in the Milvus URL: use one of {', '.join(INDEXES)}")
+    tail = f"?{urlencode({'index': index})}" if "index" in options else ""
+    scheme = parts.scheme.lower()
+    if not parts.hostname:
+        path = _local_path(unquote(parts.path), scheme)
+        return Address(shown=f"{scheme}://{parts.path}{tail}", path=path, index=index)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    where = f"{host}:{port or DEFAULT_PORT}"
+    database = unquote(parts.path).strip("/")
+    if "/" in database:
+        raise ConfigError(f"the Milvus URL names the database {database!r}: one name without /")
+    login = ":".join(unquote(part) for part in (parts.username, parts.password) if part and parts.username)
+    return Address(
+        shown=f"{scheme}://{where}{f'/{database}' if database else ''}{tail}",
+        uri=f"{'https' if scheme == 'milvuss' else 'http'}://{where}",
+        database=database,
+        token=login or options.get("token") or os.environ.get(TOKEN_VARIABLE, ""),
+        index=index,
+    )
+
+
+def _local_path(path: str, scheme: str) -> str:
+    if scheme == "milvuss":
+        raise ConfigError("milvuss:// needs a host: Milvus Lite runs in this process, without TLS")
+    if path.startswith("/./"):
+        path = path[1:]
+    if not path.strip("/"):
+        raise ConfigError(
+            "the Milvus URL needs a host (milvus://host:19530) or a path (milvus:///path/file.db)"
+        )
+    return path
 
 
 class Connection:
@@ -28,14 +110,15 @@ class Connection:
 
     def __init__(self, address: Address, *, read_only: bool) -> None:
         self.address = address
+        self.read_only = read_only
+        self._client: Any = None
         self._lite_path = ""
-        client_class, self._errors = _client_class()
         uri = address.uri
         if address.path:
             uri, self._lite_path = lite.start(address.path, read_only=read_only), address.path
         try:
-            with our_call():
-                self._client: Any = client_class(
+            with _quiet():
+                self._client = MilvusClient(
                     uri=uri,
                     token=address.token,
                     db_name=address.database,
@@ -44,7 +127,7 @@ class Connection:
                 )
                 self.version = str(self._client.get_server_version(timeout=CONNECT_SECONDS))
                 self._client.list_collections(timeout=CONNECT_SECONDS)
-        except self._errors as error:
+        except _ERRORS as error:
             self.close()
             raise translate(error, address) from None
         self.is_lite = "lite" in self.version.lower()
@@ -57,23 +140,31 @@ class Connection:
             raise StoreError("the store is closed: open it again")
         check()
         given.setdefault("timeout", max(0.001, within(_SLOW_SECONDS.get(method, _SECONDS))))
-        if method in _STRONG:
+        if method in ("search", "query"):
             given.setdefault("consistency_level", "Strong")
         if collection:
             given["collection_name"] = collection
         try:
-            with our_call():
+            with _quiet():
                 return getattr(self._client, method)(**given)
-        except self._errors as error:
+        except _ERRORS as error:
             check()
-            if not (may_load and collection and is_not_loaded(error)):
+            not_loaded = _code(error) == _NOT_LOADED or "not loaded" in str(error).lower()
+            if not (may_load and collection and not_loaded):
                 raise translate(error, self.address) from error
         self.call("load_collection", collection, may_load=False)
         return self.call(method, may_load=False, **given)
 
+    def check_writable(self) -> None:
+        """Refuse a write where the store was opened to read."""
+        if self.read_only:
+            raise StoreError(
+                f"{self.address.shown} was opened read-only: open it without read_only to change it"
+            )
+
     def close(self) -> None:
         """Give the connection back; closing twice does nothing."""
-        client, self._client = getattr(self, "_client", None), None
+        client, self._client = self._client, None
         if client is not None:
             client.close()
         path, self._lite_path = self._lite_path, ""
@@ -81,12 +172,64 @@ class Connection:
             lite.stop(path)
 
 
-def _client_class() -> tuple[Any, tuple[type[Exception], ...]]:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Milvus's client logs its errors as it raises them; in our calls, raising them is enough.
+
+    The client's own log handlers stay as they are for everybody else: a filter drops only what is logged
+    in here.
+    """
+    for name in ("pymilvus", "pymilvus.milvus_client"):
+        for handler in logging.getLogger(name).handlers:
+            if _is_not_ours not in handler.filters:
+                handler.addFilter(_is_not_ours)
+    token = _in_our_call.set(True)
     try:
-        import grpc
-        from pymilvus import MilvusClient
-        from pymilvus.exceptions import MilvusException
-    except ImportError as error:
-        raise MissingExtraError("pymilvus", "milvus", "a Milvus store") from error
-    hush()
-    return MilvusClient, (MilvusException, grpc.RpcError, grpc.FutureTimeoutError)
+        yield
+    finally:
+        _in_our_call.reset(token)
+
+
+def _is_not_ours(_: logging.LogRecord) -> bool:
+    return not _in_our_call.get()
+
+
+def translate(error: Exception, address: Address) -> StoreError:
+    """The error to raise instead of Milvus's own: what went wrong, and what to do; never with a token."""
+    reason = _reason(error, address)
+    lowered = reason.lower()
+    if any(sign in lowered for sign in _REFUSED):
+        return StoreUnavailableError(
+            f"Milvus at {address.place} refused access ({reason}): check the user, password or token in the "
+            f"URL or in {TOKEN_VARIABLE}"
+        )
+    if "database" in lowered and ("not found" in lowered or "not exist" in lowered):
+        return StoreUnavailableError(
+            f"Milvus at {address.place} has no database {address.database!r}: create it there, or leave it "
+            "out of the URL"
+        )
+    if _code(error) == _COLLECTION_MISSING:
+        return CollectionError(f"the collection is gone from Milvus at {address.place}: {reason}")
+    if any(sign in lowered for sign in _UNREACHABLE):
+        return StoreUnavailableError(
+            f"cannot reach Milvus at {address.place} ({reason}): is the server running, and are host, port "
+            "and TLS (milvuss://) right?"
+        )
+    return StoreError(f"Milvus at {address.place} could not do it: {reason}")
+
+
+def _code(error: BaseException) -> Any:
+    code = getattr(error, "code", None)
+    return code() if callable(code) else code
+
+
+def _reason(error: Any, address: Address) -> str:
+    if callable(getattr(error.__cause__, "details", None)):  # the call that failed below the client
+        error = error.__cause__
+    text = getattr(error, "message", "") or str(error)
+    if callable(getattr(error, "details", None)):
+        text = f"{getattr(_code(error), 'name', _code(error))}: {error.details()}"
+    line = " ".join(str(text).split())
+    for secret in {address.token, address.token.partition(":")[2]} - {""}:
+        line = line.replace(secret, "***")
+    return line if len(line) <= 400 else f"{line[:400]}…"

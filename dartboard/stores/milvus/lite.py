@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dartboard.errors import MissingExtraError, StoreError, StoreLockedError, StoreUnavailableError
 
-_LOGGER = "milvus_lite.server_manager"
 _users: Counter[str] = Counter()
 _lock = threading.Lock()
 
@@ -19,11 +18,26 @@ def start(path: str, *, read_only: bool) -> str:
     except ImportError as error:
         raise MissingExtraError("milvus-lite", "milvus", "Milvus Lite (milvus:///path)") from error
     folder = Path(path).absolute()
-    _check(folder, read_only)
-    with _lock, _Reasons() as reasons:
+    if read_only and not folder.exists():
+        raise StoreError(f"there is no Milvus Lite store at {folder}")
+    if folder.is_file():
+        raise StoreError(
+            f"{folder} is a file: Milvus Lite keeps a folder (files of milvus-lite before version 3 must be "
+            "exported with that version)"
+        )
+    if not folder.parent.is_dir():
+        raise StoreError(f"cannot make {folder}: the folder {folder.parent} does not exist")
+    with _lock, _LoggedError() as logged:
         uri = server_manager_instance.start_and_get_uri(str(folder))
         if uri is None:
-            raise _failure(folder, reasons.last)
+            if type(logged.error).__name__ == "DataDirLockedError":
+                raise StoreLockedError(
+                    f"another process has {folder} open: close it there, or run milvus-lite server and "
+                    "share it"
+                )
+            raise StoreUnavailableError(
+                f"Milvus Lite cannot open {folder}: {logged.error or 'no reason given'}"
+            )
         _users[str(folder)] += 1
     return str(uri)
 
@@ -40,45 +54,24 @@ def stop(path: str) -> None:
             server_manager_instance.release_server(folder)
 
 
-def _check(folder: Path, read_only: bool) -> None:
-    if read_only and not folder.exists():
-        raise StoreError(f"there is no Milvus Lite store at {folder}")
-    if folder.is_file():
-        raise StoreError(
-            f"{folder} is a file: Milvus Lite keeps a folder (files of milvus-lite before version 3 must be "
-            "exported with that version)"
-        )
-    if not folder.parent.is_dir():
-        raise StoreError(f"cannot make {folder}: the folder {folder.parent} does not exist")
-
-
-def _failure(folder: Path, reason: BaseException | None) -> StoreError:
-    if type(reason).__name__ == "DataDirLockedError":
-        return StoreLockedError(
-            f"another process has {folder} open: close it there, or run milvus-lite server and share it"
-        )
-    return StoreUnavailableError(f"Milvus Lite cannot open {folder}: {reason or 'no reason given'}")
-
-
-class _Reasons(logging.Handler):
+class _LoggedError(logging.Handler):
     """Milvus Lite logs why it failed and returns None: the reason is caught on its way to the log."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.last: BaseException | None = None
+        self.error: BaseException | None = None
+        self._logger = logging.getLogger("milvus_lite.server_manager")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the exception of the record."""
         if record.exc_info and record.exc_info[1]:
-            self.last = record.exc_info[1]
+            self.error = record.exc_info[1]
 
-    def __enter__(self) -> "_Reasons":
-        logger = logging.getLogger(_LOGGER)
-        self._propagated, logger.propagate = logger.propagate, False
-        logger.addHandler(self)
+    def __enter__(self) -> "_LoggedError":
+        self._propagated, self._logger.propagate = self._logger.propagate, False
+        self._logger.addHandler(self)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        logger = logging.getLogger(_LOGGER)
-        logger.removeHandler(self)
-        logger.propagate = self._propagated
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        self._logger.propagate = self._propagated

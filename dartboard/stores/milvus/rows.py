@@ -4,28 +4,70 @@ Every row carries every field, since an upsert replaces whole rows. A further ve
 a placeholder, told apart by the row's terms; a sparse vector that it lacks is one weight on a term that no
 query can name. Milvus has no field for bytes: ``blobs`` is an array of texts, for each blob its name, the
 number of its pieces, and the pieces in base64.
+
+Milvus's analyzers differ (Milvus Lite does not stem), and none knows identifiers. So texts are analysed here,
+as for the other stores, and ``lexemes`` is a line of words that every Milvus cuts and counts alike: a term of
+plain letters and digits as it is, any other as a digest.
 """
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dartboard.errors import InvalidInputError, StoreFormatError
-from dartboard.stores.manifest import Manifest
-from dartboard.stores.milvus.facets import ranges_of, terms_of, vector_term
-from dartboard.stores.milvus.lexemes import Lexemes
-from dartboard.stores.milvus.names import field_name
-from dartboard.stores.milvus.schema import LONGEST_TEXT, MOST_PIECES, MOST_TERMS, CollectionLayout
+from dartboard.lexical.analysis import Analyzer
+from dartboard.stores.manifest import Manifest, lexical_settings
+from dartboard.stores.milvus.filter_expressions import digest, ranges_of, terms_of, vector_term
+from dartboard.stores.milvus.schema import (
+    LONGEST_TEXT,
+    MOST_PIECES,
+    MOST_TERMS,
+    CollectionLayout,
+    field_name,
+)
 from dartboard.stores.records import Record, SparseVector
-from dartboard.types import FloatArray
 
 LONGEST_JSON = 65_536
 LARGEST_ROW = 32_000_000
 _PIECE = 49_149  # bytes that give at most LONGEST_TEXT characters of base64
 _ABSENT, _EMPTY = 2**32 - 2, 2**32 - 3  # terms of sparse placeholders, beyond int32
+_PLAIN = re.compile(r"[a-z0-9]{1,32}")
+_NO_TERMS = f"x{digest('')}"  # Milvus wants text: this word stands where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Lexemes:
+    """How a collection's texts and queries become words for Milvus."""
+
+    analyzer: Analyzer
+    k1: float = 1.2
+    b: float = 0.75
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Lexemes":
+        """As the manifest's ``settings["lexical"]`` wants it."""
+        given = lexical_settings(manifest)
+        numbers = {name: given.pop(name) for name in ("k1", "b") if name in given}
+        return cls(Analyzer(**given), **numbers)
+
+    def of_text(self, text: str) -> str:
+        """The words of a passage."""
+        return self.of_query(text) or _NO_TERMS
+
+    def of_query(self, text: str) -> str:
+        """The words of a query; "" where it has none."""
+        return " ".join(map(_spelt, self.analyzer.terms(text)))
+
+
+@lru_cache(maxsize=100_000)
+def _spelt(term: str) -> str:
+    return term if _PLAIN.fullmatch(term) else f"x{digest(term)}"
 
 
 def row_from_record(
@@ -51,12 +93,16 @@ def row_from_record(
         **ranges,
     }
     size = 25 * len(terms) + sum(map(len, blobs)) + record.embedding.nbytes
-    size += _bytes(record.id, "id", record) + _bytes(record.text, "text", record)
-    size += _bytes(row["lexemes"], "line of terms", record)
-    size += _json_bytes(record.metadata, record) + _json_bytes(ranges, record)
+    advice = ": split it into smaller passages"
+    size += _size(record.id, "id", record) + _size(record.text, "text", record, advice=advice)
+    size += _size(row["lexemes"], "line of terms", record, advice=advice)
+    for kept in (record.metadata, ranges):
+        size += _size(json.dumps(kept, ensure_ascii=False), "metadata", record, LONGEST_JSON)
     for name, field in manifest.vectors.items():
         vector = record.vectors.get(name)
-        row[field_name("vector", name)] = _placeholder(field.dimension) if vector is None else vector
+        if vector is None:
+            vector = np.eye(1, field.dimension, dtype=np.float32)[0]
+        row[field_name("vector", name)] = vector
         size += 4 * field.dimension
     for name in manifest.sparse:
         row[field_name("sparse", name)] = weights = _weights(record.sparse.get(name))
@@ -73,11 +119,12 @@ def record_from_row(
 ) -> Record:
     """The record; its further fields only where ``whole``."""
     kept = _blobs(row.get("blobs") or [], row["id"])
+    metadata = row["metadata"]
     record = Record(
         row["id"],
         row["text"],
         np.asarray(row["embedding"], dtype=np.float32),
-        _parsed(row["metadata"]),
+        json.loads(metadata) if isinstance(metadata, (str, bytes)) else metadata,
         blobs=kept if whole else {name: kept[name] for name in blobs if name in kept},
     )
     if whole:
@@ -101,45 +148,19 @@ def output_fields(manifest: Manifest, *, whole: bool, blobs: bool) -> list[str]:
     return [*fields, "blobs"] if whole or blobs else fields
 
 
-def _bytes(text: str, what: str, record: Record) -> int:
+def _size(text: str, what: str, record: Record, most: int = LONGEST_TEXT, advice: str = "") -> int:
+    """The bytes of a text; more than Milvus keeps, or what is no Unicode, is refused."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         raise InvalidInputError(
             f"{what} of chunk {record.id!r} is not valid Unicode ({error.reason}): Milvus takes UTF-8"
         ) from error
-    if size > LONGEST_TEXT:
-        advice = "" if what == "id" else ": split it into smaller passages"
+    if size > most:
         raise InvalidInputError(
-            f"{what} of chunk {record.id[:80]!r} has {size:,} bytes; Milvus keeps at most "
-            f"{LONGEST_TEXT:,}{advice}"
+            f"{what} of chunk {record.id[:80]!r} has {size:,} bytes; Milvus keeps at most {most:,}{advice}"
         )
     return size
-
-
-def _json_bytes(value: Any, record: Record) -> int:
-    try:
-        size = len(json.dumps(value, ensure_ascii=False).encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"metadata of chunk {record.id!r} is not valid Unicode ({error.reason}): Milvus takes UTF-8"
-        ) from error
-    if size > LONGEST_JSON:
-        raise InvalidInputError(
-            f"metadata of chunk {record.id!r} has {size:,} bytes; Milvus keeps at most {LONGEST_JSON:,}"
-        )
-    return size
-
-
-def _parsed(metadata: Any) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(metadata) if isinstance(metadata, (str, bytes)) else metadata
-    return parsed
-
-
-def _placeholder(dimension: int) -> FloatArray:
-    vector = np.zeros(dimension, dtype=np.float32)
-    vector[0] = 1.0
-    return vector
 
 
 def _weights(vector: SparseVector | None) -> dict[int, float]:

@@ -1,4 +1,8 @@
-"""The fields and indexes of a collection in Milvus.
+"""The names, fields and indexes of a collection in Milvus.
+
+Milvus allows names of letters, digits and underscores, at most 255. A collection ``default`` becomes
+``dartboard_default``; other characters become ``_`` and the two hex digits of each of their bytes. A name too
+long for that becomes a digest, and is then read from the collection's own properties.
 
 id VARCHAR · text VARCHAR · lexemes VARCHAR with a BM25 function into ``bm25`` · metadata JSON · terms and
 dynamic fields for filters · embedding FLOAT_VECTOR · vector_… FLOAT_VECTOR · sparse_… SPARSE_FLOAT_VECTOR ·
@@ -6,14 +10,15 @@ blobs ARRAY of base64. What dartboard knows of the collection stands in two of i
 """
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pymilvus import DataType, Function, FunctionType, MilvusClient
+
 from dartboard.errors import StoreError, StoreFormatError
-from dartboard.stores.manifest import Manifest, manifest_from_json, manifest_to_json
-from dartboard.stores.milvus.expressions import Layout
-from dartboard.stores.milvus.lexemes import ANALYZER_PARAMS, Lexemes
-from dartboard.stores.milvus.names import field_name
+from dartboard.stores.manifest import Manifest, lexical_settings, manifest_from_json, manifest_to_json
+from dartboard.stores.milvus.filter_expressions import Layout, digest
 
 MANIFEST_PROPERTY = "dartboard.manifest"
 LAYOUT_PROPERTY = "dartboard.layout"
@@ -23,6 +28,44 @@ MOST_TERMS = 2_500
 _LONGEST_MANIFEST = 1_000_000
 _HNSW = {"M": 32, "efConstruction": 200}
 _METRICS = {"cosine": "COSINE", "dot": "IP"}
+_PREFIX, _LONG_PREFIX = "dartboard_", "dartboardx_"
+_LONGEST_NAME = 200
+_PLAIN = re.compile(r"[A-Za-z0-9]")
+_CODED = re.compile(rb"_([0-9a-f]{2})")
+
+
+def collection_name(name: str) -> str:
+    """What Milvus calls the collection."""
+    coded = _encode(name)
+    return _PREFIX + coded if len(coded) <= _LONGEST_NAME else _LONG_PREFIX + digest(name, 32)
+
+
+def is_ours(stored: str) -> bool:
+    """Whether a collection in Milvus is one of dartboard's."""
+    return stored.startswith((_PREFIX, _LONG_PREFIX))
+
+
+def readable_name(stored: str) -> str | None:
+    """The name that :func:`collection_name` was given; None where only a digest is left of it."""
+    if not stored.startswith(_PREFIX):
+        return None
+    coded = stored.removeprefix(_PREFIX).encode()
+    return _CODED.sub(lambda found: bytes([int(found[1], 16)]), coded).decode("utf-8", "replace")
+
+
+def field_name(kind: str, name: str) -> str:
+    """What Milvus calls a further vector (``kind`` vector or sparse)."""
+    coded = _encode(name)
+    return f"{kind}_{coded if len(coded) <= _LONGEST_NAME else digest(name, 32)}"
+
+
+def _encode(name: str) -> str:
+    return "".join(
+        character
+        if _PLAIN.fullmatch(character)
+        else "".join(f"_{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+        for character in name
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +112,6 @@ def read_properties(stored: dict[str, str], where: str) -> tuple[Manifest, Colle
 
 def build_schema(manifest: Manifest, layout: CollectionLayout) -> Any:
     """The collection's fields for the client."""
-    from pymilvus import DataType, Function, FunctionType, MilvusClient
-
     schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=True)
     schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=LONGEST_TEXT)
     schema.add_field("text", DataType.VARCHAR, max_length=LONGEST_TEXT)
@@ -79,7 +120,7 @@ def build_schema(manifest: Manifest, layout: CollectionLayout) -> Any:
         DataType.VARCHAR,
         max_length=LONGEST_TEXT,
         enable_analyzer=True,
-        analyzer_params=ANALYZER_PARAMS,
+        analyzer_params={"tokenizer": "standard"},
     )
     schema.add_field("metadata", DataType.JSON)
     if layout.terms == "array":
@@ -105,7 +146,7 @@ def build_schema(manifest: Manifest, layout: CollectionLayout) -> Any:
 
 def index_kinds(manifest: Manifest, layout: CollectionLayout) -> dict[str, dict[str, Any]]:
     """The index of each field that has one."""
-    lexical = Lexemes.of(manifest)
+    lexical = {"k1": 1.2, "b": 0.75, **lexical_settings(manifest)}
     build = _HNSW if layout.index == "HNSW" else {}
     dense = {"embedding": "cosine"} | {
         field_name("vector", name): field.metric for name, field in manifest.vectors.items()
@@ -117,7 +158,7 @@ def index_kinds(manifest: Manifest, layout: CollectionLayout) -> dict[str, dict[
     kinds["bm25"] = {
         "index_type": "SPARSE_INVERTED_INDEX",
         "metric_type": "BM25",
-        "params": {"bm25_k1": lexical.k1, "bm25_b": lexical.b},
+        "params": {"bm25_k1": lexical["k1"], "bm25_b": lexical["b"]},
     }
     for name in manifest.sparse:
         kinds[field_name("sparse", name)] = {
@@ -131,8 +172,6 @@ def index_kinds(manifest: Manifest, layout: CollectionLayout) -> dict[str, dict[
 
 
 def _add_array(schema: Any, name: str, capacity: int, longest: int) -> None:
-    from pymilvus import DataType
-
     schema.add_field(
         name, DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=capacity, max_length=longest
     )

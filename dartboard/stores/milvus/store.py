@@ -1,23 +1,27 @@
-"""Collections in Milvus, by URL (see :mod:`.address`)."""
+"""Collections in Milvus, by URL (see :mod:`dartboard.stores.milvus.connection`)."""
 
 from pathlib import Path
 from typing import Any, Self
+
+from pymilvus import MilvusClient
 
 from dartboard.errors import StoreError
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
 from dartboard.stores.manifest import Manifest
-from dartboard.stores.milvus.address import read_address
 from dartboard.stores.milvus.collection import MilvusCollection
-from dartboard.stores.milvus.connection import Connection
-from dartboard.stores.milvus.names import collection_name, is_ours, readable_name
+from dartboard.stores.milvus.connection import Connection, parse_address
+from dartboard.stores.milvus.rows import Lexemes
 from dartboard.stores.milvus.schema import (
     CollectionLayout,
     build_schema,
     choose_layout,
+    collection_name,
     index_kinds,
+    is_ours,
     properties,
     read_properties,
+    readable_name,
 )
 from dartboard.stores.snapshots import read_snapshot
 
@@ -26,8 +30,7 @@ class MilvusStore:
     """Milvus Lite in this process, a server, or a cluster; other people's collections stay hidden."""
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
-        self._address = read_address(url)
-        self._read_only = read_only
+        self._address = parse_address(url)
         self._connection = Connection(self._address, read_only=read_only)
 
     @property
@@ -43,7 +46,8 @@ class MilvusStore:
     def create(self, name: str, manifest: Manifest) -> MilvusCollection:
         """A new empty collection, visible to others when it is ready."""
         check_name(name)
-        self._check_writable()
+        self._connection.check_writable()
+        Lexemes.of(manifest)  # settings that cannot be used are refused before anything is made
         if self._exists(name):
             raise exists_already(name)
         layout = choose_layout(name, is_lite=self._connection.is_lite, index=self._address.index)
@@ -60,7 +64,7 @@ class MilvusStore:
         except StoreError:
             self._connection.call("drop_collection", stored)
             raise
-        return self._collection(manifest, layout, fresh=True)
+        return MilvusCollection(self._connection, manifest, layout, fresh=True)
 
     def open(self, name: str = DEFAULT_COLLECTION) -> MilvusCollection:
         """A collection that exists, loaded; indexes that an interrupted create has left out are made."""
@@ -69,18 +73,18 @@ class MilvusStore:
         stored = collection_name(name)
         manifest, layout = self._described(stored)
         self._make_ready(stored, manifest, layout)
-        return self._collection(manifest, layout)
+        return MilvusCollection(self._connection, manifest, layout)
 
     def drop(self, name: str) -> None:
         """Remove a collection and all in it."""
-        self._check_writable()
+        self._connection.check_writable()
         if not self._exists(name):
             raise missing(name, self.collections())
         self._connection.call("drop_collection", collection_name(name))
 
     def restore(self, path: str | Path, name: str | None = None) -> MilvusCollection:
         """A new collection from a snapshot; one that cannot be filled is removed again."""
-        self._check_writable()
+        self._connection.check_writable()
         stored_name, manifest, batches = read_snapshot(path)
         collection = self.create(name or stored_name, manifest)
         try:
@@ -113,7 +117,7 @@ class MilvusStore:
         wanted = index_kinds(manifest, layout)
         # Lite names an index after its field and a suffix, a server as it is told.
         lacking = {name: kind for name, kind in wanted.items() if not {name, f"{name}_idx"} & set(present)}
-        for name, kind in lacking.items() if not self._read_only else ():
+        for name, kind in lacking.items() if not self._connection.read_only else ():
             params = _index_params(name, kind, is_lite=self._connection.is_lite)
             try:
                 self._connection.call("create_index", stored, index_params=params, sync=False)
@@ -122,19 +126,8 @@ class MilvusStore:
                     raise
         self._connection.call("load_collection", stored)
 
-    def _collection(
-        self, manifest: Manifest, layout: CollectionLayout, *, fresh: bool = False
-    ) -> MilvusCollection:
-        return MilvusCollection(self._connection, manifest, layout, read_only=self._read_only, fresh=fresh)
-
-    def _check_writable(self) -> None:
-        if self._read_only:
-            raise StoreError(f"{self.url} was opened read-only: open it without read_only to change it")
-
 
 def _index_params(name: str, kind: dict[str, Any], *, is_lite: bool) -> Any:
-    from pymilvus import MilvusClient
-
     build = kind.get("params", {})
     # The client flattens the parameters for servers; Milvus Lite looks for them in one entry of that name.
     given = {**kind, "params": {"params": build} if is_lite and build else build}

@@ -1,12 +1,21 @@
-"""Rows by id and ids by filter, in pages that Milvus can send."""
+"""Queries to one collection of Milvus: ids and rows in pages that it can send, and the best k of a search.
 
-from collections.abc import Iterator, Sequence
+A server cuts among equal scores as it likes, so it is asked for a few more than k. Where the first score that
+it would have cut is as good as the k-th, it is asked for more, until the equals are all there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from dartboard.errors import StoreError
 from dartboard.stores.milvus.connection import Connection
-from dartboard.stores.milvus.expressions import Expression, quoted
+from dartboard.stores.milvus.filter_expressions import Expression, among, quoted
+from dartboard.types import FloatArray, Hit
 
+MOST_HITS = 16_384
+_SPARE_HITS = 8
 _ID_PAGE = 10_000
 _ID_BYTES = 4_000_000
 _FIRST_ROWS, _MOST_ROWS = 100, 2_000
@@ -63,7 +72,7 @@ class Reader:
         while at < len(ids):
             asked = list(ids[at : at + size])
             at += len(asked)
-            rows = list(self._query(filter=_among(asked), output_fields=fields))
+            rows = list(self._query(filter=among(asked).text, output_fields=fields))
             if rows:
                 yield rows
                 each = sum(map(_weight, rows)) / len(rows)
@@ -73,9 +82,9 @@ class Reader:
         """Delete the rows with these ids; how many there were."""
         removed = 0
         for chunk in _id_chunks(list(dict.fromkeys(ids))):
-            there = [row["id"] for row in self._query(filter=_among(chunk), output_fields=["id"])]
+            there = [row["id"] for row in self._query(filter=among(chunk).text, output_fields=["id"])]
             if there:
-                self._connection.call("delete", self._collection, filter=_among(there))
+                self._connection.call("delete", self._collection, filter=among(there).text)
                 removed += len(there)
         return removed
 
@@ -84,16 +93,12 @@ class Reader:
         removed = 0
         for ids in list(self.ids(expression, _ID_PAGE)):
             for chunk in _id_chunks(ids):
-                self._connection.call("delete", self._collection, filter=_among(chunk))
+                self._connection.call("delete", self._collection, filter=among(chunk).text)
             removed += len(ids)
         return removed
 
     def _query(self, **given: Any) -> Any:
         return self._connection.call("query", self._collection, **given)
-
-
-def _among(ids: Sequence[str]) -> str:
-    return f"id in [{', '.join(map(quoted, ids))}]"
 
 
 def _id_chunks(ids: Sequence[str]) -> Iterator[list[str]]:
@@ -122,3 +127,41 @@ def _value_weight(value: Any) -> int:
     if isinstance(value, (list, dict)):
         return 12 * len(value)
     return 8
+
+
+def best_hits(search: Callable[[int], list[Hit]], k: int, *, slack: float = 0.0) -> list[Hit]:
+    """The server's hits down to the k-th score less ``slack``, sorted; k or more where there are so many."""
+    limit = min(k + _SPARE_HITS, MOST_HITS)
+    while True:
+        hits = sorted(search(limit), key=order)
+        if len(hits) <= k:
+            return hits
+        floor = hits[k - 1].score - slack
+        if hits[-1].score < floor or len(hits) < limit or limit == MOST_HITS:
+            return [hit for hit in hits if hit.score >= floor]
+        limit = min(2 * limit, MOST_HITS)
+
+
+def order(hit: Hit) -> tuple[float, str]:
+    """Best first, equal scores by id."""
+    return -hit.score, hit.id
+
+
+class ExactRanking:
+    """Scores in float64, rounded to float32, so that equal vectors get equal scores; keeps the k best."""
+
+    def __init__(self, query: FloatArray, k: int, *, cosine: bool) -> None:
+        self._query = query.astype(np.float64)
+        self._k = k
+        self._cosine = cosine
+        self.hits: list[Hit] = []
+
+    def add(self, ids: list[str], vectors: FloatArray) -> None:
+        """Compare these vectors, ``(n, d)``, too."""
+        rows = vectors.astype(np.float64)
+        scores = np.einsum("ij,j->i", rows, self._query)
+        if self._cosine:
+            scores /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rounded = scores.astype(np.float32)
+        self.hits += [Hit(id, float(score)) for id, score in zip(ids, rounded, strict=True)]
+        self.hits = sorted(self.hits, key=order)[: self._k]

@@ -1,20 +1,96 @@
-"""Filters as Milvus expressions, exact on every Milvus (see :mod:`.facets` for what they look at).
+"""Filters as Milvus expressions that mean the same on every Milvus.
 
-``not`` is pushed down to the comparisons first, so that no Milvus ever negates an unknown:
-``not year < 5`` becomes "there is no number year, or it is >= 5". Field names and values of equality
-appear as digests only; texts in ranges and ids are quoted.
+Milvus releases differ in what a comparison with a missing JSON key means under ``not``, and in how they
+compare 1 with 1.0 or true. So filters never touch the metadata itself. A record carries
+
+- ``terms``: one digest for each (field, value) that equality can match and for each field that exists.
+  Each list member counts, 1 and 1.0 are one value, true is none of them;
+- a dynamic field for each number or text at the top level, ``n_…`` or ``t_…`` and the field's digest,
+  for ranges: numbers as doubles, text as it is.
+
+``terms`` is there for every record, so "does not contain" is true or false and never unknown. ``not`` is
+pushed down to the comparisons first, so that no Milvus ever negates an unknown: ``not year < 5`` becomes
+"there is no number year, or it is >= 5". Field names and values of equality appear as digests only; texts in
+ranges and ids are quoted.
 """
 
+import hashlib
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from dartboard.stores.filters import Among, And, Compare, Equal, Exists, Filter, In, Not, Or, check_filter
-from dartboard.stores.milvus.facets import equal_term, exists_term, range_key
+from dartboard.stores.filters import (
+    Among,
+    And,
+    Compare,
+    Equal,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Value,
+    check_filter,
+)
 
 Layout = Literal["array", "text"]
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def digest(text: str, size: int = 12) -> str:
+    """The first ``size`` bytes of a hash, as hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:size].hex()
+
+
+def terms_of(metadata: Mapping[str, Any]) -> list[str]:
+    """The digests of all that equality and ``exists`` can match, sorted."""
+    found = set()
+    for field, value in metadata.items():
+        if value is None:
+            continue
+        found.add(exists_term(field))
+        members = value if isinstance(value, list) else [value]
+        found |= {equal_term(field, member) for member in members if isinstance(member, Value)}
+    return sorted(found)
+
+
+def ranges_of(metadata: Mapping[str, Any]) -> dict[str, str | float]:
+    """Dynamic fields for the numbers and texts at the top level."""
+    found: dict[str, str | float] = {}
+    for field, value in metadata.items():
+        if isinstance(value, str):
+            found[range_key(field, value)] = value
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[range_key(field, value)] = float(value)
+    return found
+
+
+def equal_term(field: str, value: Value) -> str:
+    """The digest that says: the field has this value, or contains it."""
+    if isinstance(value, bool):
+        kind, text = "b", str(value)
+    elif isinstance(value, str):
+        kind, text = "t", value
+    else:
+        kind, text = "n", float(value).hex() if value else "0"
+    return digest(f"{kind}{len(field)}:{field}={text}")
+
+
+def exists_term(field: str) -> str:
+    """The digest that says: the field is there and not null."""
+    return digest(f"e{field}")
+
+
+def vector_term(name: str) -> str:
+    """The digest that says: the record carries this further vector."""
+    return digest(f"v{name}")
+
+
+def range_key(field: str, value: str | float) -> str:
+    """The dynamic field that holds a field's number, or its text, whichever ``value`` is."""
+    return f"{'t' if isinstance(value, str) else 'n'}_{digest(field)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +139,7 @@ def _compile(where: Filter, layout: Layout, *, negated: bool) -> Expression:
             word = "and" if isinstance(where, And) != negated else "or"
             return _joined(word, [_compile(part, layout, negated=negated) for part in parts])
         case Among(ids):
-            return _among(ids, negated)
+            return among(ids, negated=negated)
         case Exists(field):
             return contains(layout, [exists_term(field)], negated=negated)
         case Equal(field, value):
@@ -84,9 +160,7 @@ def _joined(word: str, parts: list[Expression]) -> Expression:
     return Expression(texts[0] if len(texts) == 1 else f"({f' {word} '.join(texts)})")
 
 
-def _one_of(
-    field: str, values: tuple[str | int | float | bool, ...], layout: Layout, negated: bool
-) -> Expression:
+def _one_of(field: str, values: tuple[Value, ...], layout: Layout, negated: bool) -> Expression:
     terms = sorted(
         {equal_term(field, value) for value in values if isinstance(value, str) or _is_double(value)}
     )
@@ -95,10 +169,12 @@ def _one_of(
     return contains(layout, terms, negated=negated)
 
 
-def _among(ids: tuple[str, ...], negated: bool) -> Expression:
-    if not ids:
+def among(ids: Iterable[str], *, negated: bool = False) -> Expression:
+    """The record's id is one of these, or none of them."""
+    listed = ", ".join(map(quoted, dict.fromkeys(ids)))
+    if not listed:
         return EVERYTHING if negated else NOTHING
-    return Expression(f"id {'not in' if negated else 'in'} [{', '.join(map(quoted, dict.fromkeys(ids)))}]")
+    return Expression(f"id {'not in' if negated else 'in'} [{listed}]")
 
 
 def _range(where: Compare, negated: bool) -> Expression:
