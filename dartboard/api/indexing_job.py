@@ -10,7 +10,7 @@ from dartboard.api.service import Service
 from dartboard.api.writing import lock, our_turn
 from dartboard.engine import IndexReport, index_paths
 from dartboard.engine import Progress as Done
-from dartboard.ingest import Found, walk
+from dartboard.ingest import SourceFile, walk
 
 LISTED = 1000
 """Files that a result lists; those with trouble come first."""
@@ -24,7 +24,7 @@ def index_files(
     """Index the files below ``folder``, each under its name there."""
     engine = service.engines.get(collection)
     places = sorted(folder.iterdir())
-    seen = {entry.source for entry in walk(places, root=folder) if isinstance(entry, Found)}
+    seen = {entry.source for entry in walk(places, root=folder) if isinstance(entry, SourceFile)}
 
     def listen(now: Done) -> None:
         progress(now.bytes, now.bytes_total, _told(now))

@@ -16,7 +16,7 @@ from dartboard.cli.scaling import RayOption, encoding_elsewhere
 if TYPE_CHECKING:
     from dartboard.engine import Configured, IndexReport
     from dartboard.engine import Progress as Done
-    from dartboard.engine.indexing import Listener
+    from dartboard.engine.index import Listener
     from dartboard.ingest import ChunkingConfig
 
 _SHOWN_PROBLEMS = 10
@@ -95,7 +95,7 @@ def index(
     """
     from dartboard.cli.terminal import messages
     from dartboard.engine import index_paths
-    from dartboard.engine.indexing import check_paths
+    from dartboard.engine.index import check_paths
     from dartboard.ingest import ReadOptions, RowFields
 
     found = configured(

@@ -12,7 +12,7 @@ from dartboard.cli.opening import opened
 if TYPE_CHECKING:
     from dartboard.cluster import Cluster
     from dartboard.engine import Configured
-    from dartboard.engine.encoding import Encoder
+    from dartboard.engine.chunk_writer import Encoder
     from dartboard.evaluation.runner import Elsewhere
 
 RayOption = Annotated[

@@ -7,31 +7,29 @@
             pieces = chunk(document, ChunkingConfig(size=256))
 """
 
-from dartboard.ingest.changes import Changes, compare, hash_file
 from dartboard.ingest.chunker import ChunkingConfig, chunk
 from dartboard.ingest.documents import Document, Piece, Problem, Section, is_text
-from dartboard.ingest.files import Found, walk
-from dartboard.ingest.readers import ReadOptions, read_bytes, read_file, read_path
+from dartboard.ingest.files import SourceFile, hash_file, walk
+from dartboard.ingest.readers import ReadOptions, load_file, read_bytes, read_file, read_path
 from dartboard.ingest.splitters import estimate_tokens
 from dartboard.ingest.tabular import RowFields
 from dartboard.ingest.text import clean
 
 __all__ = [
-    "Changes",
     "ChunkingConfig",
     "Document",
-    "Found",
     "Piece",
     "Problem",
     "ReadOptions",
     "RowFields",
     "Section",
+    "SourceFile",
     "chunk",
     "clean",
-    "compare",
     "estimate_tokens",
     "hash_file",
     "is_text",
+    "load_file",
     "read_bytes",
     "read_file",
     "read_path",

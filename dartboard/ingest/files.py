@@ -7,6 +7,7 @@ is, unless what it leads to is reached anyway. The order is that of the sources,
 says. A file or folder named by the caller is read even if a rule above it says otherwise.
 """
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,11 +28,17 @@ _LARGEST_GITIGNORE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceFile:
     """A file, and its name in the index: relative to its root, with forward slashes."""
 
     path: Path
     source: str
+
+
+def hash_file(path: Path) -> str:
+    """The ``document_hash`` of a file, without holding it in memory."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
 
 
 def walk(
@@ -42,7 +49,7 @@ def walk(
     root: str | Path | None = None,
     gitignore: bool = True,
     hidden: bool = False,
-) -> Iterator[Found | Problem]:
+) -> Iterator[SourceFile | Problem]:
     """Files and problems below the paths, each path in its turn, sorted.
 
     Sources are relative to the folder named, or to ``root`` where it is given: needed if two of the
@@ -56,7 +63,7 @@ def walk(
         path = absolute(name)
         base = absolute(root) if root is not None else path if path.is_dir() else path.parent
         for found in _below(path, base, rules):
-            if isinstance(found, Found) and seen.setdefault(found.source, found.path) != found.path:
+            if isinstance(found, SourceFile) and seen.setdefault(found.source, found.path) != found.path:
                 other = seen[found.source]
                 reason = f"{found.path} and {other} have the same name in the index: give a common root"
                 yield Problem(found.source, reason, "clash")
@@ -79,7 +86,7 @@ class _Walk:
     root: Path
     base: Path
     rules: _Rules
-    found: list[Found | Problem] = field(default_factory=list)
+    found: list[SourceFile | Problem] = field(default_factory=list)
     links: list[tuple[Path, list[tuple[Path, IgnoreRules]]]] = field(default_factory=list)
     reached: set[str] = field(default_factory=set)
 
@@ -128,7 +135,7 @@ class _Walk:
             return
         self.reached.add(real)
         if is_file:
-            self.found.append(Found(path, self.source(path)))
+            self.found.append(SourceFile(path, self.source(path)))
         else:
             self.problem(path, "is a device, socket or pipe, not a file", "special")
 
@@ -170,7 +177,7 @@ def absolute(path: str | Path) -> Path:
     return Path(os.path.normpath(Path(path).absolute()))
 
 
-def _below(path: Path, base: Path, rules: _Rules) -> Iterator[Found | Problem]:
+def _below(path: Path, base: Path, rules: _Rules) -> Iterator[SourceFile | Problem]:
     if not path.exists():
         yield Problem(path.name, f"there is no such file or folder: {path}")
         return

@@ -13,7 +13,7 @@ from dartboard.errors import ConfigError, IngestError, MissingExtraError
 from dartboard.ingest.code import other_sections, python_sections
 from dartboard.ingest.documents import Document, Kind, Problem, ProblemCode, Section, digest
 from dartboard.ingest.docx import read_docx
-from dartboard.ingest.files import Found, walk
+from dartboard.ingest.files import SourceFile, walk
 from dartboard.ingest.html import declared_charset, read_html
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
 from dartboard.ingest.markdown import front_matter, markdown_headings, notebook_text
@@ -92,20 +92,25 @@ def read_path(
             yield from read_file(found, options)
 
 
-def read_file(found: Found, options: ReadOptions | None = None) -> Iterator[Document | Problem]:
-    """The documents of one file that :func:`walk` found."""
-    options = options or ReadOptions()
-    source = found.source
+def read_file(file: SourceFile, options: ReadOptions | None = None) -> Iterator[Document | Problem]:
+    """The documents of one file that :func:`walk` found: :func:`load_file`, then :func:`read_bytes`."""
+    data = load_file(file, options)
+    if isinstance(data, Problem):
+        yield data
+    else:
+        yield from read_bytes(data, file.source, options)
+
+
+def load_file(file: SourceFile, options: ReadOptions | None = None) -> bytes | Problem:
+    """The bytes of a file; a problem where it cannot be read, or is larger than ``options.max_bytes``."""
+    most = (options or ReadOptions()).max_bytes
     try:
-        size = found.path.stat().st_size
-        if size > options.max_bytes:
-            yield Problem(source, f"has {size:,} bytes, more than max_bytes ({options.max_bytes:,})", "size")
-            return
-        data = found.path.read_bytes()
+        size = file.path.stat().st_size
+        if size > most:
+            return Problem(file.source, f"has {size:,} bytes, more than max_bytes ({most:,})", "size")
+        return file.path.read_bytes()
     except OSError as error:
-        yield Problem(source, f"cannot be read: {error.strerror or error}")
-        return
-    yield from read_bytes(data, source, options)
+        return Problem(file.source, f"cannot be read: {error.strerror or error}")
 
 
 def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> Iterator[Document | Problem]:

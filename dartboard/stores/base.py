@@ -144,3 +144,17 @@ def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
     begin = getattr(collection, "read_snapshot", None)
     made: AbstractContextManager[Collection] = nullcontext(collection) if begin is None else begin()
     return made
+
+
+def iterate_metadata(collection: Collection, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
+    """The metadata of all records that match, without their texts and vectors where the store can do that.
+
+    Such a store has a method ``iterate_metadata``; of others, whole records are read.
+    """
+    own = getattr(collection, "iterate_metadata", None)
+    if own is not None:
+        yield from own(where=where)
+        return
+    for batch in collection.iterate(where=where):
+        for record in batch:
+            yield record.metadata

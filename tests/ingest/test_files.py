@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from dartboard.errors import IngestError
-from dartboard.ingest import Found, Problem, compare, hash_file, read_file, walk
+from dartboard.ingest import Problem, SourceFile, hash_file, read_file, walk
 
 
 def lay(root, *names):
@@ -17,7 +17,7 @@ def lay(root, *names):
 
 
 def sources(found):
-    return [entry.source for entry in found if isinstance(entry, Found)]
+    return [entry.source for entry in found if isinstance(entry, SourceFile)]
 
 
 def test_sorted_and_without_what_is_hidden(tmp_path):
@@ -124,7 +124,7 @@ def test_special_files_and_odd_names(tmp_path):
     assert {(entry.source, entry.code) for entry in found} == {("pipe", "special"), ("socket", "special")}
     odd = tmp_path / os.fsdecode(b"caf\xe9.txt")
     odd.write_text("x")
-    (entry,) = (entry for entry in walk([tmp_path]) if isinstance(entry, Found))
+    (entry,) = (entry for entry in walk([tmp_path]) if isinstance(entry, SourceFile))
     assert entry.source == "caf\\udce9.txt"
     assert next(read_file(entry)).text == "x"
 
@@ -143,29 +143,18 @@ def test_unreadable_folder(tmp_path, monkeypatch):
     assert sources(found) == ["b/y.txt"]
     problem = next(entry for entry in found if isinstance(entry, Problem))
     assert (problem.source, problem.reason) == ("a", "folder cannot be read: Permission denied")
-    # What is known below a folder that cannot be read is not gone.
-    known = {"a/x.txt": "1", "b/y.txt": hash_file(tmp_path / "b/y.txt"), "c.txt": "2"}
-    changes = compare(known, found)
-    assert changes.deleted == ("c.txt",)
-    assert changes.problems == (problem,)
 
 
-def test_changes(tmp_path):
-    lay(tmp_path, "new.txt", "same.txt", "other.txt", "vanishing.txt")
-    known = {
-        "same.txt": hash_file(tmp_path / "same.txt"),
-        "other.txt": "0" * 32,
-        "gone.txt": "1" * 32,
-        "vanishing.txt": "2" * 32,
-    }
-    found = list(walk([tmp_path]))
+def test_the_hash_of_a_file_is_that_of_its_documents(tmp_path):
+    lay(tmp_path, "same.txt")
+    (file,) = walk([tmp_path])
+    (document,) = read_file(file)
+    assert document.document_hash == hash_file(tmp_path / "same.txt")
+
+
+def test_a_file_that_vanished_is_a_problem(tmp_path):
+    lay(tmp_path, "vanishing.txt")
+    (file,) = walk([tmp_path])
     (tmp_path / "vanishing.txt").unlink()
-    changes = compare(known, found)
-    assert sources(changes.new) == ["new.txt"]
-    assert sources(changes.changed) == ["other.txt"]
-    assert sources(changes.unchanged) == ["same.txt"]
-    assert changes.deleted == ("gone.txt",)
-    assert sources(changes.to_read) == ["new.txt", "other.txt"]
-    assert [problem.source for problem in changes.problems] == ["vanishing.txt"]
-    (document,) = read_file(changes.unchanged[0])
-    assert document.document_hash == known["same.txt"]
+    (problem,) = read_file(file)
+    assert (problem.source, problem.code) == ("vanishing.txt", "unreadable")

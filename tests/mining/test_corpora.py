@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartboard.engine import Engine
-from dartboard.engine.indexing import index_paths
+from dartboard.engine.index import index_paths
 from dartboard.errors import ConfigError, DartboardError, DatasetError, InvalidInputError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora import open_corpus

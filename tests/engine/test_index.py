@@ -1,14 +1,19 @@
 """Indexing: what is read again, what is replaced, what survives an interruption."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from dartboard.display.source import place_of
 from dartboard.embeddings import default_model
-from dartboard.engine import Engine, index_paths, indexing
+from dartboard.engine import Engine, index, index_paths
 from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest import ChunkingConfig, ReadOptions, RowFields
 from dartboard.near_duplicates import fingerprint
 from dartboard.relevance import PROBES
+from dartboard.stores.base import iterate_metadata
+from dartboard.stores.filters import Compare
 from dartboard.stores.memory import MemoryStore
 from dartboard.stores.records import FINGERPRINT
 from tests.models import WordBag
@@ -294,10 +299,81 @@ def test_a_file_of_very_many_chunks_is_indexed_as_any_other(engine, folder, monk
         return {record.id: (record.text, record.metadata) for record in records}
 
     report = index_paths(engine, folder)
-    monkeypatch.setattr(indexing, "_HELD", 7)
+    monkeypatch.setattr(index, "_HELD", 7)
     other = Engine(MemoryStore(), model=engine.model)
     again = index_paths(other, folder)
     assert kept(engine) == kept(other)
     assert (again.chunks, again.files, again.problems) == (report.chunks, report.files, report.problems)
     assert again.notes == report.notes
     assert index_paths(other, folder).chunks == 0
+
+
+def test_what_is_known_below_a_folder_that_cannot_be_read_is_not_gone(engine, folder, monkeypatch):
+    index_paths(engine, folder)
+    (folder / "coffee.txt").unlink()
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("/deep"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    report = index_paths(engine, folder, prune=True)
+    assert [(problem.source, problem.code) for problem in report.problems] == [("docs/deep", "unreadable")]
+    assert report.deleted == 1 and sources(engine) == ["docs/deep/brew.py", "docs/tea.md"]
+
+
+def test_changes(engine, folder, monkeypatch):
+    """New, changed, unchanged, gone, and one that vanishes between being found and being read."""
+    (folder / "vanishing.txt").write_text("Here for now.")
+    index_paths(engine, folder)
+    (folder / "new.txt").write_text("A new file.")
+    (folder / "coffee.txt").write_text("Another text.")
+    (folder / "deep" / "brew.py").unlink()
+
+    def listen(progress):
+        (folder / "vanishing.txt").unlink(missing_ok=True)
+
+    report = index_paths(engine, folder, prune=True, listen=listen)
+    assert (report.new, report.changed, report.unchanged, report.deleted) == (1, 1, 1, 1)
+    assert list(report.files) == ["docs/coffee.txt", "docs/new.txt", "docs/vanishing.txt"]
+    assert [problem.source for problem in report.problems] == ["docs/vanishing.txt"]
+    assert sources(engine) == ["docs/coffee.txt", "docs/new.txt", "docs/tea.md", "docs/vanishing.txt"]
+
+
+def test_a_file_is_read_once(engine, folder, monkeypatch):
+    opened = []
+    real = Path.open
+
+    def opening(path, *args, **kwargs):
+        opened.append(path.name)
+        return real(path, *args, **kwargs)
+
+    index_paths(engine, folder)
+    (folder / "coffee.txt").write_text("Another text.")
+    (folder / "new.txt").write_text("A new file.")
+    monkeypatch.setattr(Path, "open", opening)
+    report = index_paths(engine, folder)
+    assert (report.new, report.changed, report.unchanged) == (1, 1, 2)
+    assert sorted(opened) == ["brew.py", "coffee.txt", "new.txt", "tea.md"]
+
+
+def test_a_known_file_beyond_the_limit_stays_while_it_is_the_same(engine, folder):
+    index_paths(engine, folder)
+    small = ReadOptions(max_bytes=10)
+    report = index_paths(engine, folder, reading=small)
+    assert (report.unchanged, report.problems) == (3, [])
+    (folder / "coffee.txt").write_text("Longer than ten bytes.")
+    report = index_paths(engine, folder, reading=small)
+    assert (report.unchanged, report.emptied, report.problems[0].code) == (2, 1, "size")
+
+
+def test_hashes_are_compared_without_reading_whole_records(folder):
+    with Engine.open("x.dartboard", model=Counting()) as engine:
+        index_paths(engine, folder)
+        assert (Path("x.dartboard")).exists()
+        collection = engine.collection
+        found = list(iterate_metadata(collection, where=Compare("pieces", ">=", 1)))
+        whole = [record.metadata for batch in collection.iterate() for record in batch]
+        assert sorted(map(str, found)) == sorted(map(str, whole))

@@ -1,0 +1,208 @@
+"""Documents' last steps into a collection: split, encoded in batches, upserted in the order they came.
+
+A piece's id holds the hash of its text, so a vector that the collection has under the same id is used again,
+and only the other pieces are encoded. As many batches are under way as the encoder has room for. What else
+is asked of the collection (:meth:`ChunkWriter.then`) waits for the pieces before it, so that the collection
+sees the same changes in the same order, whoever encodes.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from dartboard.deadline import check
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.vectors import Vectors
+from dartboard.engine.engine import Engine
+from dartboard.errors import DartboardError
+from dartboard.ingest import ChunkingConfig, Document, Piece, chunk, estimate_tokens
+from dartboard.stores import Collection, Record
+from dartboard.stores.records import with_fingerprints
+from dartboard.types import FloatArray
+
+BATCH = 64
+"""Chunks that are encoded and written together: at most so much work is lost to an interruption."""
+
+_LETTERS_PER_TOKEN = 16
+"""A tokenizer may take a word of any length for one unknown token; a text costs at least this."""
+
+
+def split(document: Document, chunking: ChunkingConfig, model: EmbeddingModel) -> list[Piece]:
+    """The pieces of a document, with sizes in the tokens of the model."""
+    own: Callable[[list[str]], list[int]] | None = getattr(model, "count_tokens", None)
+
+    def count_tokens(text: str) -> int:
+        if own is None or not text.strip():
+            return estimate_tokens(text)
+        # A whole file is never tokenized at once: that takes a hundred bytes a token.
+        least = len(text) // _LETTERS_PER_TOKEN
+        return least if least > chunking.size else max(int(own([text])[0]), least)
+
+    return chunk(document, chunking, count_tokens=count_tokens)
+
+
+def stored_chunking(collection: Collection) -> ChunkingConfig | None:
+    """How a collection splits documents; None where its manifest does not say."""
+    stored = collection.manifest.settings.get("chunking")
+    return ChunkingConfig.from_json(stored) if stored else None
+
+
+class Encoding(Protocol):
+    """A list of passages whose vectors are on their way."""
+
+    def ready(self) -> bool:
+        """Whether they are there without waiting."""
+
+    def vectors(self) -> Vectors:
+        """``(n, d)``, in the order of the texts; waits for them."""
+
+
+class Encoder(Protocol):
+    """Who makes the vectors of passages: the model in this process, or machines elsewhere."""
+
+    @property
+    def room(self) -> int:
+        """How many lists may be under way, at least one."""
+
+    def begin(self, texts: list[str]) -> Encoding:
+        """Take on a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEncoder:
+    """The model in this process: one list at a time, encoded when its vectors are wanted."""
+
+    model: EmbeddingModel
+    room: int = 1
+
+    def begin(self, texts: list[str]) -> Encoding:
+        """Take on a list."""
+        return _LocalEncoding(self.model, texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalEncoding:
+    model: EmbeddingModel
+    texts: list[str]
+
+    def ready(self) -> bool:
+        return False
+
+    def vectors(self) -> Vectors:
+        return self.model.encode_documents(self.texts)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Pieces on their way: vectors that are known, ids whose text is being encoded, and what comes after."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    known: dict[str, FloatArray] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    encoding: Encoding | None = None
+    then: list[Callable[[], object]] = field(default_factory=list)
+
+    def ready(self) -> bool:
+        """Whether it can be written without waiting."""
+        return self.encoding is None or self.encoding.ready()
+
+    def records(self) -> list[Record]:
+        """The pieces with their vectors, once these are there."""
+        vectors = self.known
+        if self.encoding is not None:
+            vectors = vectors | dict(zip(self.missing, self.encoding.vectors(), strict=True))
+        return [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in self.pieces]
+
+
+class ChunkWriter:
+    """Writes pieces to a collection, a batch at a time.
+
+    Args:
+        engine: whose model encodes, and whose retriever adds its fields to the records.
+        collection: where the records go.
+        encoder: who encodes; None is the engine's model in this process.
+        batch_size: pieces of a batch.
+        upsert: stores the records of a batch; None is ``collection.upsert``.
+        written: called after every batch that is in the collection.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        collection: Collection,
+        *,
+        encoder: Encoder | None = None,
+        batch_size: int = BATCH,
+        upsert: Callable[[Sequence[Record]], None] | None = None,
+        written: Callable[[Batch], None] = lambda batch: None,
+    ) -> None:
+        self._engine = engine
+        self._collection = collection
+        self._given = encoder
+        self._batch_size = batch_size
+        self._upsert = upsert or collection.upsert
+        self._written = written
+        self._filling = Batch()
+        self._under_way: deque[Batch] = deque()
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece; where it fills a batch, that is encoded, and written when the encoder has no room."""
+        self._filling.pieces.append(piece)
+        if len(self._filling.pieces) >= self._batch_size:
+            self._begin()
+
+    def then(self, step: Callable[[], object]) -> None:
+        """Change the collection once all pieces so far are written."""
+        if self._filling.pieces:
+            self._filling.then.append(step)
+        elif self._under_way:
+            self._under_way[-1].then.append(step)
+        else:
+            step()
+
+    def finish(self) -> None:
+        """Write all that is left."""
+        if self._filling.pieces:
+            self._begin()
+        self._write_all_but(0)
+
+    def rescue(self) -> None:
+        """Where a run ends early: write what is encoded already, also behind a batch that is not.
+
+        What was to follow is left to the next run, which does the files again that are not whole.
+        """
+        for batch in self._under_way:
+            with suppress(DartboardError):
+                if batch.ready():
+                    self._write(batch)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return self._given or LocalEncoder(self._engine.model)
+
+    def _begin(self) -> None:
+        """Have the pieces encoded whose vectors the collection does not have."""
+        check()
+        batch, self._filling = self._filling, Batch()
+        stored = self._collection.get([piece.id for piece in batch.pieces])
+        batch.known = {record.id: record.embedding for record in stored}
+        missing = {piece.id: piece.text for piece in batch.pieces if piece.id not in batch.known}
+        batch.missing = list(missing)
+        if missing:
+            batch.encoding = self._encoder.begin(list(missing.values()))
+        self._under_way.append(batch)
+        self._write_all_but(self._encoder.room - 1)
+
+    def _write_all_but(self, count: int) -> None:
+        """Write the oldest until so many are under way, and whatever is ready at the front."""
+        while self._under_way and (len(self._under_way) > count or self._under_way[0].ready()):
+            self._write(self._under_way[0])
+            for step in self._under_way.popleft().then:
+                step()
+
+    def _write(self, batch: Batch) -> None:
+        self._upsert(with_fingerprints(self._engine.retriever.index(batch.records())))
+        self._written(batch)
