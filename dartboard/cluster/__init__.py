@@ -4,11 +4,9 @@ Only plain values travel: the names of functions and models, texts, numbers and 
 beyond that it loads itself, and says what it has loaded before anything is kept. Needs the extra ``ray``.
 """
 
-from dartboard.cluster.address import OFF, Address, parse_address
-from dartboard.cluster.connecting import connect
-from dartboard.cluster.encoder import ClusterEncoder
-from dartboard.cluster.recipe import Recipe, recipe_of
-from dartboard.cluster.work import Cluster, Machine, Ticket
+from dartboard.cluster.connection import OFF, Address, connect, parse_address
+from dartboard.cluster.encoder import ClusterEncoder, Recipe, recipe_of
+from dartboard.cluster.tasks import Cluster, Machine, Task
 
 __all__ = [
     "OFF",
@@ -17,7 +15,7 @@ __all__ = [
     "ClusterEncoder",
     "Machine",
     "Recipe",
-    "Ticket",
+    "Task",
     "connect",
     "parse_address",
     "recipe_of",

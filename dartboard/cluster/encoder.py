@@ -1,32 +1,99 @@
 """Lists of passages, encoded on a cluster while others are read and kept here.
 
+A model travels by its name. The worker loads it with as many threads as one process here would use, since
+how a matrix product is shared between threads may decide how it is rounded, and compares what it has with
+what it was told: another dartboard or other weights end the work before anything is kept.
+
 A list is encoded by one worker as one process here would encode it: the same call, hence the same batches in
 the same padding, with the same number of threads. So the vectors are the same to the bit, on processors that
-round alike.
+round alike. Last bits are compared, too: another kind of processor may round otherwise, which is logged as a
+warning, not refused.
 """
 
+import hashlib
 import logging
-from typing import Any
+import os
+import socket
+import sys
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from dartboard.cluster.recipe import Recipe, examine, prepared
-from dartboard.cluster.work import AHEAD, Cluster, Machine, Ticket
+from dartboard.cluster.tasks import AHEAD, Cluster, Machine, Task
+from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.by_name import model_by_name
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ClusterError
+from dartboard.version import __version__
 
 logger = logging.getLogger(__name__)
 
+PROBES = (
+    "The quick brown fox jumps over the lazy dog.",
+    "Consumers fall behind when messages take long to handle.",
+    "def add(a, b): return a + b",
+    "A passage that is long enough for a matrix product to be shared between threads. " * 12,
+)
+"""Texts whose vectors tell whether two machines round alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What a worker loads, and what it must turn out to be; without a name, no model.
+
+    ``fingerprint`` is the model's, ``bits`` the hash of its vectors of :data:`PROBES`.
+    """
+
+    version: str = __version__
+    model: str = ""
+    threads: int = 0
+    torch_threads: int = 0
+    fingerprint: str = ""
+    bits: str = ""
+
+    @property
+    def cpus(self) -> int:
+        """The cores that the model keeps busy."""
+        return max(1, self.threads, self.torch_threads)
+
+    def plain(self) -> dict[str, str | int]:
+        """As it travels."""
+        return asdict(self)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe for a model by name, as this process loads it."""
+    name = name.strip()
+    kind, colon, path = name.partition(":")
+    if colon and Path(path).exists():  # workers stand in other folders: the path from the root
+        name = f"{kind}:{os.path.abspath(path)}"  # noqa: PTH100 - resolve() would follow links
+    model = model_by_name(name)
+    torch: Any = sys.modules.get("torch")
+    return Recipe(
+        model=name,
+        threads=getattr(model, "threads", 0),
+        torch_threads=torch.get_num_threads() if torch and name.startswith("sentence-") else 0,
+        fingerprint=model.fingerprint,
+        bits=_bits_of(model),
+    )
+
 
 class ClusterEncoder:
-    """Encodes lists of passages on machines that were examined first."""
+    """Encodes lists of passages on the machines of a cluster, which are examined first.
+
+    ``machines`` are those that work, ``slots`` how many lists they encode at a time. Raises
+    :class:`ClusterError` where a machine has another dartboard or another model.
+    """
 
     def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
-        self._cluster = cluster
-        self._recipe = recipe
-        self._plain = recipe.plain()
-        self._heard: set[str] = set()
+        self.cluster = cluster
+        self.recipe = recipe
         self.machines = check_machines(cluster, recipe)
-        self._cpus = cores_each(self.machines, recipe)
+        # The cores that the model keeps busy, or all of the largest machine where it has fewer.
+        self._cpus = max(1, min(recipe.cpus, int(max(machine.cpus for machine in self.machines))))
         self.slots = cluster.slots(self._cpus)
+        self.warned: set[str] = set()
 
     @property
     def room(self) -> int:
@@ -35,45 +102,29 @@ class ClusterEncoder:
 
     def begin(self, texts: list[str]) -> "Encoding":
         """Let some machine encode the texts."""
-        return Encoding(self, self._cluster.begin(encode, self._plain, texts, cpus=self._cpus))
-
-    def ready(self, ticket: Ticket) -> bool:
-        """Whether the vectors are there."""
-        return self._cluster.ready(ticket)
-
-    def vectors(self, ticket: Ticket) -> Vectors:
-        """The vectors, once they are there."""
-        name, bits, vectors = self._cluster.result(ticket)
-        if bits != self._recipe.bits and name not in self._heard:
-            self._heard.add(name)
-            warn_of_bits([name])
-        found: Vectors = vectors
-        return found
+        task = self.cluster.begin(encode, self.recipe.plain(), texts, cpus=self._cpus)
+        return Encoding(self, task)
 
 
+@dataclass(frozen=True, slots=True)
 class Encoding:
     """A list that is being encoded."""
 
-    def __init__(self, encoder: ClusterEncoder, ticket: Ticket) -> None:
-        self._encoder = encoder
-        self._ticket = ticket
+    encoder: ClusterEncoder
+    task: Task
 
     def ready(self) -> bool:
         """Whether the vectors are there."""
-        return self._encoder.ready(self._ticket)
+        return self.encoder.cluster.ready(self.task)
 
     def vectors(self) -> Vectors:
         """``(n, d)``, in the order of the texts; waits for them."""
-        return self._encoder.vectors(self._ticket)
-
-
-def encode(plain: dict[str, str | int], texts: list[str]) -> tuple[str, str, Vectors]:
-    """On a worker: its machine, the bits of its model, and the vectors."""
-    loaded = prepared(plain)
-    if loaded.model is None:
-        raise ClusterError("no model was named to encode with")
-    name, bits = examine(plain)
-    return name, bits, loaded.model.encode_documents(texts)
+        name, bits, vectors = self.encoder.cluster.result(self.task)
+        if bits != self.encoder.recipe.bits and name not in self.encoder.warned:
+            self.encoder.warned.add(name)
+            _warn_of_rounding([name])
+        found: Vectors = vectors
+        return found
 
 
 def check_machines(cluster: Cluster, recipe: Recipe) -> list[Machine]:
@@ -81,46 +132,99 @@ def check_machines(cluster: Cluster, recipe: Recipe) -> list[Machine]:
 
     A machine that is lost while it is asked is left out, as long as another one is there.
     """
-    asked = cluster.machines()
-    if not asked:
+    machines = cluster.machines()
+    if not machines:
         raise ClusterError(
             f"the cluster at {cluster.address} has no machine with a core to offer: start one there with "
             "ray start --address HOST:PORT"
         )
-    tickets = [
-        (machine, cluster.begin(examine, recipe.plain(), cpus=0, machine=machine)) for machine in asked
-    ]
+    tasks = [cluster.begin(examine, recipe.plain(), cpus=0, machine=machine) for machine in machines]
     answered: list[Machine] = []
     other_bits: list[str] = []
-    for machine, ticket in tickets:
-        found = _answer(cluster, machine, ticket)
-        if found is not None:
-            answered.append(machine)
-            if found[1] != recipe.bits:
-                other_bits.append(found[0])
+    for machine, task in zip(machines, tasks, strict=True):
+        try:
+            name, bits = cluster.result(task)
+        except ClusterError:
+            if machine in cluster.machines():
+                raise
+            continue
+        answered.append(machine)
+        if bits != recipe.bits:
+            other_bits.append(name)
     if not answered:
         raise ClusterError(f"every machine of the cluster at {cluster.address} was lost while it was asked")
     if other_bits:
-        warn_of_bits(other_bits)
+        _warn_of_rounding(other_bits)
     return answered
 
 
-def _answer(cluster: Cluster, machine: Machine, ticket: Ticket) -> Any:
-    try:
-        return cluster.result(ticket)
-    except ClusterError:
-        if machine in cluster.machines():
-            raise
-        return None
+class Loaded(NamedTuple):
+    """A model in a worker, and the hash of what it makes of a few sentences."""
+
+    model: EmbeddingModel | None
+    bits: str
 
 
-def cores_each(machines: list[Machine], recipe: Recipe) -> int:
-    """Cores to ask for: those that the model keeps busy, or all of the largest machine where it has fewer."""
-    return max(1, min(recipe.cpus, int(max(machine.cpus for machine in machines))))
+def examine(plain: dict[str, str | int]) -> tuple[str, str]:
+    """On a worker: the machine's name and the bits of its model, once it is found to be the right one."""
+    return socket.gethostname(), load_model(plain).bits
 
 
-def warn_of_bits(names: list[str]) -> None:
-    """Say that vectors will differ in their last bits."""
+def encode(plain: dict[str, str | int], texts: list[str]) -> tuple[str, str, Vectors]:
+    """On a worker: its machine, the bits of its model, and the vectors."""
+    loaded = load_model(plain)
+    if loaded.model is None:
+        raise ClusterError("no model was named to encode with")
+    return socket.gethostname(), loaded.bits, loaded.model.encode_documents(texts)
+
+
+def load_model(plain: dict[str, str | int]) -> Loaded:
+    """On a worker: the model of a recipe, loaded once a process and found to be the right one."""
+    return _load_model(tuple(sorted(plain.items())))
+
+
+@lru_cache(maxsize=1)
+def _load_model(items: tuple[tuple[str, Any], ...]) -> Loaded:
+    wanted = Recipe(**dict(items))
+    here = socket.gethostname()
+    if wanted.version != __version__:
+        raise ClusterError(
+            f"{here} runs dartboard {__version__}, and here it is {wanted.version}: install the same there"
+        )
+    if not wanted.model:
+        return Loaded(None, "")
+    model = _with_threads(wanted)
+    if model.fingerprint != wanted.fingerprint:
+        raise ClusterError(
+            f"{here} has another model under the name {wanted.model!r}: {model.fingerprint} where "
+            f"{wanted.fingerprint} is due. Put the same files there"
+        )
+    return Loaded(model, _bits_of(model))
+
+
+def _with_threads(wanted: Recipe) -> EmbeddingModel:
+    kind, _, rest = wanted.model.partition(":")
+    threads = wanted.threads or None
+    if kind in ("default", "onnx"):
+        from dartboard.embeddings.onnx import OnnxModel
+
+        if kind == "default":
+            return OnnxModel.bundled(threads=threads)
+        return OnnxModel.from_folder(rest, threads=threads)
+    model = model_by_name(wanted.model)
+    if wanted.torch_threads:
+        import torch
+
+        torch.set_num_threads(wanted.torch_threads)
+    return model
+
+
+def _bits_of(model: EmbeddingModel) -> str:
+    """The hash of what a model makes of a few sentences, to the last bit."""
+    return hashlib.sha256(model.encode_documents(PROBES).tobytes()).hexdigest()[:16]
+
+
+def _warn_of_rounding(names: list[str]) -> None:
     logger.warning(
         "%s rounds otherwise than this machine (another kind of processor, or another release of a library): "
         "vectors are as good, but not the same to the last bit",

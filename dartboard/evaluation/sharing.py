@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.cluster.encoder import check_machines
-from dartboard.cluster.recipe import Recipe, prepared
-from dartboard.cluster.work import Cluster, fetch
+from dartboard.cluster.encoder import Recipe, check_machines, load_model
+from dartboard.cluster.tasks import Cluster, fetch
 from dartboard.embeddings.late_interaction import LateInteraction
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ClusterError
@@ -96,7 +95,7 @@ def answer_some(
     depth: int,
 ) -> Answered:
     """On a worker: the parts of a few questions."""
-    prepared(plain)
+    load_model(plain)
     triage = _triage(kept, triage_k)
     with one_blas_thread():
         return [
@@ -141,7 +140,7 @@ def _made(description: str, plain: dict[str, str | int]) -> System:
 @lru_cache(maxsize=1)
 def _scorer(items: tuple[tuple[str, Any], ...]) -> PairScorer:
     """Late interaction over the worker's model, with what it remembers of passages."""
-    model: Any = prepared(dict(items)).model
+    model: Any = load_model(dict(items)).model
     if model is None:
         raise ClusterError("no model was named to read texts with")
     return LateInteraction(model)

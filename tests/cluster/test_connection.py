@@ -8,12 +8,10 @@ from contextlib import closing
 import pytest
 
 from dartboard.cli import main
-from dartboard.cluster import connect, parse_address
-from dartboard.cluster import work as work_module
-from dartboard.cluster.address import check_reachable
-from dartboard.cluster.connecting import _join, _own_signals
-from dartboard.cluster.recipe import examine
-from dartboard.cluster.worker import perform, unwrapped
+from dartboard.cluster import connect, parse_address, tasks
+from dartboard.cluster.connection import _join, _own_signals, check_reachable
+from dartboard.cluster.encoder import examine
+from dartboard.cluster.tasks import run, unwrap
 from dartboard.errors import ClusterError, ConfigError, MissingExtraError, ModelError, install_command
 from tests.cluster.filters import of_ray
 
@@ -140,8 +138,8 @@ def test_work_that_fails(whole, cluster, monkeypatch):
         cluster.result(cluster.begin(os.path.basename, 3))
     with pytest.raises(ClusterError, match="begun 4 times and its worker was lost each time"):
         cluster.result(cluster.begin(os.abort))
-    monkeypatch.setattr(work_module, "PATIENCE", 0.0)
-    monkeypatch.setattr(work_module, "_LOOK", 0.05)
+    monkeypatch.setattr(tasks, "MACHINE_TIMEOUT", 0.0)
+    monkeypatch.setattr(tasks, "_POLL_SECONDS", 0.05)
     with pytest.raises(ClusterError, match=r"no machine is left in the cluster at .* that could go on"):
         cluster.result(cluster.begin(os.getpid, cpus=99))
 
@@ -167,7 +165,7 @@ def test_what_listens_but_is_no_cluster(tmp_path):
 def test_errors_travel_as_words():
     with pytest.raises(ModelError, match=r"nowhere is not a folder.* \(on "):
         plain = {"model": "onnx:nowhere", "threads": 1}
-        unwrapped(perform("dartboard.cluster.recipe:examine", (plain,)))
+        unwrap(run("dartboard.cluster.encoder:examine", (plain,)))
     with pytest.raises(ClusterError, match="failed: ModuleNotFoundError"):
-        unwrapped(perform("dartboard.nowhere:work", ()))
+        unwrap(run("dartboard.nowhere:work", ()))
     assert examine({})[1] == ""

@@ -1,30 +1,39 @@
-"""Pieces of work on a cluster: begun here, done by whichever machine is free, done again where one is lost.
+"""Tasks on a cluster: begun here, done by whichever machine is free, done again where one is lost.
 
-A piece of work is a function of a module and plain arguments, and it changes nothing: doing it twice does no
-harm, and its result is taken once. Ray does a piece again, on another machine where there is one, when a
-worker or its machine is lost, up to :data:`RETRIES` times.
+A task is a function of a module and plain arguments, and it changes nothing: doing it twice does no harm, and
+its result is taken once. Ray does a task again, on another machine where there is one, when a worker or its
+machine is lost, up to :data:`RETRIES` times.
+
+Errors of a worker travel as the name of their class and a message. An exception that travels as an object
+would have to be put together again by whatever version of its class is at the other end.
 """
 
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
 from typing import Any
 
-from dartboard.cluster.worker import perform, unwrapped
+from dartboard import errors
 from dartboard.deadline import check
-from dartboard.errors import ClusterError
+from dartboard.errors import ClusterError, DartboardError
 
 RETRIES = 3
-"""How often a piece of work is begun anew when what worked on it is lost: one that kills workers must end."""
+"""How often a task is begun again when its worker is lost: one that kills workers must end."""
 
 AHEAD = 2
-"""Pieces under way for each that can be worked on: nobody waits for the next, and memory stays small."""
+"""Tasks under way for each that can be worked on: no worker waits for the next, and memory stays small."""
 
-PATIENCE = 60.0
+MACHINE_TIMEOUT = 60.0
 """Seconds to wait for a machine to come back when none is left that could work."""
 
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 """Seconds between two looks at the machines while nothing is finished."""
+
+Outcome = tuple[str, str, Any]
+"""The name of an error or nothing, its message, and what the function returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +46,8 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ticket:
-    """A piece of work under way."""
+class Task:
+    """A task under way."""
 
     reference: Any
     cpus: float
@@ -50,7 +59,7 @@ class Cluster:
     def __init__(self, ray: Any, address: str) -> None:
         self.address = address
         self._ray = ray
-        self._perform = ray.remote(perform)
+        self._run = ray.remote(run)
 
     def machines(self, cpus: float = 1.0) -> list[Machine]:
         """Those that are there and have so many cores, busy or not, by name."""
@@ -62,7 +71,7 @@ class Cluster:
         return sorted((one for one in found if one.cpus >= cpus), key=lambda one: (one.name, one.id))
 
     def slots(self, cpus: float = 1.0) -> int:
-        """How many pieces of work of so many cores fit onto the machines at a time."""
+        """How many tasks of so many cores fit onto the machines at a time."""
         return sum(int(machine.cpus // cpus) for machine in self.machines(cpus))
 
     def begin(
@@ -71,57 +80,57 @@ class Cluster:
         *arguments: Any,
         cpus: float = 1.0,
         machine: Machine | None = None,
-    ) -> Ticket:
+    ) -> Task:
         """Let a function of a module be called on some machine, or on this one."""
         where: Any = "SPREAD"
         if machine is not None:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
             where = NodeAffinitySchedulingStrategy(node_id=machine.id, soft=False)
-        remote = self._perform.options(
+        remote = self._run.options(
             num_cpus=cpus, max_retries=RETRIES, scheduling_strategy=where, name=f"dartboard {work.__name__}"
         )
         try:
             reference = remote.remote(f"{work.__module__}:{work.__name__}", arguments)
         except (self._ray.exceptions.RayError, ConnectionError) as error:
-            raise self._in_our_terms(error) from error
-        return Ticket(reference, cpus)
+            raise self._translated(error) from error
+        return Task(reference, cpus)
 
     def keep(self, value: Any) -> list[Any]:
         """Put plain values where every machine can read them, for :func:`fetch`; freed when it is dropped."""
         return [self._ray.put(value)]
 
-    def ready(self, ticket: Ticket) -> bool:
+    def ready(self, task: Task) -> bool:
         """Whether the result is there."""
-        done, _ = self._ray.wait([ticket.reference], timeout=0)
+        done, _ = self._ray.wait([task.reference], timeout=0)
         return bool(done)
 
-    def result(self, ticket: Ticket) -> Any:
+    def result(self, task: Task) -> Any:
         """What the work gave, once it is there; an error of the worker is raised as our own."""
-        self.first([ticket])
+        self.first([task])
         try:
-            return unwrapped(self._ray.get(ticket.reference))
+            return unwrap(self._ray.get(task.reference))
         except (self._ray.exceptions.RayError, ConnectionError) as error:
-            raise self._in_our_terms(error) from error
+            raise self._translated(error) from error
 
-    def first(self, tickets: Sequence[Ticket]) -> Ticket:
+    def first(self, tasks: Sequence[Task]) -> Task:
         """The one that is finished first; an error where no machine is left to work on them."""
-        by_reference = {ticket.reference: ticket for ticket in tickets}
+        by_reference = {task.reference: task for task in tasks}
         lonely_since: float | None = None
         while True:
             check()
             try:
-                done, _ = self._ray.wait(list(by_reference), num_returns=1, timeout=_LOOK)
+                done, _ = self._ray.wait(list(by_reference), num_returns=1, timeout=_POLL_SECONDS)
             except (self._ray.exceptions.RayError, ConnectionError) as error:
-                raise self._in_our_terms(error) from error
+                raise self._translated(error) from error
             if done:
                 return by_reference[done[0]]
-            if self.machines(min(ticket.cpus for ticket in tickets)):
+            if self.machines(min(task.cpus for task in tasks)):
                 lonely_since = None
                 continue
             now = time.monotonic()
             lonely_since = now if lonely_since is None else lonely_since
-            if now - lonely_since >= PATIENCE:
+            if now - lonely_since >= MACHINE_TIMEOUT:
                 raise ClusterError(
                     f"no machine is left in the cluster at {self.address} that could go on: what is finished "
                     "is kept. Start machines (ray start --address HOST:PORT) and give the same command again"
@@ -136,26 +145,24 @@ class Cluster:
         work that ends at that moment brings the whole process down (Ray 2.60).
         """
         most = max(1, AHEAD * self.slots(cpus))
-        under_way: list[Ticket] = []
-        for job in jobs:
-            under_way.append(self.begin(work, *job, cpus=cpus))
-            while len(under_way) >= most:
-                yield self._taken(under_way)
-        while under_way:
-            yield self._taken(under_way)
+        under_way: list[Task] = []
+        waiting = iter(jobs)
+        while True:
+            for job in islice(waiting, most - len(under_way)):
+                under_way.append(self.begin(work, *job, cpus=cpus))
+            if not under_way:
+                return
+            task = self.first(under_way)
+            result = self.result(task)
+            under_way.remove(task)
+            yield result
 
-    def _taken(self, under_way: list[Ticket]) -> Any:
-        ticket = self.first(under_way)
-        result = self.result(ticket)
-        under_way.remove(ticket)
-        return result
-
-    def _in_our_terms(self, error: Exception) -> ClusterError:
+    def _translated(self, error: Exception) -> ClusterError:
         known = self._ray.exceptions
-        said = in_one_line(error)
+        said = last_line(error)
         if isinstance(error, (known.WorkerCrashedError, known.NodeDiedError, known.OutOfMemoryError)):
             return ClusterError(
-                f"a piece of work was begun {RETRIES + 1} times and its worker was lost each time: {said}. "
+                f"a task was begun {RETRIES + 1} times and its worker was lost each time: {said}. "
                 "Its machine may be short of memory. What is finished is kept"
             )
         if isinstance(error, known.RayTaskError):
@@ -166,6 +173,28 @@ class Cluster:
         return ClusterError(f"the cluster at {self.address} failed: {said}. What is finished is kept")
 
 
+def run(work: str, arguments: tuple[Any, ...]) -> Outcome:
+    """Call ``module:function`` on a worker."""
+    try:
+        module, _, name = work.partition(":")
+        return "", "", getattr(import_module(module), name)(*arguments)
+    except DartboardError as error:
+        return type(error).__name__, f"{error} (on {socket.gethostname()})", None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told to the one who waits
+        said = f"{type(error).__name__} {error}".strip()
+        return ClusterError.__name__, f"a worker on {socket.gethostname()} failed: {said}", None
+
+
+def unwrap(outcome: Outcome) -> Any:
+    """What the work gave, or its error, raised here."""
+    name, message, value = outcome
+    if not name:
+        return value
+    kind = getattr(errors, name, ClusterError)
+    # Not by calling it: some errors make their message of other arguments.
+    raise kind.__new__(kind, message)
+
+
 def fetch(kept: list[Any]) -> Any:
     """On a worker: what :meth:`Cluster.keep` put there."""
     import ray
@@ -173,7 +202,7 @@ def fetch(kept: list[Any]) -> Any:
     return ray.get(kept[0])
 
 
-def in_one_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The last line that says something: Ray's errors bring the log of what went before along."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = lines[-1] if lines else type(error).__name__
