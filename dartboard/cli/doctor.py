@@ -176,7 +176,7 @@ def _model(settings: "Configured") -> str:
 
 
 def _store(settings: "Configured") -> Iterator[Finding]:
-    from dartboard.stores.embedded.recovery import RESTORE
+    from dartboard.stores.embedded.checksums import RESTORE
     from dartboard.stores.urls import without_password
 
     url = settings.settings.store

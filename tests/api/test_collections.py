@@ -8,7 +8,7 @@ import pytest
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.stores import Manifest, Record, open_store
-from dartboard.stores.embedded.locking import WriterLock
+from dartboard.stores.embedded.writer_lock import WriterLock
 from dartboard.stores.memory import MemoryStore
 from tests.api.core_app import BASE, LEAVE, PAY, REMOTE, ids, refused, retrieve, running, upsert
 

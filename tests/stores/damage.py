@@ -14,7 +14,7 @@ import numpy as np
 from dartboard.errors import DartboardError
 from dartboard.stores import SparseVector, parse_filter
 from dartboard.stores.embedded import EmbeddedStore, Tuning
-from dartboard.stores.embedded.schema import PAGE_BYTES
+from dartboard.stores.embedded.tables import PAGE_BYTES
 from dartboard.testing.samples import sample_queries, sample_records
 
 EAGER = Tuning(files_from=0, tail_least=10, compare_up_to=5)

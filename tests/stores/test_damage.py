@@ -19,7 +19,7 @@ import pytest
 
 from dartboard.errors import DartboardError, StoreError, StoreFormatError
 from dartboard.stores import parse_filter
-from dartboard.stores.embedded import EmbeddedStore, Tuning, structure
+from dartboard.stores.embedded import EmbeddedStore, Tuning, checksums
 from dartboard.stores.manifest import manifest_to_json
 from dartboard.testing.samples import MANIFEST
 from tests.stores.damage import (
@@ -274,7 +274,7 @@ def test_an_older_file_gets_checksums_of_its_collections(path):
 
 @pytest.mark.parametrize("page", [3, 6, 9, 12])
 def test_a_large_file_is_checked_when_all_of_it_is_read(path, tmp_path, monkeypatch, page):
-    monkeypatch.setattr(structure, "SMALL_BYTES", 0)
+    monkeypatch.setattr(checksums, "SMALL_BYTES", 0)
     data = bytearray(path.read_bytes())
     data[16384 * (page - 1) : 16384 * page] = bytes(16384)
     path.write_bytes(data)

@@ -8,10 +8,9 @@ from contextlib import closing
 import pytest
 
 from dartboard.errors import StoreError, StoreFormatError, StoreLockedError
-from dartboard.stores.embedded import EmbeddedStore, Tuning, locking, opening
-from dartboard.stores.embedded.connections import connect
-from dartboard.stores.embedded.derived import Damaged
-from dartboard.stores.embedded.faults import translated
+from dartboard.stores.embedded import EmbeddedStore, Tuning, store_file, writer_lock
+from dartboard.stores.embedded.connections import connect, translated
+from dartboard.stores.embedded.derived_files import DamagedFileError
 from dartboard.stores.embedded.vector_file import FileRows, RowWriter
 from dartboard.testing.samples import PLAIN, sample_queries, sample_records
 from dartboard.testing.stores import record
@@ -61,7 +60,7 @@ def test_another_program_that_writes_to_the_file(path, monkeypatch):
 def test_no_lock_file_can_be_made(path, monkeypatch):
     with EmbeddedStore(path) as store:
         store.create("default", PLAIN)
-    monkeypatch.setattr(locking.os, "open", _refuse)
+    monkeypatch.setattr(writer_lock.os, "open", _refuse)
     with EmbeddedStore(path) as store, pytest.raises(StoreError, match="no lock file can be made"):
         store.open().upsert([record("a")])
 
@@ -73,16 +72,16 @@ def _refuse(*_args, **_options):
 def test_a_store_that_appears_meanwhile_is_left(path):
     with EmbeddedStore(path) as store:
         store.create("default", PLAIN)
-    opening._create(path.with_name("other"))
-    opening._publish(path.with_name("other"), path.with_name("third"))
+    store_file._create(path.with_name("other"))
+    store_file._publish(path.with_name("other"), path.with_name("third"))
     with pytest.raises(FileExistsError):
-        opening._publish(path.with_name("other"), path)
+        store_file._publish(path.with_name("other"), path)
     with EmbeddedStore(path) as store:
         assert store.collections() == ["default"]
 
 
 def test_where_files_cannot_have_two_names(path, monkeypatch):
-    monkeypatch.setattr(opening.os, "link", _refuse)
+    monkeypatch.setattr(store_file.os, "link", _refuse)
     with EmbeddedStore(path) as store:
         store.create("default", PLAIN)
     assert [each.name for each in path.parent.iterdir() if ".new-" in each.name] == []
@@ -155,9 +154,9 @@ def test_checksums_that_do_not_fit(tmp_path):
     writer.add(sample_queries(20)[:, :4])
     rows = writer.finish()
     assert rows.shape == (20, 4)
-    with pytest.raises(Damaged, match="checksums"):
+    with pytest.raises(DamagedFileError, match="checksums"):
         FileRows(tmp_path / "m", (20, 4), writer.checksums[:1])
-    with pytest.raises(Damaged, match="bytes"):
+    with pytest.raises(DamagedFileError, match="bytes"):
         FileRows(tmp_path / "m", (21, 4), writer.checksums)
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedFileError):
         FileRows(tmp_path / "nothing", (20, 4), writer.checksums)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dartboard.errors import install_command
 from dartboard.stores import SparseVector, parse_filter
-from dartboard.stores.embedded import EmbeddedStore, Tuning
-from dartboard.stores.embedded import rows as row_module
+from dartboard.stores.embedded import EmbeddedStore, Tuning, tables
 from dartboard.stores.memory import MemoryStore
 from dartboard.testing.samples import MANIFEST, PLAIN, WORDS, own_word, sample_queries, sample_records
 from dartboard.testing.stores import BEYOND, record, same_hits
@@ -156,7 +155,7 @@ def test_a_new_index_sweeps_away_the_old_and_only_the_old(path):
 
 
 def test_a_long_history_of_deletions_is_cut_off(path, monkeypatch):
-    monkeypatch.setattr(row_module, "_GONE_KEPT", 20)
+    monkeypatch.setattr(tables, "_GONE_KEPT", 20)
     with EmbeddedStore(path, tuning=EXACT) as store:
         collection = store.create("default", PLAIN)
         for at in range(60):

@@ -14,7 +14,7 @@ from dartboard.cli import doctor
 from dartboard.engine import load_settings
 from dartboard.stores import files
 from dartboard.stores.embedded import EmbeddedStore, Tuning
-from dartboard.stores.embedded.opening import unfinished
+from dartboard.stores.embedded.store_file import unfinished
 from dartboard.stores.snapshots import PART
 from dartboard.testing.samples import MANIFEST, sample_records
 
@@ -39,7 +39,7 @@ def reached(*_, **__):
 
 records = sample_records(40)
 if moment == "store":
-    with mock.patch("dartboard.stores.embedded.opening._publish", reached):
+    with mock.patch("dartboard.stores.embedded.store_file._publish", reached):
         EmbeddedStore(path)
 store = EmbeddedStore(path, tuning=Tuning(files_from=0))
 collection = store.open()
@@ -48,10 +48,10 @@ if moment == "snapshot":
         collection.snapshot(path.with_name("some.snapshot"))
 store.let_others_write()
 if moment == "draft":
-    with mock.patch("dartboard.stores.embedded.vector_upkeep.flush_to_disk", reached):
+    with mock.patch("dartboard.stores.embedded.vector_index.flush_to_disk", reached):
         collection.search_vector(records[0].embedding, 3)
 if moment == "stray":
-    with mock.patch("dartboard.stores.embedded.derived._remember", reached):
+    with mock.patch("dartboard.stores.embedded.derived_files._vouch", reached):
         collection.search_vector(records[0].embedding, 3)
 """
 MOMENTS = ("store", "snapshot", "draft", "stray")

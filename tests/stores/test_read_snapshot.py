@@ -25,8 +25,7 @@ def records(word="old", count=40):
 
 @pytest.fixture(params=["small", "with files"])
 def collection(request, tmp_path):
-    from dartboard.stores.embedded.store import EmbeddedStore
-    from dartboard.stores.embedded.tuning import Tuning
+    from dartboard.stores.embedded import EmbeddedStore, Tuning
 
     tuning = Tuning(files_from=1000 if request.param == "small" else 1)
     with EmbeddedStore(tmp_path / "a.dartboard", tuning=tuning) as store:
@@ -185,8 +184,7 @@ def test_unit_vectors_are_those_of_what_exists(collection):
 
 
 def test_damage_found_by_unit_vectors_is_mended(tmp_path):
-    from dartboard.stores.embedded.store import EmbeddedStore
-    from dartboard.stores.embedded.tuning import Tuning
+    from dartboard.stores.embedded import EmbeddedStore, Tuning
 
     path = tmp_path / "a.dartboard"
     with EmbeddedStore(path, tuning=Tuning(files_from=1)) as store:

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from dartboard.errors import DartboardError, StoreError
-from dartboard.stores.embedded.checking import check_file
-from dartboard.stores.embedded.faults import in_our_words
+from dartboard.errors import DartboardError, InvalidInputError, StoreError, StoreFormatError
+from dartboard.stores.embedded.checksums import RESTORE, check_structure, damaged, is_small
 from dartboard.stores.embedded.filter_sql import install_functions
-from dartboard.stores.embedded.locking import WriterLock
-from dartboard.stores.embedded.structure import check_structure, is_small
-from dartboard.stores.embedded.sums import check_collections, damaged, sum_up_collections
-from dartboard.stores.embedded.write_count import check_nothing_lost, raise_count
+from dartboard.stores.embedded.record_reader import check_file
+from dartboard.stores.embedded.tables import check_collections, update_collection_checksums
+from dartboard.stores.embedded.writer_lock import WriterLock, check_nothing_lost, locked, raise_count
 from dartboard.stores.files import NotRegularFileError, check_regular
 
 _BUSY_SECONDS = 10
@@ -25,14 +23,26 @@ _CHECKPOINT_PAGES = 2000
 _NO_READING_ALONE = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
 )
-
-UNEXPECTED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
+_NO_DATABASE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC})
+_IMPOSSIBLE = frozenset(
+    {sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE}
+)
+"""Our own statements cannot cause these in a file that is sound."""
+_TRANSLATED = (sqlite3.Error, UnicodeDecodeError, UnicodeEncodeError)
+_UNEXPECTED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
 """What reading raises where a file says something impossible: then the file is checked as a whole."""
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """A connection with ``mode`` ro or rw; transactions begin and end where the code says so."""
-    _check_beside(path)
+    for suffix in ("-wal", "-shm", "-journal"):  # SQLite would write through links, and wait for pipes
+        try:
+            check_regular(path.with_name(path.name + suffix))
+        except NotRegularFileError as error:
+            raise StoreError(
+                f"{error}: dartboard did not make it. Remove it, and open the index again"
+            ) from error
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -47,17 +57,6 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _check_beside(path: Path) -> None:
-    """Refuse links and pipes in the place of SQLite's files: it would write through them, or wait."""
-    for suffix in ("-wal", "-shm", "-journal"):
-        try:
-            check_regular(path.with_name(path.name + suffix))
-        except NotRegularFileError as error:
-            raise StoreError(
-                f"{error}: dartboard did not make it. Remove it, and open the index again"
-            ) from error
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
@@ -83,11 +82,47 @@ def connect_for_checking(path: Path) -> sqlite3.Connection:
 
 def has_log(path: Path) -> bool:
     """Whether something stands in the log that is not in the file yet."""
-    log = path.with_name(f"{path.name}-wal")
     try:
-        return log.stat().st_size > 0
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except OSError:
         return False
+
+
+@contextmanager
+def translated_errors(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into errors that say what to do."""
+    try:
+        yield
+    except _TRANSLATED as error:
+        raise translated(error, path) from error
+
+
+def translated(error: sqlite3.Error | UnicodeError, path: Path) -> DartboardError:
+    """The error to raise instead."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidInputError(
+            f"text that is no valid Unicode (half of a surrogate pair) cannot be kept: {error}"
+        )
+    code: int = getattr(error, "sqlite_errorcode", 0)  # 0 where Python raised the error itself
+    primary = code & 0xFF
+    if is_no_database(error) or primary in _IMPOSSIBLE or str(error).startswith("Could not decode to UTF-8"):
+        return StoreFormatError(f"{path} is damaged ({error}): {RESTORE}, or move it away and index again")
+    if primary == sqlite3.SQLITE_FULL or code in _FULL:
+        return StoreError(
+            f"{path}: the disk is full or a limit on file sizes is reached ({error}). Nothing of this write "
+            "was kept, what was there before still answers: make room and write again"
+        )
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return locked(path)
+    if primary == sqlite3.SQLITE_READONLY:
+        return StoreError(f"{path} cannot be written ({error}): open it with read_only=True")
+    return StoreError(f"{path}: {error}")
+
+
+def is_no_database(error: sqlite3.Error | UnicodeError) -> bool:
+    """Whether the file is none of SQLite's, or a damaged one; SQLite quotes damaged names undecoded."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, UnicodeDecodeError) or code & 0xFF in _NO_DATABASE
 
 
 class Connections:
@@ -107,21 +142,27 @@ class Connections:
         self.tidy: Callable[[], None] = lambda: None
         """Called once, by the first that writes."""
 
+    def bytes_on_disk(self) -> int:
+        """Of the file and its log."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        return self.path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one state of the store, whatever is written meanwhile."""
-        with in_our_words(self.path):
+        try:
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
                 self._check_small(connection)
                 yield connection
             except BaseException as error:
-                if isinstance(error, UNEXPECTED):
-                    self._suspect(connection, error)
+                self._suspect(connection, error)
                 connection.close()  # a statement that was not read to its end would go on seeing this state
                 raise
             self._give_back(connection)
+        except _TRANSLATED as error:
+            raise translated(error, self.path) from error
 
     @contextmanager
     def writing(self, *, counted: bool = True) -> Iterator[sqlite3.Connection]:
@@ -131,7 +172,7 @@ class Connections:
         """
         if self.read_only:
             raise StoreError(f"{self.path} was opened with read_only=True: open it without to change it")
-        with self._writing, in_our_words(self.path):
+        with self._writing, translated_errors(self.path):
             self._take_lock()
             connection = self._writer_connection()
             connection.execute("BEGIN IMMEDIATE")
@@ -140,14 +181,13 @@ class Connections:
                 before, count = connection.total_changes, None
                 yield connection
                 if counted and connection.total_changes > before:
-                    sum_up_collections(connection)
+                    update_collection_checksums(connection)
                     count = raise_count(connection)
                 connection.execute("COMMIT")
             except BaseException as error:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
-                if isinstance(error, UNEXPECTED):
-                    self._suspect(connection, error)
+                self._suspect(connection, error)
                 connection.close()
                 self._writer = None
                 raise
@@ -159,16 +199,14 @@ class Connections:
         """Whether derived files may be written now; the lock is held meanwhile, and no longer than before."""
         with self._writing:
             held = self.lock.held
+            allowed = not self.read_only
             try:
-                if self.read_only:
-                    yield False
-                    return
-                try:
-                    self._take_lock()
-                except StoreError:
-                    yield False
-                    return
-                yield True
+                if allowed:
+                    try:
+                        self._take_lock()
+                    except StoreError:
+                        allowed = False
+                yield allowed
             finally:
                 if not held:
                     self.lock.release()
@@ -223,16 +261,18 @@ class Connections:
                 check_structure(connection)
             self._checked = True
 
-    def _suspect(self, connection: sqlite3.Connection, error: Exception) -> None:
+    def _suspect(self, connection: sqlite3.Connection, error: BaseException) -> None:
         """Where something failed that should not, look whether the file is damaged, and say that instead.
 
         A file that was found to be sound once is not read again: then the error is of another kind.
         """
-        if isinstance(error, (DartboardError, UnicodeError)) or self._sound:
+        if not isinstance(error, _UNEXPECTED) or isinstance(error, (DartboardError, UnicodeError)):
+            return
+        if self._sound:
             return
         try:
             check_file(connection)
-        except (StoreError, *UNEXPECTED) as damage:
+        except (StoreError, *_UNEXPECTED) as damage:
             raise damaged(f"{self.path} ({damage})") from error
         self._sound = True
 

@@ -1,113 +1,106 @@
-"""All derived indexes of a collection, each made when first needed."""
+"""All derived indexes of a collection, each made when a search first needs it."""
 
-import sqlite3
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
-from dartboard.stores.embedded.derived import DerivedFiles, DerivedIndex
-from dartboard.stores.embedded.reading import stream_sparse, stream_texts
-from dartboard.stores.embedded.revisions import Revision
-from dartboard.stores.embedded.tuning import Tuning
-from dartboard.stores.embedded.vector_upkeep import FieldOfVectors, VectorUpkeep
-from dartboard.stores.embedded.words import WordSource, WordUpkeep
+from dartboard.stores.embedded.derived_files import DerivedFiles
+from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
+from dartboard.stores.embedded.lexical_index import LexicalIndex
+from dartboard.stores.embedded.record_reader import RecordReader
+from dartboard.stores.embedded.vector_index import VectorIndex
 from dartboard.stores.manifest import Manifest, build_bm25, lexical_settings
 
-_TEXT = "text"
-_WORDS_VERSION = 1
+_TERMS_VERSION = 1
 """Raise it when texts become terms in another way, so that older lexical indexes are built again."""
 
 
 class Indexes:
-    """By field; a lexical index of other settings replaces the one before."""
+    """Shared by all threads that read the collection."""
 
-    def __init__(self, collection: int, derived: DerivedFiles, tuning: Tuning) -> None:
+    def __init__(self, collection: int, files: DerivedFiles, tuning: Tuning) -> None:
+        self.tuning = tuning
         self._collection = collection
-        self._derived = derived
-        self._tuning = tuning
-        self._vectors: dict[str | None, VectorUpkeep] = {}
-        self._sparse: dict[str, WordUpkeep[InvertedIndex]] = {}
-        self._text: tuple[dict[str, Any], WordUpkeep[BM25Index]] | None = None
+        self._files = files
+        self._vectors: dict[str | None, VectorIndex] = {}
+        self._sparse: dict[str, LexicalIndex[InvertedIndex]] = {}
+        self._text: LexicalIndex[BM25Index] | None = None
         self._lock = Lock()
 
-    def vectors(self, manifest: Manifest, field: str | None) -> VectorUpkeep:
-        """The embeddings, or a further field of vectors."""
+    def vectors(self, manifest: Manifest, field: str | None) -> VectorIndex:
+        """Of the embeddings, or of a further field of vectors."""
         with self._lock:
             if field not in self._vectors:
                 further = None if field is None else manifest.vectors[field]
-                described = FieldOfVectors(
-                    collection=self._collection,
-                    field=field,
-                    dimension=manifest.dimension if further is None else further.dimension,
-                    metric="cosine" if further is None else further.metric,
+                self._vectors[field] = VectorIndex(
+                    self._collection,
+                    field,
+                    manifest.dimension if further is None else further.dimension,
+                    "cosine" if further is None else further.metric,
+                    self._files,
+                    self.tuning,
                 )
-                self._vectors[field] = VectorUpkeep(described, self._derived, self._tuning)
             return self._vectors[field]
 
-    def sparse(self, field: str) -> WordUpkeep[InvertedIndex]:
-        """A field of sparse vectors."""
+    def sparse(self, field: str) -> LexicalIndex[InvertedIndex]:
+        """Of a field of sparse vectors."""
         with self._lock:
             if field not in self._sparse:
-                source: WordSource[InvertedIndex] = WordSource(
-                    collection=self._collection,
-                    kind=f"sparse:{field}",
-                    settings={},
-                    rows=lambda connection: stream_sparse(connection, self._collection, field),
+                self._sparse[field] = LexicalIndex(
+                    self._collection,
+                    f"sparse:{field}",
+                    {},
+                    self._files,
+                    self.tuning,
+                    read=lambda reader: reader.sparse_vectors(field),
                     build=InvertedIndex.build,
                     load=lambda folder: InvertedIndex.load(folder),
                 )
-                self._sparse[field] = WordUpkeep(source, self._derived, self._tuning)
             return self._sparse[field]
 
-    def text(self, manifest: Manifest) -> WordUpkeep[BM25Index]:
-        """The texts, as the manifest's settings want them analysed."""
-        settings = {"version": _WORDS_VERSION, **lexical_settings(manifest)}
+    def text(self, manifest: Manifest) -> LexicalIndex[BM25Index]:
+        """Of the texts, as the manifest's settings want them analysed; other settings replace the index."""
+        settings = {"version": _TERMS_VERSION, **lexical_settings(manifest)}
         with self._lock:
-            if self._text is None or self._text[0] != settings:
-                source: WordSource[BM25Index] = WordSource(
-                    collection=self._collection,
-                    kind=_TEXT,
-                    settings=settings,
-                    rows=lambda connection: stream_texts(connection, self._collection),
+            if self._text is None or self._text.settings != settings:
+                self._text = LexicalIndex(
+                    self._collection,
+                    "text",
+                    settings,
+                    self._files,
+                    self.tuning,
+                    read=RecordReader.texts,
                     build=lambda texts: build_bm25(texts, manifest),
-                    load=_load_bm25,
+                    load=lambda folder: BM25Index.load(folder),
                 )
-                self._text = settings, WordUpkeep(source, self._derived, self._tuning)
-            return self._text[1]
+            return self._text
+
+    def save(self, reader: RecordReader) -> None:
+        """Leave files of all vectors, and of the lexical index, where the collection is worth it."""
+        manifest = reader.manifest
+        if reader.records < self.tuning.files_from:
+            return
+        for field in (None, *manifest.vectors):
+            self.vectors(manifest, field).save(reader)
+        if reader.records <= self.tuning.words_up_to or self._text is not None:
+            self.text(manifest).at(reader)
+        for sparse in manifest.sparse:
+            self.sparse(sparse).at(reader)
 
     def states(self) -> dict[DerivedIndex[Any], Any]:
         """What is in memory now, by index."""
-        with self._lock:
-            indexes: list[DerivedIndex[Any]] = [*self._vectors.values(), *self._sparse.values()]
-            if self._text is not None:
-                indexes.append(self._text[1])
-        return {index: index.state for index in indexes if index.state is not None}
-
-    def save(self, connection: sqlite3.Connection, revision: Revision, manifest: Manifest) -> None:
-        """Leave files of all vectors, and of the lexical index, where the collection is worth it."""
-        if revision.records < self._tuning.files_from:
-            return
-        for field in (None, *manifest.vectors):
-            self.vectors(manifest, field).save(connection, revision)
-        if revision.records <= self._tuning.words_up_to or self._text is not None:
-            self.text(manifest).at(connection, revision)
-        for sparse in manifest.sparse:
-            self.sparse(sparse).at(connection, revision)
+        return {index: index.state for index in self._named().values() if index.state is not None}
 
     def describe(self) -> dict[str, Any]:
         """The indexes in memory by name, for statistics."""
+        return {name: index.state.describe() for name, index in self._named().items() if index.state}
+
+    def _named(self) -> dict[str, DerivedIndex[Any]]:
         with self._lock:
-            named: dict[str, Any] = {
-                "embedding" if field is None else field: upkeep.describe()
-                for field, upkeep in self._vectors.items()
-            }
-            named |= {field: upkeep.describe() for field, upkeep in self._sparse.items()}
+            named: dict[str, DerivedIndex[Any]] = {}
+            named |= {field or "embedding": index for field, index in self._vectors.items()}
+            named |= self._sparse
             if self._text is not None:
-                named[_TEXT] = self._text[1].describe()
-        return {name: state for name, state in named.items() if state}
-
-
-def _load_bm25(folder: Path) -> BM25Index:
-    return BM25Index.load(folder)
+                named["text"] = self._text
+            return named

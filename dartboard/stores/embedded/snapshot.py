@@ -1,32 +1,32 @@
 """A collection as one transaction sees it: all that it answers belongs together, whoever writes meanwhile."""
 
-import sqlite3
+import json
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from threading import Lock
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import StoreError
 from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
-from dartboard.stores.embedded.derived import AtRevision, Damaged, DerivedIndex
+from dartboard.stores.embedded.checksums import damaged, is_small
+from dartboard.stores.embedded.derived_files import DamagedFileError
+from dartboard.stores.embedded.derived_index import DerivedIndex, State
 from dartboard.stores.embedded.indexes import Indexes
-from dartboard.stores.embedded.reading import read_batches, read_blobs, read_records
-from dartboard.stores.embedded.remembered import Remembered
-from dartboard.stores.embedded.revisions import Revision
-from dartboard.stores.embedded.rows import Rows, ids_of_rows, rows_of_ids
-from dartboard.stores.embedded.sums import damaged
-from dartboard.stores.embedded.tuning import Tuning
-from dartboard.stores.embedded.vector_upkeep import VectorUpkeep
-from dartboard.stores.embedded.vectors import VectorState
-from dartboard.stores.filters import Filter
+from dartboard.stores.embedded.record_reader import RecordReader, Rows
+from dartboard.stores.embedded.vector_index import VectorIndex
+from dartboard.stores.embedded.vector_state import VectorState
+from dartboard.stores.filters import Filter, filter_to_json
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.records import Record, SparseVector
 from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
 
-_State = TypeVar("_State", bound=AtRevision)
+_FILTERS_KEPT = 32
+_IDS_KEPT = 200_000
 
 
 class ReadSnapshot:
@@ -35,40 +35,37 @@ class ReadSnapshot:
     It belongs to one thread and ends with the transaction.
 
     Args:
-        states: states of indexes that were in memory before the transaction began. None of them is newer
+        name: of the collection.
+        reader: reads the tables, in a transaction.
+        indexes: shared with all other snapshots of the collection.
+        states: of the indexes that were in memory before the transaction began. So none of them is newer
             than the snapshot, and each is brought to the snapshot's revision when it is first searched.
+        cache: shared with all other snapshots of the collection.
     """
 
     def __init__(
         self,
-        key: int,
         name: str,
-        connection: sqlite3.Connection,
-        revision: Revision,
-        *,
+        reader: RecordReader,
         indexes: Indexes,
         states: dict[DerivedIndex[Any], Any],
-        remembered: Remembered,
-        tuning: Tuning,
+        cache: "SearchCache",
     ) -> None:
         self.name = name
-        self.revision = revision
-        self.connection = connection
-        self._key = key
+        self._reader = reader
         self._indexes = indexes
         self._states = states
-        self._remembered = remembered
-        self._tuning = tuning
+        self._cache = cache
         self._rows: dict[str, int] = {}
 
     @property
     def manifest(self) -> Manifest:
         """What the collection was made with."""
-        return self.revision.manifest
+        return self._reader.manifest
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked."""
-        found = read_records(self.connection, self._key, list(ids), list(blobs))
+        """The records that exist, in the order asked, with the bytes that are named."""
+        found = self._reader.get(list(ids), blobs)
         return [found[id] for id in ids if id in found]
 
     def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
@@ -83,7 +80,7 @@ class ReadSnapshot:
         state = self._state(index)
         try:
             return there, state.take(rows)
-        except Damaged as damage:
+        except DamagedFileError as damage:
             return there, self._rebuilt(index, state, damage).take(rows)
 
     def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
@@ -93,12 +90,12 @@ class ReadSnapshot:
     def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
         """The bytes of this name that the records have, by id; nothing else is read."""
         known = self._rows_of(ids)
-        found = read_blobs(self.connection, list(known.values()), name)
+        found = self._reader.blobs(list(known.values()), name)
         return {id: found[row] for id, row in known.items() if row in found}
 
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
-        return self.revision.records if where is None else int(self._matching(where).size)
+        return self._reader.records if where is None else int(self._matching(where).size)
 
     def search_vector(
         self,
@@ -115,11 +112,12 @@ class ReadSnapshot:
         allowed = None if where is None else self._matching(where)
         index = self._indexes.vectors(self.manifest, field)
         state = self._state(index)
+        tuning = self._indexes.tuning
         try:
-            rows, scores = state.search(asked, k, allowed, exact=exact, tuning=self._tuning)
-        except Damaged as damage:
+            rows, scores = state.search(asked, k, allowed, exact=exact, tuning=tuning)
+        except DamagedFileError as damage:
             state = self._rebuilt(index, state, damage)
-            rows, scores = state.search(asked, k, allowed, exact=exact, tuning=self._tuning)
+            rows, scores = state.search(asked, k, allowed, exact=exact, tuning=tuning)
         if metric == "cosine":
             scores = np.clip(scores, -1.0, 1.0)
         return self._hits(rows, scores, k, state)
@@ -145,11 +143,11 @@ class ReadSnapshot:
 
     def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
         """What each term of the query adds to a record's BM25 score; empty for a record that is not there."""
-        rows = rows_of_ids(self.connection, self._key, [chunk_id])
-        if not rows:
+        known = self._reader.rows_of([chunk_id])
+        if not known:
             return []
         state = self._state(self._indexes.text(self.manifest))
-        found = np.flatnonzero(state.rows == rows[chunk_id])
+        found = np.flatnonzero(state.rows == known[chunk_id])
         if found.size != 1:
             raise damaged(f"the text of chunk {chunk_id!r}, which the index does not know,")
         return [dict(term) for term in state.index.explain(query, int(found[0]))]
@@ -157,7 +155,7 @@ class ReadSnapshot:
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
         """All records that match, whole, by rising id."""
         check_k(batch_size, "batch_size")
-        return read_batches(self.connection, self._key, where, batch_size, of=self.revision.records)
+        return self._reader.batches(where, batch_size)
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
@@ -165,9 +163,10 @@ class ReadSnapshot:
 
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them."""
-        self._indexes.save(self.connection, self.revision, self.manifest)
+        self._indexes.save(self._reader)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Whatever changes the collection, or describes it as a whole."""
         raise StoreError(
             f"collection {self.name!r} is being held still for a search: change it, and ask for its "
             "statistics, outside"
@@ -175,38 +174,87 @@ class ReadSnapshot:
 
     configure = upsert = delete = stats = _refuse
 
-    def _state(self, index: DerivedIndex[_State]) -> _State:
+    def _state(self, index: DerivedIndex[State]) -> State:
         """The index at the revision of this snapshot."""
-        state: _State | None = self._states.get(index)
-        if state is None or state.revision != self.revision.number:
-            state = self._states[index] = index.at(self.connection, self.revision, state)
+        state: State | None = self._states.get(index)
+        if state is None or state.revision != self._reader.revision:
+            state = self._states[index] = index.at(self._reader, state)
         return state
 
-    def _rebuilt(self, index: VectorUpkeep, harmed: VectorState, damage: Damaged) -> VectorState:
-        state = self._states[index] = index.rebuilt(self.connection, self.revision, harmed, damage)
+    def _rebuilt(self, index: VectorIndex, harmed: VectorState, damage: DamagedFileError) -> VectorState:
+        state = self._states[index] = index.rebuilt(self._reader, harmed, damage)
         return state
+
+    def _matching(self, where: Filter) -> Rows:
+        return self._cache.matching(self._reader, where)
 
     def _rows_of(self, ids: Sequence[str]) -> dict[str, int]:
         """The rows of the ids that exist; those that a search found need not be looked up."""
         if unknown := [id for id in ids if id not in self._rows]:
-            self._rows |= rows_of_ids(self.connection, self._key, unknown)
+            self._rows |= self._reader.rows_of(unknown)
         return {id: self._rows[id] for id in ids if id in self._rows}
-
-    def _matching(self, where: Filter) -> Rows:
-        return self._remembered.matching(self.connection, self._key, self.revision.number, where)
 
     def _hits(
         self, rows: Rows, scores: npt.NDArray[Any], k: int, state: VectorState | None = None
     ) -> list[Hit]:
         """The ``k`` best with their ids, equal scores by id."""
         numbers = rows.tolist()
-        ids = self._remembered.ids(numbers, lambda unknown: self._names(unknown, state))
+        ids = self._cache.ids(numbers, self._reader, state)
         self._rows.update(zip(ids, numbers, strict=True))
         pairs = sorted(zip((-scores).tolist(), ids, strict=True))
         return [Hit(id, -score) for score, id in pairs[:k]]
 
-    def _names(self, rows: list[int], state: VectorState | None) -> dict[int, str]:
-        found = {} if state is None else state.names(np.array(rows, dtype=np.int64))
-        if len(found) < len(rows):
-            found |= ids_of_rows(self.connection, [row for row in rows if row not in found])
-        return found
+
+class SearchCache:
+    """What searches of a collection need again: the rows of filters, the ids of rows. Shared by threads."""
+
+    def __init__(self) -> None:
+        self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
+        self._ids: dict[int, str] = {}
+        self._checked_row = 0
+        self._lock = Lock()
+
+    def matching(self, reader: RecordReader, where: Filter) -> Rows:
+        """The rows that match; the last few filters are kept until the next write."""
+        key = (reader.revision, json.dumps(filter_to_json(where)))
+        with self._lock:
+            if key in self._filters:
+                self._filters.move_to_end(key)
+                return self._filters[key]
+        self.check_metadata(reader)
+        rows = reader.matching(where)
+        with self._lock:
+            for old in [old for old in self._filters if old[0] < reader.revision]:
+                del self._filters[old]
+            self._filters[key] = rows
+            while len(self._filters) > _FILTERS_KEPT:
+                self._filters.popitem(last=False)
+        return rows
+
+    def check_metadata(self, reader: RecordReader) -> None:
+        """See that the metadata, by which a filter chooses, are those that were written; each row once.
+
+        In a large file that takes too long: there, only what is handed over is checked.
+        """
+        if is_small(reader.connection):
+            self._checked_row = reader.check_texts(self._checked_row)
+
+    def ids(self, rows: list[int], reader: RecordReader, state: VectorState | None) -> list[str]:
+        """The ids of rows, in their order; a row never changes its id, so it is looked up once.
+
+        The vectors of a saved index have their ids beside them, which spares asking the tables.
+        """
+        known = self._ids
+        if unknown := [row for row in rows if row not in known]:
+            if len(known) > _IDS_KEPT:
+                known, unknown = {}, rows
+                self._ids = known
+            if state is not None:
+                known.update(state.ids_of(unknown))
+                unknown = [row for row in unknown if row not in known]
+            if unknown:
+                known.update(reader.ids_of(unknown))
+        try:
+            return [known[row] for row in rows]
+        except KeyError as error:
+            raise damaged(f"the record in row {error}, which an index knows,") from error

@@ -8,15 +8,13 @@ from typing import Self
 from dartboard.errors import ConfigError, DartboardError
 from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
-from dartboard.stores.embedded.checking import Checked, check_file
 from dartboard.stores.embedded.collection import EmbeddedCollection
 from dartboard.stores.embedded.connections import Connections
-from dartboard.stores.embedded.derived import DerivedFiles
-from dartboard.stores.embedded.opening import prepare, unfinished
-from dartboard.stores.embedded.revisions import manifest_text
-from dartboard.stores.embedded.rows import write_records
-from dartboard.stores.embedded.schema import ROW_TABLES
-from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.embedded.derived_files import DerivedFiles
+from dartboard.stores.embedded.derived_index import Tuning
+from dartboard.stores.embedded.record_reader import Checked, check_file
+from dartboard.stores.embedded.store_file import prepare, unfinished
+from dartboard.stores.embedded.tables import ROW_TABLES, manifest_text, write_records
 from dartboard.stores.files import leftovers, remove_leftovers
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.snapshots import PART, read_snapshot

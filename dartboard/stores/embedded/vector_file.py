@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.stores.ann import Floats
-from dartboard.stores.embedded.derived import Damaged, flush_to_disk
+from dartboard.stores.embedded.derived_files import DamagedFileError, flush_to_disk
 from dartboard.types import IntArray
 
 ROWS_A_BLOCK = 16
@@ -82,14 +82,15 @@ class FileRows:
     def __init__(self, path: Path, shape: tuple[int, int], checksums: Checksums) -> None:
         count, dimension = shape
         try:
-            if path.stat().st_size != 4 * count * dimension:
-                raise Damaged(f"{path.name} has {path.stat().st_size} bytes, not {4 * count * dimension}")
+            size, expected = path.stat().st_size, 4 * count * dimension
+            if size != expected:
+                raise DamagedFileError(f"{path.name} has {size} bytes, not {expected}")
             mapped = np.memmap(path, dtype="<f4", mode="r", shape=shape) if count else np.zeros(shape, "<f4")
             self._matrix: Floats = np.asarray(mapped)
         except (OSError, ValueError) as error:
-            raise Damaged(f"{path.name}: {error}") from error
+            raise DamagedFileError(f"{path.name}: {error}") from error
         if checksums.size != -(-count // ROWS_A_BLOCK):
-            raise Damaged(f"{path.name} has {checksums.size} checksums for {count} rows")
+            raise DamagedFileError(f"{path.name} has {checksums.size} checksums for {count} rows")
         self._checksums = checksums
         self._sound = np.zeros(checksums.size, dtype=bool)
         self._all_sound = False
@@ -125,7 +126,7 @@ class FileRows:
         for block in blocks[~self._sound[blocks]].tolist():
             part = self._matrix[block * ROWS_A_BLOCK : (block + 1) * ROWS_A_BLOCK]
             if zlib.crc32(part.data) != self._checksums[block]:
-                raise Damaged(f"block {block} of the vectors does not match its checksum")
+                raise DamagedFileError(f"block {block} of the vectors does not match its checksum")
             self._sound[block] = True
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded import EmbeddedStore, Tuning
-from dartboard.stores.embedded.sums import sum_of_bytes, sum_of_words
+from dartboard.stores.embedded.checksums import bytes_checksum, text_checksum
 from dartboard.stores.records import SparseVector
 from dartboard.testing.samples import MANIFEST, sample_queries, sample_records
 
@@ -140,12 +140,12 @@ def test_single_blobs_are_checked_where_the_file_can(tmp_path):
 
 def test_sums_depend_on_the_row_and_on_every_part():
     sums = {
-        sum_of_words(1, "a", "{}", "text"),
-        sum_of_words(2, "a", "{}", "text"),
-        sum_of_words(1, "b", "{}", "text"),
-        sum_of_words(1, "a", "{ }", "text"),
-        sum_of_words(1, "a", "{}", "Text"),
-        sum_of_bytes(1, b"a", b"bc"),
-        sum_of_bytes(2, b"a", b"bc"),
+        text_checksum(1, "a", "{}", "text"),
+        text_checksum(2, "a", "{}", "text"),
+        text_checksum(1, "b", "{}", "text"),
+        text_checksum(1, "a", "{ }", "text"),
+        text_checksum(1, "a", "{}", "Text"),
+        bytes_checksum(1, b"a", b"bc"),
+        bytes_checksum(2, b"a", b"bc"),
     }
     assert len(sums) == 7

@@ -15,17 +15,14 @@ import secrets
 import shutil
 import sqlite3
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from dartboard.errors import StoreError, StoreFormatError
 from dartboard.stores.embedded.connections import Connections
-from dartboard.stores.embedded.revisions import Revision
 from dartboard.stores.files import leftovers, open_regular, owned, remove_leftovers
 
 logger = logging.getLogger(__name__)
@@ -37,57 +34,12 @@ _DRAFT = "draft-"
 _DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 
-class Damaged(StoreFormatError):
+class DamagedFileError(StoreFormatError):
     """A derived file that cannot be used: it is built again."""
 
 
-class AtRevision(Protocol):
-    """A state of an index; it is never changed."""
-
-    @property
-    def revision(self) -> int:
-        """Of the collection that it was made from."""
-
-
-_State = TypeVar("_State", bound=AtRevision)
-
-
-class DerivedIndex(ABC, Generic[_State]):
-    """An index of a collection in memory, made when a search first needs it and shared by all threads.
-
-    A write makes a new state and leaves the former as it is, so a reader that began before keeps its own.
-    """
-
-    def __init__(self) -> None:
-        self.state: _State | None = None
-        """The newest that anybody has asked for."""
-        self._lock = Lock()
-
-    def at(self, connection: sqlite3.Connection, revision: Revision, earlier: _State | None = None) -> _State:
-        """The state at the revision that the connection sees.
-
-        ``earlier`` is a state that was there before the connection's transaction began, so it is never
-        newer. It serves where another thread has moved the index on to a newer revision meanwhile: then
-        this reader gets a state of its own, which is not shared and leaves no files.
-        """
-        with self._lock:
-            shared = self.state is None or self.state.revision <= revision.number
-            state = self.state if shared else earlier
-            if state is None or state.revision != revision.number:
-                state = self._updated(connection, revision, state, save=shared)
-            if shared:
-                self.state = state
-            return state
-
-    @abstractmethod
-    def _updated(
-        self, connection: sqlite3.Connection, revision: Revision, earlier: _State | None, *, save: bool
-    ) -> _State:
-        """A state at the revision, from an earlier one, from files, or from the records."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artefact:
+class SavedIndex:
     """An index on disk that the store vouches for."""
 
     folder: Path
@@ -98,32 +50,17 @@ class Artefact:
 
     def read(self, name: str) -> bytes:
         """The bytes of a sealed file, if they are the ones that were written."""
-        size, digest = self._seal(name)
+        if name not in self.files:
+            raise DamagedFileError(f"{name} is missing")
+        size, digest = self.files[name]
         try:
             with os.fdopen(open_regular(self.folder / name, os.O_RDONLY), "rb") as stream:
                 data = stream.read(size + 1)
         except OSError as error:
-            raise Damaged(f"{name}: {error}") from error
+            raise DamagedFileError(f"{name}: {error}") from error
         if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
-            raise Damaged(f"{name} does not match its checksum")
+            raise DamagedFileError(f"{name} does not match its checksum")
         return data
-
-    def _seal(self, name: str) -> tuple[int, str]:
-        if name not in self.files:
-            raise Damaged(f"{name} is missing")
-        return self.files[name]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """What is said of an index when it is saved; ``sealed`` names the files that are checked as a whole."""
-
-    kind: str
-    revision: int
-    last_row: int
-    settings: Mapping[str, Any]
-    about: Mapping[str, Any]
-    sealed: Sequence[str]
 
 
 class DerivedFiles:
@@ -137,7 +74,7 @@ class DerivedFiles:
 
     def find(
         self, connection: sqlite3.Connection, collection: int, kind: str, settings: Mapping[str, Any]
-    ) -> Artefact | None:
+    ) -> SavedIndex | None:
         """The index of this kind, made with these settings, that the store knows; it may be stale."""
         row = connection.execute(
             "SELECT folder, revision, stamp FROM derived WHERE collection = ? AND kind = ?",
@@ -156,7 +93,7 @@ class DerivedFiles:
             if stamp["format"] != FORMAT or stamp["settings"] != json.loads(json.dumps(settings)):
                 return None
             files = {name: (int(size), str(digest)) for name, (size, digest) in stamp["files"].items()}
-            return Artefact(
+            return SavedIndex(
                 folder=self.folder / row[0],
                 revision=int(row[1]),
                 last_row=int(stamp["last_row"]),
@@ -184,17 +121,38 @@ class DerivedFiles:
         with ExitStack() as stack:
             yield folder if not self._connections.read_only and _made(folder, stack) else None
 
-    def keep(self, collection: int, draft: Path, stamp: Stamp) -> Path | None:
-        """Vouch for what was written to a draft; its folder, or None where that cannot be now."""
+    def keep(
+        self,
+        draft: Path,
+        collection: int,
+        kind: str,
+        revision: int,
+        stamp: Mapping[str, Any],
+        *,
+        sealed: Sequence[str],
+    ) -> Path | None:
+        """Vouch for what was written to a draft.
+
+        Args:
+            draft: a folder from :meth:`draft`.
+            collection: the key of the collection.
+            kind: the name of the index.
+            revision: what the index was made from.
+            stamp: what :meth:`find` needs to know of it.
+            sealed: the files that are checked as a whole when they are read.
+
+        Returns:
+            The folder's final name, or None where the store cannot be written now.
+        """
         final = draft.with_name(draft.name.removeprefix(_DRAFT))
         try:
-            files = {name: _sealed(draft / name) for name in stamp.sealed}
+            stamp = {"format": FORMAT, **stamp, "files": {name: _seal(draft / name) for name in sealed}}
             with self._connections.may_write() as allowed:
                 if not allowed:
                     return None
                 draft.rename(final)
                 with self._connections.writing(counted=False) as connection:
-                    _remember(connection, collection, final.name, stamp, files)
+                    _vouch(connection, collection, kind, final.name, revision, stamp)
         except (OSError, StoreError) as error:
             shutil.rmtree(final, ignore_errors=True)
             logger.warning("%s: an index is not kept: %s", self.folder, error)
@@ -252,21 +210,16 @@ def _made(folder: Path, stack: ExitStack) -> bool:
     return True
 
 
-def _remember(
+def _vouch(
     connection: sqlite3.Connection,
     collection: int,
+    kind: str,
     folder: str,
-    stamp: Stamp,
-    files: Mapping[str, tuple[int, str]],
+    revision: int,
+    stamp: Mapping[str, Any],
 ) -> None:
     """Write the stamp into the store, unless an index of a later revision stands there."""
-    text = {
-        "format": FORMAT,
-        "last_row": stamp.last_row,
-        "settings": stamp.settings,
-        "about": stamp.about,
-        "files": files,
-    }
+    checksum = _stamp_sum(collection, kind, folder, revision, stamp)
     connection.execute(
         "INSERT INTO derived SELECT :collection, :kind, :folder, :revision, :stamp "
         "WHERE EXISTS (SELECT 1 FROM collections WHERE key = :collection) "
@@ -274,12 +227,10 @@ def _remember(
         "stamp = excluded.stamp WHERE excluded.revision >= derived.revision",
         {
             "collection": collection,
-            "kind": stamp.kind,
+            "kind": kind,
             "folder": folder,
-            "revision": stamp.revision,
-            "stamp": json.dumps(
-                text | {"crc32": _stamp_sum(collection, stamp.kind, folder, stamp.revision, text)}
-            ),
+            "revision": revision,
+            "stamp": json.dumps({**stamp, "crc32": checksum}),
         },
     )
 
@@ -299,7 +250,7 @@ def flush_to_disk(path: Path) -> None:
         os.close(file)
 
 
-def _sealed(path: Path) -> tuple[int, str]:
+def _seal(path: Path) -> tuple[int, str]:
     flush_to_disk(path)
     digest = hashlib.sha256()
     with path.open("rb") as stream:

@@ -1,18 +1,22 @@
-"""How many writes a store has acknowledged: counted in its file, and noted in the lock file beside it.
+"""One writer at a time, and how many writes it has acknowledged, in a lock file beside the store.
 
-At reopening, SQLite drops what stands in its log (``-wal``) from the first frame on whose checksum does not
-match, and a log that is missing is no error to it either: acknowledged writes would be gone without a word.
-So every write raises a count in the file, and the writer notes the count in the lock file after each commit.
-A file that counts fewer writes than the note has lost some.
+The lock dies with the process that holds it. The count is there because SQLite, at reopening, drops what
+stands in its log (``-wal``) from the first frame on whose checksum does not match, and a log that is missing
+is no error to it either: acknowledged writes would be gone without a word. So every write raises a count in
+the store's file, and the writer notes the count in the lock file after each commit. A file that counts fewer
+writes than the note has lost some.
 
 The note follows the commit and is not flushed by itself: a killed process or a power cut leaves a note that
 is too small, never one that is too large. It is removed when the store is closed with an empty log: then all
 writes are in the file itself, and an older copy may take its place. A note that is damaged, or that belongs
 to another store, says nothing. A lock file that is none, a link for example, is refused: an index that came
 from somebody else must not lead a write to another file.
+
+Written by hand: libraries for file locks bring the lock alone, in three lines here.
 """
 
 import json
+import logging
 import os
 import re
 import sqlite3
@@ -20,9 +24,16 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from dartboard.errors import StoreError, StoreFormatError
-from dartboard.stores.embedded.sums import damaged
+from dartboard.errors import StoreError, StoreFormatError, StoreLockedError
+from dartboard.stores.embedded.checksums import damaged
 from dartboard.stores.files import NotRegularFileError, open_regular
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: SQLite's own locks remain
+    fcntl = None  # type: ignore[assignment]
+
+logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 200
 _OURS = re.compile(rb"\x00*|\[\"\w*\", \d+\]\n\d+\n[\d\n]*")
@@ -37,6 +48,83 @@ class WriteCount(NamedTuple):
 
     store: str
     number: int
+
+
+class WriterLock:
+    """Held from the first write until the store is closed; a forked child does not hold it.
+
+    Its file also says how many writes were acknowledged; only who holds the lock changes that.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._path = lock_path(store)
+        self._file: int | None = None
+        self._process = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the lock through this object."""
+        if self._file is not None and self._process != os.getpid():
+            os.close(self._file)  # the parent's copy goes on holding it
+            self._file = None
+        return self._file is not None
+
+    def take(self) -> None:
+        """Take the lock, or say who is in the way."""
+        if self.held:
+            return
+        try:
+            file = open_lock_file(self._path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise StoreError(
+                f"{self._store} cannot be written: no lock file can be made beside it ({error.strerror}). "
+                "Open it with read_only=True, or make the folder writable"
+            ) from error
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            raise locked(self._store) from error
+        try:
+            check_own(file, self._path)
+        except BaseException:
+            os.close(file)
+            raise
+        self._file, self._process = file, os.getpid()
+
+    @property
+    def note(self) -> WriteCount | None:
+        """How many writes were acknowledged, as the last writer left it."""
+        return read_note(self._path)
+
+    def acknowledge(self, count: WriteCount | None) -> None:
+        """Note how many writes are acknowledged; None where all of them are in the file itself."""
+        if self.held and self._file is not None:
+            try:
+                write_note(self._file, count)
+            except OSError as error:  # a full disk: the write itself is kept, and an older note harms nobody
+                logger.warning("%s cannot be written: %s", self._path, error.strerror or error)
+
+    def release(self) -> None:
+        """Let others write; releasing twice does nothing."""
+        if self.held and self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def lock_path(store: Path) -> Path:
+    """The lock file of a store."""
+    return store.with_name(f"{store.name}.lock")
+
+
+def locked(store: Path) -> StoreLockedError:
+    """The error for a store that somebody else is writing to."""
+    return StoreLockedError(
+        f"{store} is being written by another process (or another open store in this one): wait until it "
+        "has finished or closes the store. Reading is possible all the while"
+    )
 
 
 def raise_count(connection: sqlite3.Connection) -> WriteCount:

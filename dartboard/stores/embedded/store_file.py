@@ -8,16 +8,24 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from dartboard.errors import StoreError, StoreFormatError
-from dartboard.stores.embedded.connections import connect, connect_for_checking, connect_for_reading, has_log
-from dartboard.stores.embedded.derived import flush_to_disk
-from dartboard.stores.embedded.faults import DAMAGE, code_of, in_our_words, translated
-from dartboard.stores.embedded.locking import WriterLock, lock_path
-from dartboard.stores.embedded.recovery import RESTORE
-from dartboard.stores.embedded.schema import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
-from dartboard.stores.embedded.write_count import (
+from dartboard.stores.embedded.checksums import RESTORE
+from dartboard.stores.embedded.connections import (
+    connect,
+    connect_for_checking,
+    connect_for_reading,
+    has_log,
+    is_no_database,
+    translated,
+    translated_errors,
+)
+from dartboard.stores.embedded.derived_files import flush_to_disk
+from dartboard.stores.embedded.tables import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
+from dartboard.stores.embedded.writer_lock import (
     WRITES_TABLE,
     WriteCount,
+    WriterLock,
     check_nothing_lost,
+    lock_path,
     lost_writes,
     read_note,
     stored_count,
@@ -64,12 +72,11 @@ def _check(path: Path) -> None:
     noted = read_note(lock_path(path))
     try:
         with closing(connect_for_checking(path)) as connection:
-            stamp = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-            page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
+            names = ("application_id", "user_version", "page_count", "page_size")
+            values = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+            stamp, version, pages, page_bytes = values
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        if isinstance(error, UnicodeDecodeError) or code_of(error) & 0xFF in DAMAGE:
+        if is_no_database(error):
             raise StoreFormatError(
                 f"{path} is no dartboard store, or is damaged ({error}): give another path, or {RESTORE}"
             ) from error
@@ -115,7 +122,7 @@ def _check_log(path: Path, noted: WriteCount | None) -> None:
     """Refuse a file whose log has lost writes. Reading only leaves the log as it is."""
     if noted is None:
         return
-    with in_our_words(path):
+    with translated_errors(path):
         with closing(connect_for_checking(path)) as connection:
             if not lost_writes(connection, noted):
                 return
@@ -132,7 +139,7 @@ def accept_loss(path: Path) -> int:
     lock.take()
     try:
         _check_same_store(path)
-        with in_our_words(path), closing(connect(path, "rw")) as connection:
+        with translated_errors(path), closing(connect(path, "rw")) as connection:
             lost = lost_writes(connection, lock.note)
         if lost:
             lock.acknowledge(None)

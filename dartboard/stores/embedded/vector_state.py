@@ -5,10 +5,8 @@ whole; rows deleted or replaced since are masked. So answers are those of the st
 and building anew waits until the changes are a good part of the whole.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,9 +19,9 @@ from dartboard.stores.ann import (
     precise_scores,
     rounding_slack,
 )
-from dartboard.stores.embedded.rows import Rows
-from dartboard.stores.embedded.sums import damaged
-from dartboard.stores.embedded.tuning import Tuning
+from dartboard.stores.embedded.checksums import damaged
+from dartboard.stores.embedded.derived_index import Tuning
+from dartboard.stores.embedded.record_reader import Rows
 from dartboard.stores.embedded.vector_file import FileRows, MemoryRows, PackedIds
 from dartboard.types import FloatArray, IntArray
 
@@ -45,7 +43,8 @@ class VectorState:
     tail: Floats
     ids: PackedIds | None = None
     """Of the main part, where they are at hand."""
-    places: "Places" = field(default_factory=lambda: Places())
+    filters: dict[int, tuple[Rows, IntArray]] = field(default_factory=dict)
+    """Rows of filters, and where they stand in the main part."""
     folder: Path | None = None
     """Of the main part's derived files, where the store vouches for them."""
 
@@ -96,7 +95,7 @@ class VectorState:
             vectors=MemoryRows(np.concatenate([main, self.tail])),
             index=None,
             alive=None,
-            places=Places(),
+            filters={},
             tail_rows=self.tail_rows[:0],
             tail=self.tail[:0],
             ids=None,
@@ -106,14 +105,24 @@ class VectorState:
     def search(
         self, query: FloatArray, k: int, allowed: Rows | None, *, exact: bool, tuning: Tuning
     ) -> tuple[Rows, Floats]:
-        """Rows and scores of at least the ``k`` best, in no order."""
-        main = self._search_main(query, k, allowed, exact, tuning)
-        tail = self._search_tail(query, k, allowed)
+        """Rows and scores of at least the ``k`` best, in no order.
+
+        Args:
+            query: as the vectors are compared, ``(d,)`` float32.
+            k: how many are wanted.
+            allowed: the rows that may be found; None for all.
+            exact: compare every row, whatever index there is.
+            tuning: up to how many allowed rows are compared one by one.
+        """
+        slack = rounding_slack(query.size, query, self.longest)
+        main = self._search_main(query, k, allowed, slack, exact, tuning)
         rows, vectors = self.rows[main], self.vectors.take(main)
-        if tail.size:
-            rows = np.concatenate([rows, self.tail_rows[tail]])
-            vectors = np.concatenate([vectors, self.tail[tail]])
-        best = near_the_best(vectors @ query, k, rounding_slack(query.size, query, self.longest))
+        if self.tail_rows.size:
+            newer = slice(None) if allowed is None else positions_of(self.tail_rows, allowed)
+            best = near_the_best(self.tail[newer] @ query, k, slack)
+            rows = np.concatenate([rows, self.tail_rows[newer][best]])
+            vectors = np.concatenate([vectors, self.tail[newer][best]])
+        best = near_the_best(vectors @ query, k, slack)
         return rows[best], precise_scores(vectors[best], query)
 
     def take(self, rows: Rows) -> Floats:
@@ -126,11 +135,11 @@ class VectorState:
         vectors[newer] = self.tail[_positions_of_all(self.tail_rows, rows[newer])]
         return vectors
 
-    def names(self, rows: Rows) -> dict[int, str]:
+    def ids_of(self, rows: list[int]) -> dict[int, str]:
         """The ids of rows, of those that are at hand."""
         if self.ids is None:
             return {}
-        at = positions_of(self.rows, rows)
+        at = positions_of(self.rows, np.array(rows, dtype=np.int64))
         return dict(zip(self.rows[at].tolist(), self.ids.of(at), strict=True))
 
     def describe(self) -> dict[str, Any]:
@@ -139,23 +148,18 @@ class VectorState:
         return {**kind, "indexed": int(self.rows.size), "newer": len(self.tail_rows), "deleted": self.dead}
 
     def _search_main(
-        self, query: FloatArray, k: int, allowed: Rows | None, exact: bool, tuning: Tuning
+        self, query: FloatArray, k: int, allowed: Rows | None, slack: float, exact: bool, tuning: Tuning
     ) -> IntArray:
-        if not self.rows.size:
-            return np.zeros(0, np.intp)
-        places = None if allowed is None else self.places.of(self.rows, allowed)
+        """Positions in the main part among which its ``k`` best are."""
+        places = None if allowed is None else self._places(allowed)
         if places is None and self.alive is not None:
             places = np.flatnonzero(self.alive)
         few = allowed is not None and places is not None and places.size <= tuning.compare_up_to
-        if self.index is None or exact or few:
-            return self._compare(query, k, places)
-        return self._approximate(self.index, query, k, places)
-
-    def _compare(self, query: FloatArray, k: int, places: IntArray | None) -> IntArray:
-        slack = rounding_slack(query.size, query, self.longest)
+        if self.index is not None and not exact and not few:
+            return self._approximate(self.index, query, k, places)
         if places is None:
             return near_the_best(self.vectors.whole() @ query, k, slack)
-        if 3 * places.size > self.rows.size:
+        if 3 * places.size > self.rows.size:  # then a product over all is faster than picking rows first
             scores = (self.vectors.whole() @ query)[places]
         else:
             scores = self.vectors.take(places) @ query
@@ -177,32 +181,18 @@ class VectorState:
                 return found
             wider *= 4
 
-    def _search_tail(self, query: FloatArray, k: int, allowed: Rows | None) -> IntArray:
-        slack = rounding_slack(query.size, query, self.longest)
-        if allowed is None:
-            return near_the_best(self.tail @ query, k, slack)
-        places = positions_of(self.tail_rows, allowed)
-        return places[near_the_best(self.tail[places] @ query, k, slack)]
+    def _places(self, allowed: Rows) -> IntArray:
+        """Where the rows of a filter stand in the main part; of the last few filters they are kept.
 
-
-class Places:
-    """Where the rows of the last few filters stand in the main part, which never changes."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[int, tuple[Rows, IntArray]] = OrderedDict()
-        self._lock = Lock()
-
-    def of(self, rows: Rows, wanted: Rows) -> IntArray:
-        """The positions of the rows wanted; the same array of rows is looked up once."""
-        with self._lock:
-            if id(wanted) in self._found:
-                return self._found[id(wanted)][1]
-        places = positions_of(rows, wanted)
-        with self._lock:
-            self._found[id(wanted)] = wanted, places  # kept alive, so its id stays its own
-            while len(self._found) > _FILTERS_KEPT:
-                self._found.popitem(last=False)
-        return places
+        A filter's array of rows is the same one as long as the filter is cached, so its identity will do.
+        """
+        known = self.filters.get(id(allowed))
+        if known is None or known[0] is not allowed:
+            places = positions_of(self.rows, allowed)
+            if len(self.filters) >= _FILTERS_KEPT:
+                self.filters.clear()
+            known = self.filters[id(allowed)] = allowed, places  # kept alive, so its id stays its own
+        return known[1]
 
 
 def _positions_of_all(rows: Rows, wanted: Rows) -> IntArray:

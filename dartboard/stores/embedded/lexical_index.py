@@ -1,0 +1,129 @@
+"""Lexical and sparse indexes of a collection: loaded if they are of its very revision, else built anew.
+
+BM25 weighs every term by all passages, so one new passage changes all scores: there is no tail here.
+Rows stand in the order of their ids, and so do equal scores.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from dartboard.errors import StoreFormatError
+from dartboard.stores.ann import Mask
+from dartboard.stores.embedded.checksums import check_structure
+from dartboard.stores.embedded.derived_files import DamagedFileError, DerivedFiles, SavedIndex, flush_to_disk
+from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
+from dartboard.stores.embedded.record_reader import RecordReader, Rows
+
+logger = logging.getLogger(__name__)
+
+_ROWS, _FOLDER, _MANIFEST = "rows.bin", "lists", "index.json"
+
+
+class PostingLists(Protocol):
+    """What BM25 and inverted indexes share."""
+
+    def __len__(self) -> int: ...
+
+    def save(self, folder: str | Path) -> None:
+        """Write to a folder."""
+
+
+Lists = TypeVar("Lists", bound=PostingLists)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LexicalState(Generic[Lists]):
+    """An index at one revision, and the row of each of its positions."""
+
+    revision: int
+    rows: Rows
+    index: Lists
+
+    def mask(self, allowed: Rows | None) -> Mask | None:
+        """Which positions may be found; None where all may."""
+        return None if allowed is None else np.isin(self.rows, allowed)
+
+    def describe(self) -> dict[str, Any]:
+        """For statistics."""
+        return {"indexed": len(self.index)}
+
+
+class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
+    """Posting lists over texts or sparse vectors.
+
+    Args:
+        collection: the key of the collection.
+        kind: its name among the derived files.
+        settings: what files must have been made with.
+        files: where indexes are saved.
+        tuning: when indexes are saved.
+        read: rows, and what is indexed of each, by rising id.
+        build: makes the index of what is read.
+        load: reads an index from its folder.
+    """
+
+    def __init__(
+        self,
+        collection: int,
+        kind: str,
+        settings: Mapping[str, Any],
+        files: DerivedFiles,
+        tuning: Tuning,
+        *,
+        read: Callable[[RecordReader], Iterator[tuple[int, Any]]],
+        build: Callable[[Iterator[Any]], Lists],
+        load: Callable[[Path], Lists],
+    ) -> None:
+        super().__init__(collection, kind, settings, files, tuning)
+        self._read = read
+        self._build = build
+        self._load = load
+
+    def _updated(
+        self, reader: RecordReader, earlier: LexicalState[Lists] | None, *, save: bool
+    ) -> LexicalState[Lists]:
+        saved = self._saved(reader.connection)
+        if saved is not None and saved.revision == reader.revision:
+            try:
+                return self._from_files(saved)
+            except (StoreFormatError, OSError, ValueError) as damage:
+                logger.warning("%s will be built again: %s", saved.folder, damage)
+        check_structure(reader.connection)
+        rows: list[int] = []
+
+        def indexed() -> Iterator[Any]:
+            for row, content in self._read(reader):
+                rows.append(row)
+                yield content
+
+        index = self._build(indexed())
+        state = LexicalState(revision=reader.revision, rows=np.array(rows, dtype=np.int64), index=index)
+        if save and reader.records >= self._tuning.files_from:
+            self._save(state, reader)
+        return state
+
+    def _from_files(self, saved: SavedIndex) -> LexicalState[Lists]:
+        saved.read(f"{_FOLDER}/{_MANIFEST}")  # it holds the checksums of the other files
+        rows = np.frombuffer(saved.read(_ROWS), "<i8")
+        index = self._load(saved.folder / _FOLDER)
+        if len(index) != rows.size:
+            raise DamagedFileError(f"{len(index)} rows in the index, {rows.size} beside it")
+        return LexicalState(revision=saved.revision, rows=rows, index=index)
+
+    def _save(self, state: LexicalState[Lists], reader: RecordReader) -> None:
+        with self._files.draft(self._collection, self._kind) as folder:
+            if folder is None:
+                return
+            try:
+                state.index.save(folder / _FOLDER)
+                (folder / _ROWS).write_bytes(state.rows.astype("<i8").tobytes())
+                flush_to_disk(folder)
+            except OSError as error:
+                logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
+                return
+            self._keep(folder, reader, about={}, sealed=[_ROWS, f"{_FOLDER}/{_MANIFEST}"])

@@ -1,0 +1,300 @@
+"""Read one collection from the tables, through a transaction that holds one state of the file.
+
+Everything that is read is compared with its checksum: a record that is not as it was written is an error.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dartboard.errors import CollectionError
+from dartboard.stores.embedded.checksums import (
+    check_bytes,
+    check_collection,
+    check_structure,
+    check_text,
+    damaged,
+)
+from dartboard.stores.embedded.filter_sql import ending_in_time, filter_sql
+from dartboard.stores.embedded.tables import LISTED, checksum_columns, rows_of_ids
+from dartboard.stores.filters import Filter
+from dartboard.stores.manifest import Manifest, manifest_from_json
+from dartboard.stores.records import Record, SparseVector
+from dartboard.types import FloatArray
+
+Rows = npt.NDArray[np.int64]
+"""Numbers of rows, rising."""
+_BATCH = 1000
+_JOINED = "FROM records LEFT JOIN contents USING (row)"
+"""Where a record has lost its contents, that is damage, and not a record fewer."""
+
+
+class RecordReader:
+    """A collection as a connection's transaction sees it.
+
+    Attributes:
+        revision: raised by every write to the collection.
+        floor: the revision since which deletions are noted; older indexes must be built anew.
+        records: how many there are.
+        last_row: rows up to this number are given out.
+
+    Raises:
+        CollectionError: the collection was dropped.
+        StoreFormatError: what the file says of the collection is damaged.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, collection: int, name: str) -> None:
+        self.connection = connection
+        self.collection = collection
+        self._summed, collections_summed = checksum_columns(connection)
+        found = connection.execute(
+            f"SELECT name, manifest, records, revision, floor, {'sum' if collections_summed else 'NULL'}, "  # noqa: S608
+            "next_row - 1 FROM collections, counters WHERE key = ?",
+            (collection,),
+        ).fetchone()
+        if found is None:
+            raise CollectionError(f"collection {name!r} was dropped meanwhile")
+        *columns, checksum, self.last_row = found
+        check_collection(collection, columns, checksum)
+        if not isinstance(self.last_row, int):
+            raise damaged("the count of rows")
+        _, self._manifest_text, self.records, self.revision, self.floor = columns
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the collection was made with; shared by all readers, so it is not to be changed."""
+        return _manifest(self._manifest_text)
+
+    def get(self, ids: Sequence[str], blobs: Sequence[str]) -> dict[str, Record]:
+        """The records that exist, without further vectors, and with the bytes that are named."""
+        found = self._read(f"id IN {LISTED}", {"listed": json.dumps(ids)})
+        if blobs:
+            data = self._fields("blobs", list(found), blobs)
+            for row, record in found.items():
+                record.blobs = dict(data.get(row, ()))
+        return {record.id: record for record in found.values()}
+
+    def blobs(self, rows: Sequence[int], name: str) -> dict[int, bytes]:
+        """The bytes of this name, by row."""
+        return {row: data for row, [(_, data)] in self._fields("blobs", rows, [name]).items()}
+
+    def batches(self, where: Filter | None, size: int) -> Iterator[list[Record]]:
+        """Whole records by rising id, in batches; without a filter, all of them must be there."""
+        if where is None:
+            check_structure(self.connection)
+        condition, parameters = ("1", {}) if where is None else filter_sql(where)
+        condition = f"id > :after AND {condition} ORDER BY id LIMIT :size"
+        after, count = "", 0
+        while found := self._read(condition, {"after": after, "size": size, **parameters}):
+            records = list(found.values())
+            self._add_fields(found)
+            yield records
+            if records[-1].id <= after:
+                raise damaged("the order of ids")
+            after, count = records[-1].id, count + len(records)
+        if where is None and count != self.records:
+            raise damaged(f"the collection ({count} of {self.records} records can be read)")
+
+    def rows_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """The row of each id that exists."""
+        return rows_of_ids(self.connection, self.collection, ids)
+
+    def ids_of(self, rows: Sequence[int]) -> dict[int, str]:
+        """The id of each row that exists."""
+        return dict(
+            self.connection.execute(
+                f"SELECT row, id FROM records WHERE row IN {LISTED}",  # noqa: S608 - our names
+                {"listed": json.dumps(rows)},
+            )
+        )
+
+    def matching(self, where: Filter) -> Rows:
+        """The rows whose metadata match."""
+        condition, parameters = filter_sql(where)
+        with ending_in_time(self.connection):
+            found = self.connection.execute(
+                f"SELECT row FROM records WHERE collection = :collection AND {condition} ORDER BY row",  # noqa: S608
+                {"collection": self.collection, **parameters},
+            )
+            return np.fromiter((row for (row,) in found), dtype=np.int64)
+
+    def gone_since(self, revision: int) -> Rows:
+        """The rows that were deleted or replaced after a revision."""
+        found = self.connection.execute(
+            "SELECT row FROM gone WHERE collection = ? AND revision > ? ORDER BY row",
+            (self.collection, revision),
+        )
+        return np.fromiter((row for (row,) in found), dtype=np.int64)
+
+    def vectors(
+        self, field: str | None, dimension: int, *, after: int = 0, block: int = 4096
+    ) -> Iterator[tuple[Rows, FloatArray]]:
+        """Rows beyond ``after``, rising, and their vectors, ``(m, d)`` float32, block by block."""
+        name = () if field is None else (field.encode(),)
+        if field is None:
+            column, table, checksum = "embedding", "LEFT JOIN contents", "vector_sum"
+        else:
+            column, table, checksum = "data", "JOIN vectors", "sum"
+        cursor = self.connection.execute(
+            f"SELECT row, {column}, {checksum if self._summed else 'NULL'} "  # noqa: S608 - our names
+            f"FROM records {table} USING (row) WHERE collection = :collection AND row > :after "
+            f"{'' if field is None else 'AND field = :field '}ORDER BY row",
+            {"collection": self.collection, "after": after, "field": field},
+        )
+        while found := cursor.fetchmany(block):
+            for row, data, stored in found:
+                if not isinstance(data, bytes) or len(data) != 4 * dimension:
+                    raise damaged(f"a vector in row {row}")
+                check_bytes("a vector", row, (*name, data), stored)
+            joined = b"".join(data for _, data, _ in found)
+            matrix = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
+            yield np.array([row for row, *_ in found], dtype=np.int64), matrix
+
+    def ids(self) -> list[str]:
+        """The ids by rising row."""
+        query = "SELECT id FROM records WHERE collection = ? ORDER BY row"
+        return [id for (id,) in self.connection.execute(query, (self.collection,))]
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Rows and texts by rising id."""
+        return self._texts("ORDER BY id")
+
+    def check_texts(self, after: int) -> int:
+        """Check ids, metadata and texts of the rows beyond ``after``; the last row that was checked."""
+        for row, _ in self._texts("AND row > :after ORDER BY row", after=after):
+            after = row
+        return after
+
+    def sparse_vectors(
+        self, field: str
+    ) -> Iterator[tuple[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]]]:
+        """Rows, and terms with weights, by rising id."""
+        found = self.connection.execute(
+            f"SELECT row, terms, weights, {'sum' if self._summed else 'NULL'} "  # noqa: S608 - our names
+            "FROM records JOIN sparse USING (row) WHERE collection = ? AND field = ? ORDER BY id",
+            (self.collection, field),
+        )
+        for row, terms, weights, stored in found:
+            check_bytes(f"field {field!r}", row, (field.encode(), terms, weights), stored)
+            yield row, (np.frombuffer(terms, "<i4"), np.frombuffer(weights, "<f4"))
+
+    def _texts(self, rest: str, **parameters: int) -> Iterator[tuple[int, str]]:
+        found = self.connection.execute(
+            f"SELECT row, id, metadata, text, {'sum' if self._summed else 'NULL'} {_JOINED} "
+            f"WHERE collection = :collection {rest}",
+            {"collection": self.collection, **parameters},
+        )
+        for row, id, metadata, text, stored in found:
+            check_text(row, id, metadata, text, stored)
+            yield row, text
+
+    def _read(self, condition: str, parameters: Mapping[str, Any]) -> dict[int, Record]:
+        """Records by row, without their further fields."""
+        checksums = "sum, vector_sum" if self._summed else "NULL, NULL"
+        query = (
+            f"SELECT row, id, metadata, text, embedding, {checksums} "
+            f"{_JOINED} WHERE collection = :collection AND {condition}"
+        )
+        with ending_in_time(self.connection):
+            found = self.connection.execute(query, {"collection": self.collection, **parameters}).fetchall()
+        for row, id, metadata, text, embedding, checksum, vector_checksum in found:
+            check_text(row, id, metadata, text, checksum)
+            check_bytes(f"the embedding of chunk {id!r}", row, (embedding,), vector_checksum)
+        embeddings = _matrix([embedding for _, _, _, _, embedding, _, _ in found])
+        return {
+            row: _record(id, text, vector, metadata)
+            for (row, id, metadata, text, *_), vector in zip(found, embeddings, strict=True)
+        }
+
+    def _add_fields(self, records: Mapping[int, Record]) -> None:
+        rows = list(records)
+        vectors, sparse, blobs = (self._fields(table, rows) for table in ("vectors", "sparse", "blobs"))
+        for row, record in records.items():
+            record.vectors = {name: _floats(data) for name, data in vectors.get(row, ())}
+            record.sparse = {
+                name: SparseVector(np.frombuffer(terms, "<i4"), _floats(weights))
+                for name, terms, weights in sparse.get(row, ())
+            }
+            record.blobs = dict(blobs.get(row, ()))
+
+    def _fields(
+        self, table: str, rows: Sequence[int], names: Sequence[str] | None = None
+    ) -> dict[int, list[Any]]:
+        """What a table of named fields holds for the rows: of each row, names with what is stored."""
+        condition, parameters = "", {"listed": json.dumps(rows)}
+        if names is not None:
+            condition = "AND name IN (SELECT value FROM json_each(:names))"
+            parameters["names"] = json.dumps(list(names))
+        query = f"SELECT * FROM {table} WHERE row IN {LISTED} {condition}"  # noqa: S608 - our names
+        found: dict[int, list[Any]] = {}
+        for row, name, *parts in self.connection.execute(query, parameters):
+            if self._summed:
+                stored = parts.pop()
+                check_bytes(f"field {name!r}", row, (str(name).encode(), *parts), stored)
+            found.setdefault(row, []).append((name, *parts))
+        return found
+
+
+class Checked(NamedTuple):
+    """How many records were found whole, and how many of them carry no checksums to tell by."""
+
+    records: int
+    unchecked: int
+
+
+def check_file(connection: sqlite3.Connection) -> Checked:
+    """Read everything; what is not as it was written is an error that says what it is."""
+    check_structure(connection)
+    total = 0
+    for key, name in connection.execute("SELECT key, name FROM collections ORDER BY key").fetchall():
+        reader = RecordReader(connection, key, name)
+        _ = reader.manifest  # parsed, so that damage is found
+        query = "SELECT count(*) FROM records JOIN contents USING (row) WHERE collection = ?"
+        (counted,) = connection.execute(query, (key,)).fetchone()
+        if counted != reader.records:
+            raise damaged(f"collection {name!r} ({counted} of {reader.records} records can be read)")
+        total += sum(len(batch) for batch in reader.batches(None, _BATCH))
+    without = "WHERE sum IS NULL" if checksum_columns(connection)[0] else ""
+    (unchecked,) = connection.execute(f"SELECT count(*) FROM contents {without}").fetchone()  # noqa: S608
+    return Checked(total, int(unchecked))
+
+
+@lru_cache(maxsize=64)
+def _manifest(text: str) -> Manifest:
+    try:
+        return manifest_from_json(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise damaged(f"the collection's manifest ({error})") from error
+
+
+def _matrix(packed: list[bytes]) -> FloatArray:
+    """Vectors one below the other; those of a damaged file are refused."""
+    if not packed:
+        return np.zeros((0, 0), np.float32)
+    lengths = {len(data) if isinstance(data, bytes) else -1 for data in packed}
+    if len(lengths) == 1 and lengths.pop() % 4 == 0:
+        joined = np.frombuffer(b"".join(packed), "<f4").astype(np.float32)
+        if np.isfinite(joined).all():
+            return joined.reshape(len(packed), -1)
+    raise damaged("a stored vector")
+
+
+def _record(id: str, text: str, embedding: FloatArray, metadata: str) -> Record:
+    """A record that was checked when it came in; checking it again would take most of the reading time."""
+    record = Record.__new__(Record)
+    record.id, record.text, record.embedding = id, text, embedding
+    record.vectors, record.sparse, record.blobs = {}, {}, {}
+    try:
+        record.metadata = json.loads(metadata)
+    except ValueError as error:  # where no checksum told before
+        raise damaged(f"what is known of chunk {id!r}") from error
+    return record
+
+
+def _floats(data: bytes) -> FloatArray:
+    return np.frombuffer(data, "<f4").astype(np.float32)

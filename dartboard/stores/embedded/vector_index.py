@@ -1,0 +1,249 @@
+"""The vectors of one field, ready for searching: loaded, brought up to date after writes, built anew."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dartboard.errors import install_command
+from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
+from dartboard.stores.embedded.checksums import check_structure, damaged
+from dartboard.stores.embedded.derived_files import (
+    DamagedFileError,
+    DerivedFiles,
+    SavedIndex,
+    flush_to_disk,
+)
+from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
+from dartboard.stores.embedded.record_reader import RecordReader, Rows
+from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
+from dartboard.stores.embedded.vector_state import VectorState
+from dartboard.stores.manifest import Metric
+
+logger = logging.getLogger(__name__)
+
+_MATRIX, _ROWS, _IDS, _INDEX = "vectors.f32", "rows.bin", "ids.bin", "index.faiss"
+
+
+class VectorIndex(DerivedIndex[VectorState]):
+    """Of the embeddings (``field`` None) or of a further field of a collection.
+
+    Args:
+        collection: the key of the collection.
+        field: the name of the field.
+        dimension: of the vectors.
+        metric: "cosine" compares unit vectors, "dot" the vectors as they are.
+        files: where indexes are saved.
+        tuning: when indexes are saved, approximate, and built anew.
+    """
+
+    def __init__(
+        self,
+        collection: int,
+        field: str | None,
+        dimension: int,
+        metric: Metric,
+        files: DerivedFiles,
+        tuning: Tuning,
+    ) -> None:
+        kind = "vectors" if field is None else f"vectors:{field}"
+        super().__init__(collection, kind, {"dimension": dimension, "metric": metric}, files, tuning)
+        self._field = field
+        self._dimension = dimension
+        self._metric = metric
+        self._warned = False
+        self._distrusted: set[Path | None] = set()
+
+    def save(self, reader: RecordReader) -> None:
+        """Leave files behind from which the next process can start quickly."""
+        state = self.at(reader)
+        if len(state.rows) + len(state.tail_rows) < self._tuning.files_from:
+            return
+        if state.folder is None or self._tuning.too_much(state.changes, len(state.rows)):
+            rebuilt = self._build(reader, save=True)
+            with self._lock:
+                if self.state is state:
+                    self.state = rebuilt
+
+    def rebuilt(self, reader: RecordReader, harmed: VectorState, damage: DamagedFileError) -> VectorState:
+        """The state at the reader's revision, after a file under the one in use proved damaged."""
+        with self._lock:
+            self._distrust(harmed.folder, damage)
+            if self.state is not None and self.state.folder == harmed.folder:
+                self.state = None
+        return self.at(reader)
+
+    def _distrust(self, folder: Path | None, damage: DamagedFileError) -> None:
+        """Never read these files again."""
+        logger.warning("%s will be built again: %s", folder or self._kind, damage)
+        self._distrusted.add(folder)
+
+    def _updated(self, reader: RecordReader, earlier: VectorState | None, *, save: bool) -> VectorState:
+        """What is in memory, or else on disk, with what came since; anew where changes are too many."""
+        for known in self._known(reader, earlier):
+            try:
+                state = self._advance(known, reader)
+                if not self._tuning.too_much(state.changes, len(state.rows)):
+                    return state
+                if not self._is_approximate(state.size):
+                    return state.folded()
+            except DamagedFileError as damage:
+                self._distrust(known.folder, damage)
+        return self._build(reader, save=save)
+
+    def _known(self, reader: RecordReader, earlier: VectorState | None) -> Iterator[VectorState]:
+        if earlier is not None and earlier.revision >= reader.floor:
+            yield earlier
+        loaded = self._load(reader)
+        if loaded is not None:
+            yield loaded
+
+    def _advance(self, state: VectorState, reader: RecordReader) -> VectorState:
+        """Add what was written since, mask what was deleted."""
+        if state.revision == reader.revision:
+            return state
+        rows, vectors, longest = self._read(reader, after=state.last_row)
+        state = state.followed_by(
+            revision=reader.revision,
+            last_row=reader.last_row,
+            gone=reader.gone_since(state.revision),
+            new_rows=rows,
+            new=vectors,
+            longest=longest,
+        )
+        if self._field is None and state.size != reader.records:
+            raise DamagedFileError(f"{state.size} of {reader.records} records are known")
+        return state
+
+    def _load(self, reader: RecordReader) -> VectorState | None:
+        """The state as it lies on disk, if it is whole and not too old."""
+        saved = self._saved(reader.connection)
+        if saved is None or saved.folder in self._distrusted:
+            return None
+        if not reader.floor <= saved.revision <= reader.revision:
+            return None
+        try:
+            return self._from_files(saved)
+        except DamagedFileError as damage:
+            self._distrust(saved.folder, damage)
+        except (KeyError, TypeError, ValueError) as error:
+            self._distrust(saved.folder, DamagedFileError(f"its stamp cannot be read ({error!r})"))
+        return None
+
+    def _from_files(self, saved: SavedIndex) -> VectorState | None:
+        count = int(saved.about["count"])
+        index = None
+        if self._is_approximate(count):
+            if saved.about["recall"] != self._tuning.recall:
+                return None
+            try:
+                index = ApproximateIndex.from_bytes(saved.read(_INDEX))
+            except RuntimeError as error:  # of another version of FAISS
+                raise DamagedFileError(f"{_INDEX}: {error}") from error
+        data = saved.read(_ROWS)
+        checksums: Checksums = np.frombuffer(data, "<u4", offset=8 * count)
+        return VectorState(
+            revision=saved.revision,
+            last_row=saved.last_row,
+            rows=np.frombuffer(data, "<i8", count),
+            vectors=FileRows(saved.folder / _MATRIX, (count, self._dimension), checksums),
+            longest=float(saved.about["longest"]),
+            index=index,
+            tail_rows=np.zeros(0, np.int64),
+            tail=np.zeros((0, self._dimension), np.float32),
+            ids=PackedIds.from_bytes(saved.read(_IDS), count) if self._field is None else None,
+            folder=saved.folder,
+        )
+
+    def _build(self, reader: RecordReader, *, save: bool) -> VectorState:
+        """From the records: into files where they pay and can be written, else in memory."""
+        check_structure(reader.connection)
+        if save and reader.records >= self._tuning.files_from:
+            with self._files.draft(self._collection, self._kind) as folder:
+                if folder is not None:
+                    try:
+                        return self._build_files(reader, folder)
+                    except OSError as error:
+                        logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
+        rows, vectors, longest = self._read(reader)
+        return self._new_state(reader, rows, MemoryRows(vectors), longest)
+
+    def _build_files(self, reader: RecordReader, folder: Path) -> VectorState:
+        """The vectors are never in memory all at once."""
+        writer = RowWriter(folder / _MATRIX, self._dimension)
+        numbers, longest = [np.zeros(0, np.int64)], 0.0
+        try:
+            for rows, vectors, length in self._stream(reader):
+                writer.add(vectors)
+                numbers.append(rows)
+                longest = max(longest, length)
+            on_disk = writer.finish()
+        finally:
+            writer.abandon()
+        state = self._new_state(reader, np.concatenate(numbers), on_disk, longest)
+        written = {_ROWS: state.rows.astype("<i8").tobytes() + writer.checksums.astype("<u4").tobytes()}
+        if self._field is None:
+            ids = PackedIds.pack(reader.ids())
+            state = replace(state, ids=ids)
+            written[_IDS] = ids.to_bytes()
+        if state.index is not None:
+            written[_INDEX] = state.index.to_bytes()
+        for name, data in written.items():
+            (folder / name).write_bytes(data)
+        flush_to_disk(folder)
+        about = {
+            "count": state.rows.size,
+            "longest": longest,
+            "recall": None if state.index is None else self._tuning.recall,
+        }
+        return replace(state, folder=self._keep(folder, reader, about=about, sealed=list(written)))
+
+    def _new_state(
+        self, reader: RecordReader, rows: Rows, vectors: MemoryRows | FileRows, longest: float
+    ) -> VectorState:
+        if self._field is None and rows.size != reader.records:
+            raise damaged(f"a record ({rows.size} of {reader.records} can be read)")
+        index = None
+        if self._is_approximate(rows.size):
+            index = ApproximateIndex.build(vectors, recall=self._tuning.recall)
+        return VectorState(
+            revision=reader.revision,
+            last_row=reader.last_row,
+            rows=rows,
+            vectors=vectors,
+            longest=longest,
+            index=index,
+            tail_rows=np.zeros(0, np.int64),
+            tail=np.zeros((0, self._dimension), np.float32),
+        )
+
+    def _is_approximate(self, count: int) -> bool:
+        if not count or count < self._tuning.approximate_from:
+            return False
+        if faiss_is_there():
+            return True
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "%d vectors are compared one by one; faster with FAISS: %s", count, install_command("search")
+            )
+        return False
+
+    def _read(self, reader: RecordReader, *, after: int = 0) -> tuple[Rows, Floats, float]:
+        """All of :meth:`_stream` at once."""
+        parts = list(self._stream(reader, after=after))
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros((0, self._dimension), np.float32), 0.0
+        rows, vectors, lengths = zip(*parts, strict=True)
+        return np.concatenate(rows), np.concatenate(vectors), max(lengths)
+
+    def _stream(self, reader: RecordReader, *, after: int = 0) -> Iterator[tuple[Rows, Floats, float]]:
+        """Rows, vectors as they are compared, and the largest length among them."""
+        for rows, vectors in reader.vectors(self._field, self._dimension, after=after):
+            if self._metric == "cosine":
+                yield rows, unit_rows(vectors), 1.0
+            else:
+                lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+                yield rows, vectors, float(lengths.max())
