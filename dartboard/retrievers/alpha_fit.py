@@ -67,10 +67,23 @@ def fit_alpha(
     seed: int = 0,
     progress: Listener | None = None,
 ) -> AlphaFit:
-    """Fit α for two members on ``queries`` (id → text) and ``relevant`` (id → chunk id → grade > 0).
+    """Fit α for two members on labelled queries.
 
-    ``metric`` is ``ndcg@K``, ``recall@K``, or a function of the ranked ids and the query's grades. Queries
-    without a relevant chunk are left out.
+    Args:
+        members: the two retrievers.
+        collection: what they search.
+        queries: text by query id; those without a relevant chunk are left out.
+        relevant: by query id, the grade (> 0) of each relevant chunk.
+        metric: ``ndcg@K``, ``recall@K``, or a function of the ranked ids and the query's grades.
+        grid: the α to try.
+        normalise, depth: as in :class:`HybridRetriever`.
+        folds: of the cross-validation.
+        resamples: of the bootstrap.
+        seed: of folds and bootstrap.
+        progress: called with queries done and queries in all.
+
+    Returns:
+        The fitted α and what it is worth.
     """
     hybrid = HybridRetriever(members, alpha=ALPHA, normalise=normalise, depth=depth)
     measure = measure_of(metric)

@@ -23,7 +23,13 @@ DEEP = 1000
 
 
 class BM25Retriever(RankingRetriever):
-    """Best by words. With a ``model``, candidates come with the query's vector, for Dartboard to compare."""
+    """Best by words.
+
+    Args:
+        model: the collection's embedding model. With it, candidates come with the query's vector, which
+            Dartboard needs.
+        name: labels its shares in a fusion.
+    """
 
     def __init__(self, model: "EmbeddingModel | None" = None, *, name: str = "bm25") -> None:
         super().__init__(name, model)

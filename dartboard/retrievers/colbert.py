@@ -40,10 +40,19 @@ _BYTES_A_BLOCK = 512 * 1024
 
 
 class ColbertRetriever(RankingRetriever):
-    """MaxSim over the token vectors of ``tokens``: the default model, or a ColBERT checkpoint.
+    """MaxSim over token vectors.
 
-    ``model`` is the collection's embedding model. Where it is also the one that gives the tokens, it is the
-    triage, else fixed-dimensional encodings are; ``triage`` says otherwise.
+    Args:
+        tokens: gives a vector for each token: the default model, or a ColBERT checkpoint.
+        model: the collection's embedding model.
+        triage: what finds the passages to compare; by default ``embedding`` where ``model`` gives the tokens
+            too, else ``fde``.
+        triage_k: how many passages are compared token by token, or ``k`` if that is more.
+        bits: 8, 4 or 2 a number of a stored token vector.
+        encoding: the parameters of fixed-dimensional encodings.
+        seed: of the random rotations in codes and encodings.
+        batch_size: how many texts are encoded at once.
+        name: labels its shares, and names its fields in the collection.
     """
 
     def __init__(

@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 
 
 class DenseRetriever(RankingRetriever):
-    """Nearest by the embedding. ``query_model`` is the question encoder where passages have their own.
+    """Nearest by the embedding.
 
-    ``exact`` compares every passage, whatever index the store has.
+    Args:
+        model: the collection's embedding model.
+        query_model: the question encoder, where passages have one of their own (DPR).
+        exact: compare every passage, whatever index the store has.
+        name: labels its shares in a fusion.
+
+    Example:
+        >>> DenseRetriever(default_model()).retrieve(collection, "How are keys rotated?", 10).ids
     """
 
     def __init__(

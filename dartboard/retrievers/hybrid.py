@@ -39,10 +39,23 @@ FUSIONS: tuple[Fusion, ...] = ("scores", "rrf")
 
 
 class HybridRetriever(RankingRetriever):
-    """Members weighed against each other; each is asked for ``depth`` candidates, or ``k`` if that is more.
+    """Several retrievers as one.
 
-    Give ``weights`` (one a member, by order or by name), or ``alpha`` for two: the first member's share.
-    Without either, ``scores`` takes α = .7 for two members, and everything else weighs alike.
+    Args:
+        members: two retrievers or more, of different names.
+        alpha: the first of two members' share; .7 where neither it nor ``weights`` is given.
+        weights: one a member, by order or by name. Without them, more than two members weigh alike.
+        normalise: ``minmax``, ``zscore`` or ``none``: how scores become comparable.
+        method: ``scores``, or ``rrf`` for fusion by rank.
+        damping: that of reciprocal rank fusion.
+        depth: how many candidates each member is asked for, or ``k`` if that is more.
+        name: labels its shares.
+
+    Raises:
+        ConfigError: too few members, two of one name, or weights that do not fit them.
+
+    Example:
+        >>> HybridRetriever([DenseRetriever(model), BM25Retriever()], alpha=0.6)
     """
 
     def __init__(

@@ -47,11 +47,20 @@ class Part:
 
 
 class MultiVectorRetriever(RankingRetriever):
-    """``parts`` by name; the names are those of the collection's further vectors.
+    """Several vectors a passage.
 
-    Part vectors also lie in the record's blob, because stores give back no further vectors with a record:
-    4 bytes a number once more.
+    Args:
+        model: the collection's embedding model.
+        parts: by name, which is that of the collection's field: what of a record is encoded, and its weight.
+        normalise: ``minmax`` or ``zscore`` where cosines of one part spread more than those of another.
+        depth: how many of the nearest by each part are scored, or ``k`` if that is more.
+        name: labels its shares, and names its blob.
+
+    Example:
+        >>> MultiVectorRetriever(model, {"code": Part(code, 1.0), "comments": Part(comments, 2.0)})
     """
+
+    # Part vectors also lie in the record's blob, because stores give back no further vectors with a record.
 
     def __init__(
         self,

@@ -38,10 +38,16 @@ _MIXTURES = {"hybrid": ("scores", "minmax"), "hybrid-zscore": ("scores", "zscore
 def retriever_by_name(
     name: str, *, model: "EmbeddingModel", alpha: float | None = None, paths: bool = True
 ) -> Retriever:
-    """The retriever of that name over a collection that ``model`` embedded.
+    """The retriever of that name.
 
-    ``alpha`` is that of a ``hybrid`` whose name says none: a fitted one. ``paths`` of False refuses names
-    that load a model from a folder: names that strangers may choose.
+    Args:
+        name: as the module's docstring lists them.
+        model: the collection's embedding model.
+        alpha: that of a ``hybrid`` whose name says none: a fitted one.
+        paths: False refuses names that load a model from a folder: for names that strangers may choose.
+
+    Raises:
+        ConfigError: an unknown name; the message lists those that there are.
     """
     if not isinstance(name, str) or not name.strip():
         raise _unknown(name)

@@ -34,7 +34,13 @@ RELEVANCES: tuple[Relevance, ...] = ("rank", "distance", "score")
 
 
 def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any) -> Pool:
-    """The candidates as a pool to select from; ``building`` goes to :func:`from_embeddings` (σ …)."""
+    """The candidates as a pool to select from.
+
+    Args:
+        candidates: with the query's vector.
+        relevance: ``rank``, ``distance`` or ``score``: see the module's docstring.
+        building: goes to :func:`dartboard.selection.from_embeddings`: ``sigma=0.1`` …
+    """
     if relevance not in RELEVANCES:
         raise ConfigError(f"unknown relevance {relevance!r}: choose one of {', '.join(RELEVANCES)}")
     if not len(candidates):
@@ -61,5 +67,19 @@ def select_from(
     relevance: str = "rank",
     **building: Any,
 ) -> Selection:
-    """Select from a retriever's candidates; positions are those of ``candidates.found``."""
+    """Select from a retriever's candidates.
+
+    Args:
+        candidates: with the query's vector.
+        limits: how many, how long, from where.
+        method: ``dartboard``, or another selection method or its name.
+        relevance, building: as in :func:`pool_of`.
+
+    Returns:
+        The selection; its positions are those of the candidates.
+
+    Example:
+        >>> found = BM25Retriever(model).retrieve(collection, "How are keys rotated?", 100)
+        >>> [found.ids[i] for i in select_from(found, Limits(k=5)).indices]
+    """
     return method_of(method).select(pool_of(candidates, relevance=relevance, **building), limits)

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 
 class SpladeRetriever(RankingRetriever):
-    """Best by the dot product of sparse vectors; the vectors are the collection's field of the same name."""
+    """Best by the dot product of sparse vectors.
+
+    Args:
+        encoder: makes the sparse vectors of texts and queries.
+        model: the collection's embedding model, for the query's vector.
+        batch_size: how many texts are encoded at once.
+        name: labels its shares, and is the collection's field of sparse vectors.
+    """
 
     def __init__(
         self,
