@@ -250,6 +250,7 @@ class DartboardRetriever:
             relevance=assess(query_embedding, candidates.vectors, self.similarity_levels),
             config=asdict(self.config) | used | selection.parameters,
             seconds={"select": time.perf_counter() - started - reading, "read": reading},
+            options=options,
         )
         return RetrievalResult.explained(query, chunks, explanation)
 

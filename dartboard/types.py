@@ -179,7 +179,8 @@ class Explanation:
     ``targets`` are the candidates or a vocabulary, ``stands_for`` what each pick covers best, ``bound`` the
     share of the best possible coverage that the picks reach at least, ``near_copies`` how many
     near-duplicates were removed; ``relevance`` is :class:`dartboard.relevance.Relevance`. ``shares`` say
-    which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it.
+    which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it. ``options`` are
+    the :class:`dartboard.options.SearchOptions` of the search; they stand in ``config`` for programs.
     """
 
     method: str | None = None
@@ -201,10 +202,11 @@ class Explanation:
     collection: str | None = None
     shares: list[dict[str, Any]] | None = None
     retriever_score: list[float] | None = None
+    options: Any = None
 
     def as_metadata(self) -> dict[str, Any]:
         """What is known, as a result's ``metadata``."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "options"}
         return {name: value for name, value in found.items() if value is not None}
 
 

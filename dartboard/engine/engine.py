@@ -219,7 +219,8 @@ class Engine:
         options = SearchOptions.of(options, changes)
         asked = Query(query)
         if query_vector is not None:
-            asked.set_vector(self.model, check_vector(query_vector, name="query_vector"))
+            dimension = self.model.embedding_dim
+            asked.set_vector(self.model, check_vector(query_vector, name="query_vector", dim=dimension))
         where = self.condition(options.where)
         selector = self.selector(options)
         started = time.perf_counter()
@@ -231,7 +232,7 @@ class Engine:
                 result = selector.choose(query, vector, found, options, scores=scores)
             else:
                 relevance = assess(vector, found.vectors, self.similarity_levels)
-                nothing = Explanation(candidates=0, relevance=relevance, seconds={})
+                nothing = Explanation(candidates=0, relevance=relevance, seconds={}, options=options)
                 result = RetrievalResult.explained(query, [], nothing)
         return self._described(result, found, started)
 
@@ -244,7 +245,8 @@ class Engine:
         wanted = options.triage_k + len(options.exclude)
         found = ranking_of(self.retriever).find(view, query, wanted, where=where)
         if options.exclude or options.must_include:
-            kept = [at for at, id in enumerate(found.ids) if id not in options.exclude]
+            excluded = set(options.exclude)
+            kept = [at for at, id in enumerate(found.ids) if id not in excluded]
             found = found.take(kept[: options.triage_k])
             missing = [id for id in dict.fromkeys(options.must_include) if id not in found.ids]
             last = found.scores[-1] if found.scores else 0.0

@@ -6,6 +6,7 @@ import pytest
 from dartboard.calibration import Calibration, Estimate
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
+from dartboard.options import SearchOptions
 from dartboard.retrievers import MultiVectorRetriever, Part
 from dartboard.retrievers.parts import whole_text
 from dartboard.selection import TopK
@@ -91,6 +92,31 @@ def test_a_result_is_of_one_state_whoever_writes(tmp_path):
         assert {chunk.id: chunk.text for chunk in result.chunks}.items() <= TEXTS.items()
         after = engine.search(QUERY, k=10)
         assert len(after.chunks) == 5 and all(chunk.text.startswith("changed") for chunk in after.chunks)
+
+
+@pytest.mark.parametrize("retriever", ["dense", "bm25", "hybrid"])
+def test_a_query_vector_that_is_known_is_not_made_again(retriever, monkeypatch):
+    engine = filled(retriever=retriever)
+    expected, vector = engine.search(QUERY, k=3), engine.model.encode_query(QUERY)
+    monkeypatch.setattr(type(engine.model), "encode_query", None)
+    found = engine.search(QUERY, k=3, query_vector=vector)
+    assert ids(found) == ids(expected) and found.scores == expected.scores
+    for wrong, says in ((vector[:-1], "dimensions where"), (vector * np.nan, "NaN")):
+        with pytest.raises(InvalidInputError, match=f"query_vector .*{says}"):
+            engine.search(QUERY, query_vector=wrong)
+
+
+def test_a_result_carries_its_options():
+    engine = filled()
+    options = SearchOptions(k=3, sigma=0.2, max_per_source=1)
+    for query in (QUERY, "nothing"):
+        found = engine.search(query, options, where="number < 0" if query == "nothing" else None)
+        assert found.explanation.options.max_per_source == 1
+        assert "options" not in found.metadata
+    result = engine.search(QUERY, options)
+    assert result.explanation.options is options
+    assert ids(engine.search(QUERY, result.explanation.options)) == ids(result)
+    assert result.metadata["config"]["sigma"] == 0.2
 
 
 def test_other_methods_and_limits():
