@@ -22,7 +22,14 @@ DEFAULT_COLLECTION = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionStats:
-    """What a collection holds and costs; ``details`` is the store's own (index kind, its state)."""
+    """What a collection holds and costs.
+
+    Args:
+        name: The collection's name.
+        records: How many records it holds.
+        bytes: What they take, on disk or in memory; an estimate where the store says so in its details.
+        details: The store's own: the kind of its index, and its state.
+    """
 
     name: str
     records: int
@@ -32,7 +39,13 @@ class CollectionStats:
 
 @runtime_checkable
 class Collection(Protocol):
-    """Records of one model. Ids are unique; an upsert replaces the whole record."""
+    """Records of one model. Ids are unique; an upsert replaces the whole record.
+
+    Every method raises :class:`~dartboard.errors.StoreError` or one of its subclasses where the store fails,
+    and :class:`~dartboard.errors.InvalidInputError` or :class:`~dartboard.errors.ConfigError` for arguments
+    that cannot be used. ``where`` is a filter on metadata (:func:`~dartboard.stores.parse_filter`); None
+    matches every record.
+    """
 
     @property
     def name(self) -> str:
@@ -43,18 +56,30 @@ class Collection(Protocol):
         """What the collection was made with."""
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings (JSON only)."""
+        """Replace the manifest's settings (JSON only). A store may refuse to change how texts are indexed."""
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none; when this returns they survive a crash."""
+        """Keep the records, all or none; when this returns they survive a crash.
+
+        Of equal ids the last is kept. Milvus keeps large batches in parts, and says how many it has kept.
+        """
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Remove the records with these ids, or those that match; one of the two. Returns how many went."""
+        """Remove the records with these ids, or those that match; exactly one of the two is given.
+
+        Returns:
+            How many records were removed; ids that do not exist are ignored.
+        """
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked; of the bytes, those named.
+        """The records that exist, in the order asked.
 
-        Further vectors and sparse vectors come along only from :meth:`iterate`.
+        Args:
+            ids: Ids to look up; those that do not exist are left out.
+            blobs: Names of the blobs to read; others are left out.
+
+        Returns:
+            Records without further vectors and sparse vectors, which only :meth:`iterate` reads.
         """
 
     def count(self, where: Filter | None = None) -> int:
@@ -69,21 +94,29 @@ class Collection(Protocol):
         field: str | None = None,
         exact: bool = False,
     ) -> list[Hit]:
-        """Nearest by the embedding, or by a further vector ``field``; scores are cosines or dot products.
+        """The nearest records, best first, equal scores by id.
 
-        ``exact`` compares every record that matches, whatever index there is.
+        Args:
+            query: ``(d,)`` numbers, finite and not all zero.
+            k: How many hits at most.
+            where: Only records that match.
+            field: A further vector of the manifest; None is the embedding.
+            exact: Compare every record that matches, whatever index there is.
+
+        Returns:
+            Hits with cosines, or dot products where the field's metric says so.
         """
 
     def search_sparse(
         self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
     ) -> list[Hit]:
-        """Best by the dot product of sparse vectors; records that share no term are not found."""
+        """The best ``k`` by the dot product of sparse vectors; records that share no term are not found."""
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
-        """Best by the store's lexical score; records that share no term with the query are not found."""
+        """The best ``k`` by BM25; records that share no term with the query are not found."""
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All records that match, whole, by rising id."""
+        """All records that match, whole, by rising id, in lists of at most ``batch_size``."""
 
     def prepare(self) -> None:
         """Build and keep now what makes the next search quick; searches do it themselves otherwise."""
@@ -107,16 +140,30 @@ class Store(Protocol):
         """The names of the collections, sorted."""
 
     def create(self, name: str, manifest: Manifest) -> Collection:
-        """A new empty collection; one of that name is an error."""
+        """A new empty collection.
+
+        Raises:
+            CollectionError: there is one of that name.
+            ConfigError: the name, or a setting of the manifest, cannot be used.
+        """
 
     def open(self, name: str = DEFAULT_COLLECTION) -> Collection:
-        """A collection that exists, or an error that names those that do."""
+        """A collection that exists.
+
+        Raises:
+            CollectionError: there is none of that name; the message names those there are.
+        """
 
     def drop(self, name: str) -> None:
         """Remove a collection and all in it."""
 
     def restore(self, path: str | Path, name: str | None = None) -> Collection:
-        """A new collection from a snapshot, under its own name or another."""
+        """A new collection from a snapshot, under its own name or another.
+
+        Raises:
+            CollectionError: there is one of that name.
+            StoreFormatError: the file is damaged, or no snapshot.
+        """
 
     def close(self) -> None:
         """Give back what the store holds (files, connections); closing twice does nothing."""

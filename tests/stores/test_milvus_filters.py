@@ -92,7 +92,7 @@ def kept(
 def test_milvus_finds_what_the_filter_matches(kept: MilvusCollection, where: Filter) -> None:
     expected = [record.id for record in RECORDS if where.matches(record.metadata)]
     expression = compile_filter(where, kept._layout.terms)
-    assert [id for page in kept._reader.ids(expression, 1000) for id in page] == expected
+    assert [id for page in kept._reader.id_pages(expression, 1000) for id in page] == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.milvus.connection import Connection
 from dartboard.stores.milvus.filter_expressions import Expression, compile_filter, contains, vector_term
-from dartboard.stores.milvus.queries import MOST_HITS, ExactRanking, Reader, best_hits
+from dartboard.stores.milvus.queries import MOST_HITS, Reader, batched, best_hits, exact_hits
 from dartboard.stores.milvus.rows import Lexemes, output_fields, record_from_row, row_from_record
 from dartboard.stores.milvus.schema import CollectionLayout, collection_name, field_name, manifest_property
 from dartboard.stores.records import Record, SparseVector, check_metadata
@@ -61,35 +61,35 @@ class MilvusCollection:
         self._connection.check_writable()
         latest = {record.id: record for record in records}
         self.manifest.check(list(latest.values()))
-        requests = list(self._requests(latest.values()))
+        sized = [self._row(record) for record in latest.values()]
+        requests = list(batched(sized, lambda row: row[1], most=_REQUEST_ROWS, most_bytes=_REQUEST_BYTES))
         with self._connection.writing:
             sent = 0
-            for rows in requests:
+            for request in requests:
                 try:
-                    self._call("upsert", data=rows)
+                    self._call("upsert", data=[row for row, _ in request])
                 except StoreError as error:
                     if not sent:
                         raise
                     raise type(error)(f"{error} ({sent:,} of {len(latest):,} records were kept)") from error
-                sent += len(rows)
-                self._unflushed += len(rows)
+                sent += len(request)
+                self._unflushed += len(request)
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
         """Remove by ids or by filter."""
         check_deletion(ids, where)
         self._connection.check_writable()
         with self._connection.writing:
-            if ids is not None:
-                removed = self._reader.delete_ids(ids)
-            else:
-                removed = self._reader.delete_where(self._compiled(where))
+            if ids is None:
+                ids = [id for page in self._reader.id_pages(self._compiled(where)) for id in page]
+            removed = self._reader.delete(ids)
             self._unflushed += removed
         return removed
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
         """The records that exist, in the order asked."""
         fields = output_fields(self.manifest, whole=False, blobs=bool(blobs))
-        rows = {row["id"]: row for row in self._reader.rows(list(dict.fromkeys(ids)), fields)}
+        rows = self._reader.rows(ids, fields)
         return [
             record_from_row(rows[id], self.manifest, whole=False, blobs=blobs) for id in ids if id in rows
         ]
@@ -114,22 +114,17 @@ class MilvusCollection:
         expression = self._compiled(where)
         if field is not None:
             expression = expression & contains(self._layout.terms, [vector_term(field)])
-        if expression.text is None:
-            return []
-        self._settle()
         stored = "embedding" if field is None else field_name("vector", field)
         if k > MOST_HITS or (exact and self._layout.index != "FLAT"):
-            pages = self._reader.ids(expression, 10_000)
+            self._settle()
+            id_pages = self._reader.id_pages(expression)
         elif not exact:
             return self._search(asked, k, stored, expression)[:k]
-        else:  # what rounding may have put among the best is compared again
+        else:  # scores of Milvus are rounded: what may be among the k best is compared again
             slack = 1e-5 * max(1.0, float(np.linalg.norm(asked)))
-            pages = iter([[hit.id for hit in self._search(asked, k, stored, expression, slack=slack)]])
-        best = ExactRanking(asked, k, cosine=metric == "cosine")
-        for ids in pages:
-            for rows in self._reader.chunks(ids, ["id", stored]):
-                best.add([row["id"] for row in rows], np.array([row[stored] for row in rows], np.float32))
-        return best.hits
+            id_pages = iter([[hit.id for hit in self._search(asked, k, stored, expression, slack=slack)]])
+        rows = (page for ids in id_pages for page in self._reader.row_pages(ids, ["id", stored]))
+        return exact_hits(asked, k, rows, stored, cosine=metric == "cosine")
 
     def search_sparse(
         self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
@@ -137,23 +132,14 @@ class MilvusCollection:
         """Best by dot product, through Milvus's inverted index."""
         check_k(k)
         check_sparse_field(self.manifest, field, self.name)
-        expression = self._compiled(where)
-        if expression.text is None or not query.terms.size:
-            return []
-        self._settle()
         weights = dict(zip(query.terms.tolist(), query.weights.tolist(), strict=True))
-        hits = self._search(weights, k, field_name("sparse", field), expression)
+        hits = self._search(weights, k, field_name("sparse", field), self._compiled(where))
         return [hit for hit in hits[:k] if hit.score > 0]
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by Milvus's BM25; Milvus Lite counts how rare a term is by segment."""
         check_k(k)
-        expression = self._compiled(where)
-        words = self._lexemes.of_query(query)
-        if expression.text is None or not words:
-            return []
-        self._settle()
-        hits = self._search(words, k, "bm25", expression)
+        hits = self._search(self._lexemes.of_query(query), k, "bm25", self._compiled(where))
         return [hit for hit in hits[:k] if hit.score > 0]
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
@@ -161,8 +147,8 @@ class MilvusCollection:
         check_k(batch_size, "batch_size")
         self._settle()
         fields = output_fields(self.manifest, whole=True, blobs=True)
-        for ids in self._reader.ids(self._compiled(where), batch_size):
-            rows = {row["id"]: row for row in self._reader.rows(ids, fields)}
+        for ids in self._reader.id_pages(self._compiled(where), batch_size):
+            rows = self._reader.rows(ids, fields)
             batch = [record_from_row(rows[id], self.manifest, whole=True) for id in ids if id in rows]
             if batch:
                 yield batch
@@ -185,28 +171,16 @@ class MilvusCollection:
             "stored_name": self._stored_name,
             "bytes": "estimated from a sample",
         }
-        each = sum(
-            row_from_record(record, self.manifest, self._layout, self._lexemes)[1] for record in sample
-        )
-        size = round(records * each / len(sample)) if sample else 0
+        size = round(records * sum(self._row(record)[1] for record in sample) / max(len(sample), 1))
         return CollectionStats(name=self.name, records=records, bytes=size, details=details)
-
-    def _requests(self, records: Any) -> Iterator[list[dict[str, Any]]]:
-        rows: list[dict[str, Any]] = []
-        filled = 0
-        for record in records:
-            row, size = row_from_record(record, self.manifest, self._layout, self._lexemes)
-            if rows and (filled + size > _REQUEST_BYTES or len(rows) == _REQUEST_ROWS):
-                yield rows
-                rows, filled = [], 0
-            rows.append(row)
-            filled += size
-        if rows:
-            yield rows
 
     def _search(
         self, query: Any, k: int, field: str, expression: Expression, *, slack: float = 0.0
     ) -> list[Hit]:
+        """The best, and those that equal the k-th; none where the query is empty or nothing can match."""
+        if expression.text is None or len(query) == 0:
+            return []
+        self._settle()
         is_graph = self._layout.index == "HNSW" and (field == "embedding" or field.startswith("vector_"))
 
         def ask(limit: int) -> list[Hit]:
@@ -233,6 +207,9 @@ class MilvusCollection:
             if self._unflushed >= _UNFLUSHED_ROWS:
                 self._call("flush")
                 self._unflushed = 0
+
+    def _row(self, record: Record) -> tuple[dict[str, Any], int]:
+        return row_from_record(record, self.manifest, self._layout, self._lexemes)
 
     def _compiled(self, where: Filter | None) -> Expression:
         return compile_filter(where, self._layout.terms)

@@ -4,8 +4,8 @@ A server cuts among equal scores as it likes, so it is asked for a few more than
 it would have cut is as good as the k-th, it is asked for more, until the equals are all there.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from dartboard.errors import StoreError
 from dartboard.stores.milvus.connection import Connection
 from dartboard.stores.milvus.filter_expressions import Expression, among, quoted
 from dartboard.types import FloatArray, Hit
+
+_Item = TypeVar("_Item")
 
 MOST_HITS = 16_384
 _SPARE_HITS = 8
@@ -36,7 +38,7 @@ class Reader:
         found = self._query(filter=expression.text, output_fields=["count(*)"])
         return int(found[0]["count(*)"])
 
-    def ids(self, expression: Expression, page: int) -> Iterator[list[str]]:
+    def id_pages(self, expression: Expression, page: int = _ID_PAGE) -> Iterator[list[str]]:
         """The ids that match, rising, in pages of ``page``; what is written meanwhile may be among them."""
         if expression.text is None:
             return
@@ -61,79 +63,68 @@ class Reader:
                 return
             last = fresh[-1]
 
-    def rows(self, ids: Sequence[str], fields: list[str]) -> Iterator[dict[str, Any]]:
-        """The rows of the ids that exist, in any order."""
-        for chunk in self.chunks(ids, fields):
-            yield from chunk
+    def rows(self, ids: Iterable[str], fields: list[str]) -> dict[str, dict[str, Any]]:
+        """The rows of the ids that exist, by id."""
+        pages = self.row_pages(list(dict.fromkeys(ids)), fields)
+        return {row["id"]: row for page in pages for row in page}
 
-    def chunks(self, ids: Sequence[str], fields: list[str]) -> Iterator[list[dict[str, Any]]]:
-        """The same in answers of about 8 MB."""
+    def row_pages(self, ids: Sequence[str], fields: list[str]) -> Iterator[list[dict[str, Any]]]:
+        """The rows of the ids that exist, in any order, in answers of about 8 MB."""
         at, size = 0, _FIRST_ROWS
         while at < len(ids):
-            asked = list(ids[at : at + size])
+            asked = ids[at : at + size]
             at += len(asked)
             rows = list(self._query(filter=among(asked).text, output_fields=fields))
             if rows:
                 yield rows
-                each = sum(map(_weight, rows)) / len(rows)
+                each = sum(_bytes(value) for row in rows for value in row.values()) / len(rows)
                 size = int(min(max(_ANSWER_BYTES / max(each, 1.0), 1), _MOST_ROWS))
 
-    def delete_ids(self, ids: Sequence[str]) -> int:
+    def delete(self, ids: Iterable[str]) -> int:
         """Delete the rows with these ids; how many there were."""
         removed = 0
-        for chunk in _id_chunks(list(dict.fromkeys(ids))):
-            there = [row["id"] for row in self._query(filter=among(chunk).text, output_fields=["id"])]
+        for asked in batched(dict.fromkeys(ids), len, most=_MOST_ROWS, most_bytes=_ID_BYTES):
+            there = [row["id"] for row in self._query(filter=among(asked).text, output_fields=["id"])]
             if there:
                 self._connection.call("delete", self._collection, filter=among(there).text)
                 removed += len(there)
-        return removed
-
-    def delete_where(self, expression: Expression) -> int:
-        """Delete the rows that match; how many there were."""
-        removed = 0
-        for ids in list(self.ids(expression, _ID_PAGE)):
-            for chunk in _id_chunks(ids):
-                self._connection.call("delete", self._collection, filter=among(chunk).text)
-            removed += len(ids)
         return removed
 
     def _query(self, **given: Any) -> Any:
         return self._connection.call("query", self._collection, **given)
 
 
-def _id_chunks(ids: Sequence[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for id in ids:
-        if chunk and (len(chunk) == _MOST_ROWS or size + len(id) > _ID_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(id)
-        size += len(id)
-    if chunk:
-        yield chunk
+def batched(
+    items: Iterable[_Item], size_of: Callable[[_Item], int], *, most: int, most_bytes: int
+) -> Iterator[list[_Item]]:
+    """The items in lists of at most ``most``, and of ``most_bytes`` unless one item alone has more."""
+    batch: list[_Item] = []
+    filled = 0
+    for item in items:
+        size = size_of(item)
+        if batch and (len(batch) == most or filled + size > most_bytes):
+            yield batch
+            batch, filled = [], 0
+        batch.append(item)
+        filled += size
+    if batch:
+        yield batch
 
 
-def _weight(row: dict[str, Any]) -> int:
-    """About how many bytes a row took on its way."""
-    return sum(_value_weight(value) for value in row.values())
-
-
-def _value_weight(value: Any) -> int:
+def _bytes(value: Any) -> int:
+    """About how many bytes a value took on its way."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list) and value and isinstance(value[0], str):
         return sum(map(len, value))
-    if isinstance(value, (list, dict)):
-        return 12 * len(value)
-    return 8
+    return 12 * len(value) if isinstance(value, (list, dict)) else 8
 
 
 def best_hits(search: Callable[[int], list[Hit]], k: int, *, slack: float = 0.0) -> list[Hit]:
     """The server's hits down to the k-th score less ``slack``, sorted; k or more where there are so many."""
     limit = min(k + _SPARE_HITS, MOST_HITS)
     while True:
-        hits = sorted(search(limit), key=order)
+        hits = sorted(search(limit), key=_order)
         if len(hits) <= k:
             return hits
         floor = hits[k - 1].score - slack
@@ -142,26 +133,24 @@ def best_hits(search: Callable[[int], list[Hit]], k: int, *, slack: float = 0.0)
         limit = min(2 * limit, MOST_HITS)
 
 
-def order(hit: Hit) -> tuple[float, str]:
-    """Best first, equal scores by id."""
-    return -hit.score, hit.id
+def exact_hits(
+    query: FloatArray, k: int, pages: Iterable[list[dict[str, Any]]], field: str, *, cosine: bool
+) -> list[Hit]:
+    """The k best of all rows by their vectors in ``field``.
 
-
-class ExactRanking:
-    """Scores in float64, rounded to float32, so that equal vectors get equal scores; keeps the k best."""
-
-    def __init__(self, query: FloatArray, k: int, *, cosine: bool) -> None:
-        self._query = query.astype(np.float64)
-        self._k = k
-        self._cosine = cosine
-        self.hits: list[Hit] = []
-
-    def add(self, ids: list[str], vectors: FloatArray) -> None:
-        """Compare these vectors, ``(n, d)``, too."""
-        rows = vectors.astype(np.float64)
-        scores = np.einsum("ij,j->i", rows, self._query)
-        if self._cosine:
-            scores /= np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    Scores are computed in float64 and rounded to float32, so that equal vectors get equal scores.
+    """
+    best: list[Hit] = []
+    for rows in pages:
+        vectors = np.array([row[field] for row in rows], np.float64)
+        scores = np.einsum("ij,j->i", vectors, query.astype(np.float64))
+        if cosine:
+            scores /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         rounded = scores.astype(np.float32)
-        self.hits += [Hit(id, float(score)) for id, score in zip(ids, rounded, strict=True)]
-        self.hits = sorted(self.hits, key=order)[: self._k]
+        best += [Hit(row["id"], float(score)) for row, score in zip(rows, rounded, strict=True)]
+        best = sorted(best, key=_order)[:k]
+    return best
+
+
+def _order(hit: Hit) -> tuple[float, str]:
+    return -hit.score, hit.id
