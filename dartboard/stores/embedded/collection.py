@@ -1,5 +1,6 @@
 """A collection in a store's file."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived import Damaged, DerivedFiles
+from dartboard.stores.embedded.filter_sql import ending_in_time, filter_sql
 from dartboard.stores.embedded.indexes import Indexes
 from dartboard.stores.embedded.moment import Moment
 from dartboard.stores.embedded.remembered import Remembered
@@ -21,12 +23,14 @@ from dartboard.stores.embedded.rows import (
     rows_that_match,
     write_records,
 )
+from dartboard.stores.embedded.sums import damaged
 from dartboard.stores.embedded.tuning import Tuning
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Manifest, Record, SparseVector, check_metadata
 from dartboard.types import FloatArray, Hit
 
 _ATTEMPTS = 5
+_METADATA_PAGE = 5000
 
 _Made = TypeVar("_Made")
 
@@ -158,6 +162,32 @@ class EmbeddedCollection:
         check_k(batch_size, "batch_size")
         with self._connections.reading() as connection:
             yield from self._moment(connection, self._indexes).iterate(where=where, batch_size=batch_size)
+
+    def iterate_metadata(self, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
+        """The metadata of the records that match, by rising id; neither texts nor vectors are read.
+
+        Checksums cover metadata and text together, so they are not checked here.
+        """
+        condition, parameters = ("1", {}) if where is None else filter_sql(where)
+        query = (
+            "SELECT id, metadata FROM records "  # noqa: S608
+            f"WHERE collection = :key AND id > :after AND {condition} ORDER BY id LIMIT {_METADATA_PAGE}"
+        )
+        last = ""
+        with self._connections.reading() as connection:
+            while True:
+                with ending_in_time(connection):
+                    found = connection.execute(
+                        query, {"key": self.key, "after": last, **parameters}
+                    ).fetchall()
+                for id, metadata in found:
+                    try:
+                        yield json.loads(metadata)
+                    except (TypeError, ValueError) as error:
+                        raise damaged(f"what is known of chunk {id!r}") from error
+                if len(found) < _METADATA_PAGE or found[-1][0] <= last:
+                    return
+                last = found[-1][0]
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
