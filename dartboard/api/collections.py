@@ -15,6 +15,7 @@ from dartboard.api.service import Service, service_of
 from dartboard.api.wording import plain
 from dartboard.api.writing import demo_is_read_only, our_turn, when_free, writable
 from dartboard.engine import Engine
+from dartboard.engine.chunk_writer import stored_chunking
 from dartboard.errors import ConfigError, DartboardError
 from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
@@ -107,7 +108,7 @@ def _create(service: Service, name: str, body: CreateRequest | None) -> Response
             when_free(lambda: made.create(settings=settings))
             service.engines.forget(name)
     engine = service.engines.get(name)
-    if there and body is not None and chunking_of(engine) != wanted:
+    if there and body is not None and (stored_chunking(engine.collection) or ChunkingConfig()) != wanted:
         raise Conflict("the collection exists already and splits documents another way", code="exists")
     return answer(_described(service, engine), 200 if there else 201)
 
@@ -134,9 +135,3 @@ def _described(service: Service, engine: Engine) -> dict[str, Any]:
         "writable": not service.engines.is_demo(engine.name),
         "default": engine.name == service.engines.default,
     }
-
-
-def chunking_of(engine: Engine) -> ChunkingConfig:
-    """How a collection splits documents."""
-    stored = engine.collection.manifest.settings.get("chunking")
-    return ChunkingConfig.from_json(stored) if stored else ChunkingConfig()

@@ -16,9 +16,10 @@ from dartboard.api.lines import Line, lines_of
 from dartboard.api.narrowing import of_corpus, read_filter
 from dartboard.api.schemas.documents import Deleted, DeleteRequest, DocumentResponse, UpsertResponse
 from dartboard.api.service import Service, service_of
-from dartboard.api.upserting import BATCH, Upsert
+from dartboard.api.upsert import Upsert
 from dartboard.api.workers import ClientGone
 from dartboard.api.writing import our_turn, when_free, writable
+from dartboard.engine.chunk_writer import BATCH
 from dartboard.errors import DeadlineError, StoreLockedError
 from dartboard.stores import Collection, Filter, Record
 from dartboard.stores.filters import Equal

@@ -15,10 +15,10 @@ from dartboard.deadline import deadline
 from dartboard.errors import ConfigError, DeadlineError, install_command
 from dartboard.ingest import (
     Document,
-    Found,
     Problem,
     ReadOptions,
     RowFields,
+    SourceFile,
     chunk,
     read_bytes,
     read_file,
@@ -471,7 +471,7 @@ def test_paths_sizes_and_hashes(tmp_path):
     assert relative.source == "sub/a.md"
     (missing,) = read_path(tmp_path / "nothing.txt")
     assert "there is no such file" in missing.reason
-    (gone,) = read_file(Found(tmp_path / "gone.txt", "gone.txt"))
+    (gone,) = read_file(SourceFile(tmp_path / "gone.txt", "gone.txt"))
     assert "cannot be read" in gone.reason
     with pytest.raises(ConfigError, match="max_bytes"):
         ReadOptions(max_bytes=0)

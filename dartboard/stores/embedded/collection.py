@@ -92,6 +92,11 @@ class EmbeddedCollection:
         with self.read_snapshot() as view:
             yield from view.iterate(where=where, batch_size=batch_size)
 
+    def iterate_metadata(self, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
+        """The metadata of the records that match, by rising id; neither texts nor vectors are read."""
+        with self._connections.reading() as connection:
+            yield from RecordReader(connection, self.key, self.name).metadata(where)
+
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them, so that the next search need not."""
         with self.read_snapshot() as view:

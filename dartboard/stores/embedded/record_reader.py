@@ -100,6 +100,29 @@ class RecordReader:
         if where is None and count != self.records:
             raise damaged(f"the collection ({count} of {self.records} records can be read)")
 
+    def metadata(self, where: Filter | None, size: int = 5000) -> Iterator[dict[str, Any]]:
+        """The metadata of the records that match, by rising id.
+
+        Checksums cover metadata and text together, so they are not checked here.
+        """
+        condition, parameters = ("1", {}) if where is None else filter_sql(where)
+        query = (
+            "SELECT id, metadata FROM records WHERE collection = :collection "  # noqa: S608 - our names
+            f"AND id > :after AND {condition} ORDER BY id LIMIT :size"
+        )
+        parameters = {"collection": self.collection, "after": "", "size": size, **parameters}
+        while True:
+            with ending_in_time(self.connection):
+                found = self.connection.execute(query, parameters).fetchall()
+            for id, metadata in found:
+                try:
+                    yield json.loads(metadata)
+                except (TypeError, ValueError) as error:
+                    raise damaged(f"what is known of chunk {id!r}") from error
+            if len(found) < size or found[-1][0] <= parameters["after"]:
+                return
+            parameters["after"] = found[-1][0]
+
     def rows_of(self, ids: Sequence[str]) -> dict[str, int]:
         """The row of each id that exists."""
         return rows_of_ids(self.connection, self.collection, ids)

@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from dartboard.api.collections import chunking_of
 from dartboard.api.errors import ApiError
 from dartboard.api.json_body import loads
 from dartboard.api.lines import Line
@@ -22,17 +21,14 @@ from dartboard.api.schemas.documents import DocumentLine
 from dartboard.api.service import Service
 from dartboard.api.wording import field_errors, plain
 from dartboard.api.writing import lock, our_turn, when_free, writable
-from dartboard.embeddings.texts import count_tokens
+from dartboard.engine.chunk_writer import BATCH, ChunkWriter, split, stored_chunking
 from dartboard.errors import InvalidInputError
-from dartboard.ingest import Document, Piece, chunk, clean
+from dartboard.ingest import ChunkingConfig, Document, Piece, clean
 from dartboard.ingest.documents import digest
 from dartboard.ingest.limits import TooLargeError, check_metadata_size
-from dartboard.stores import Record
 from dartboard.stores.filters import And, In, Not
-from dartboard.stores.records import check_metadata, with_fingerprints
-from dartboard.types import FloatArray
+from dartboard.stores.records import check_metadata
 
-BATCH = 64
 LISTED = 1000
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _OURS = frozenset(
@@ -91,7 +87,7 @@ class Upsert:
         self._service = service
         self._engine = writable(service, name)
         self._engine.check_fields()
-        self._chunking = chunking_of(self._engine)
+        self._chunking = stored_chunking(self._engine.collection) or ChunkingConfig()
         self._longest = service.settings.line_bytes
         self._pending: list[_Pending] = []
         self.outcome = Outcome()
@@ -125,8 +121,7 @@ class Upsert:
             if len(batch) == BATCH:
                 break
         with our_turn(self._service):
-            self._upsert(batch)
-            self._replace(finished)
+            self._write(batch, finished)
         for one in finished:
             self.outcome.accept(one.line, one.id, one.chunks)
         self._pending = self._pending[len(finished) :]
@@ -168,39 +163,27 @@ class Upsert:
             title=title if isinstance(title, str) else name,
             document_hash=stamp,
         )
-        pieces = chunk(document, self._chunking, count_tokens=self._tokens)
+        pieces = split(document, self._chunking, self._engine.model)
         own = {f"{key}_" if key in _OURS else key: value for key, value in metadata.items()}
         for piece in pieces:
             piece.metadata.update(own)
         return pieces
 
-    def _upsert(self, batch: Sequence[Piece]) -> None:
-        engine = self._engine
-        vectors = self._vectors(batch)
-        records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in batch]
-        indexed = with_fingerprints(engine.retriever.index(records))
-        when_free(lambda: engine.collection.upsert(indexed))
-
-    def _vectors(self, batch: Sequence[Piece]) -> dict[str, FloatArray]:
-        """By id: an id holds the hash of its text, so what is known under it has the same vector."""
-        known = {record.id: record.embedding for record in self._engine.collection.get([p.id for p in batch])}
-        missing = {piece.id: piece.text for piece in batch if piece.id not in known}
-        if missing:
-            encoded = self._engine.model.encode_documents(list(missing.values()))
-            known |= dict(zip(missing, encoded, strict=True))
-        return known
-
-    def _replace(self, finished: Sequence[_Pending]) -> None:
-        """Drop what earlier documents of these ids have and these have not."""
+    def _write(self, batch: Sequence[Piece], finished: Sequence[_Pending]) -> None:
+        """Encode and keep the batch, then drop what earlier documents of the finished ids have beyond it."""
+        collection = self._engine.collection
+        # Another process may hold the store for a moment: what was encoded is not encoded again for that.
+        writer = ChunkWriter(
+            self._engine,
+            collection,
+            upsert=lambda records: when_free(lambda: collection.upsert(records)),
+        )
+        for piece in batch:
+            writer.add(piece)
+        writer.finish()
         if finished:
             ids, hashes = tuple(one.id for one in finished), tuple(one.hash for one in finished)
-            self._engine.collection.delete(where=And((In("source", ids), Not(In("document_hash", hashes)))))
-
-    def _tokens(self, text: str) -> int:
-        """How many tokens a text costs; where that is more than a chunk may have, the least it can be."""
-        if not text.strip():
-            return 0
-        return count_tokens(self._engine.model, [text], most=self._chunking.size)[0]
+            collection.delete(where=And((In("source", ids), Not(In("document_hash", hashes)))))
 
 
 def _read(data: bytes) -> DocumentLine:
