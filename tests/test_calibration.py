@@ -19,8 +19,8 @@ from dartboard.calibration import (
     fit_sigma,
     fit_temperature,
 )
-from dartboard.calibration.chance import chance, said
-from dartboard.calibration.choosing import _choose
+from dartboard.calibration.sigma import _choose
+from dartboard.calibration.statistics import format_p, paired_permutation_test
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.evaluation.significance import permutation_test
 
@@ -278,10 +278,14 @@ def test_p_is_that_of_the_paired_test_of_evaluations(queries):
     rng = np.random.default_rng(queries)
     drawn = rng.choice([-0.5, 0.0, 0.0, 0.25, 0.5], queries)
     expected = permutation_test(drawn) if queries else 1.0
-    assert chance(drawn) == pytest.approx(expected, abs=0.02 if queries > 12 else 1e-12)
-    assert chance(drawn, seed=3) == chance(drawn, seed=3)
+    assert paired_permutation_test(drawn) == pytest.approx(expected, abs=0.02 if queries > 12 else 1e-12)
+    assert paired_permutation_test(drawn, seed=3) == paired_permutation_test(drawn, seed=3)
     if queries >= 12:
-        assert chance(np.abs(drawn) + 0.1) < 0.001 and said(1e-5) == "p < 0.001" and said(0.5) == "p = 0.500"
+        assert (
+            paired_permutation_test(np.abs(drawn) + 0.1) < 0.001
+            and format_p(1e-5) == "p < 0.001"
+            and format_p(0.5) == "p = 0.500"
+        )
 
 
 def test_few_pairs_keep_the_rule():

@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 from dartboard.calibration import Calibration, Estimate, calibrate, calibrate_temperature, labelled_by
-from dartboard.calibration.temperature import Temperature, name_of
+from dartboard.calibration.result import Temperature, scorer_name
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.types import Chunk, Dataset
@@ -122,7 +122,7 @@ def test_arguments_are_checked():
 def stored(kind="fitted", scorer=None, model=""):
     estimate = Estimate(value=0.7, low=0.5, high=0.9, pairs=50)
     temperature = Temperature(
-        kind=kind, reason="measured", estimate=estimate, scorer=name_of(scorer or SharedWords())
+        kind=kind, reason="measured", estimate=estimate, scorer=scorer_name(scorer or SharedWords())
     )
     return Calibration(
         kind="default", reason="r", sigma=estimate, divisor=estimate, model=model, temperature=temperature

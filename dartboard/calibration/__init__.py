@@ -5,11 +5,10 @@ best on the other half, by the recall of the targets or by the facets found; :fu
 does so for the pair scores of the hybrid variant.
 """
 
-from dartboard.calibration.choosing import calibrate, measure_for
-from dartboard.calibration.labelled import Labelled, labelled_by
-from dartboard.calibration.likelihood import Estimate, Evidence, fit_divisor, fit_sigma, fit_temperature
-from dartboard.calibration.stored import Calibration
-from dartboard.calibration.temperature import Temperature, calibrate_temperature
+from dartboard.calibration.result import Calibration, Temperature
+from dartboard.calibration.sigma import Labelled, calibrate, labelled_by, measure_for
+from dartboard.calibration.statistics import Estimate, Evidence, fit_divisor, fit_sigma, fit_temperature
+from dartboard.calibration.temperature import calibrate_temperature
 
 __all__ = [
     "Calibration",

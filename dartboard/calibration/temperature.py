@@ -6,55 +6,29 @@ better on the other half, by more than chance.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from dartboard.calibration.chance import LEVEL, chance, gain_over, means_of, said
-from dartboard.calibration.labelled import Labelled, labelled_by
-from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, fit_temperature
+from dartboard.calibration.result import Temperature, scorer_name
+from dartboard.calibration.sigma import Labelled, labelled_by
+from dartboard.calibration.statistics import (
+    FEWEST_PAIRS,
+    LEVEL,
+    Estimate,
+    fit_temperature,
+    format_p,
+    mean_gain,
+    mean_recalls,
+    paired_permutation_test,
+)
 from dartboard.embeddings.pairs import PairScorer, Scores
 from dartboard.errors import ConfigError
 from dartboard.pairing import hybrid_pool
 from dartboard.selection import Dartboard, Limits, from_embeddings
 from dartboard.selection.kernels import Auto
 from dartboard.types import Dataset, FloatArray, IntArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Temperature:
-    """What ``sigma="auto"`` means in the hybrid variant with one pair scorer, and why.
-
-    ``kind`` is ``fitted`` (the number ``estimate.value`` for every query) or ``auto`` (the standard
-    deviation of each query's scores). ``held_out`` is the recall of the targets on queries that were not
-    fitted on, ``p_value`` how probable as large a difference is by chance.
-    """
-
-    kind: Literal["fitted", "auto"]
-    reason: str
-    estimate: Estimate
-    scorer: str
-    held_out: dict[str, dict[str, float]] = field(default_factory=dict)
-    p_value: float | None = None
-
-    def value_or_auto(self) -> float | Auto:
-        """The temperature for selection."""
-        return self.estimate.value if self.kind == "fitted" else "auto"
-
-    def check(self, scorer: PairScorer) -> None:
-        """A temperature holds for the scorer whose scores it was fitted to."""
-        if self.scorer != name_of(scorer):
-            raise ConfigError(
-                f"the temperature of this calibration was fitted to {self.scorer}, not to {name_of(scorer)}: "
-                "calibrate again"
-            )
-
-
-def name_of(scorer: PairScorer) -> str:
-    """What tells one pair scorer from another: its kind and the model behind it."""
-    model = getattr(scorer, "model_name", "") or getattr(getattr(scorer, "model", None), "fingerprint", "")
-    return f"{type(scorer).__name__}({model})"
 
 
 def calibrate_temperature(
@@ -80,7 +54,7 @@ def calibrate_temperature(
     hear = progress or (lambda done: None)
     plain = _Scored.of(dataset, scorer, order, triage_k, hear)
     estimate = plain.fit(order, resamples, seed)
-    common: dict[str, Any] = {"estimate": estimate, "scorer": name_of(scorer)}
+    common: dict[str, Any] = {"estimate": estimate, "scorer": scorer_name(scorer)}
     if estimate.pairs < FEWEST_PAIRS:
         why = f"only {estimate.pairs} pairs, at least {FEWEST_PAIRS} are needed: scores keep their own spread"
         return Temperature(kind="auto", reason=why, **common)
@@ -94,7 +68,8 @@ def calibrate_temperature(
         "fitted": {corpus: data.recalls(held, trial, k) for corpus, data in corpora.items()},
         "auto": {corpus: data.recalls(held, "auto", k) for corpus, data in corpora.items()},
     }
-    held_out, p = means_of(recalls), chance(gain_over(recalls["fitted"], recalls["auto"]), seed=seed)
+    held_out = mean_recalls(recalls)
+    p = paired_permutation_test(mean_gain(recalls["fitted"], recalls["auto"]), seed=seed)
     kind, reason = _choose(held_out, estimate, p)
     return Temperature(kind=kind, reason=reason, held_out=held_out, p_value=round(p, 6), **common)
 
@@ -186,7 +161,7 @@ def _choose(
     if p >= LEVEL:
         return "auto", (
             f"fitted, it gets a recall of {score['fitted']:.3f} on held-out queries, the spread of each "
-            f"query's scores {score['auto']:.3f}, but the difference could be chance ({said(p)})"
+            f"query's scores {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
         )
     if not estimate.settled:
         return "auto", (
@@ -195,5 +170,5 @@ def _choose(
         )
     return "fitted", (
         f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the spread of "
-        f"each query's scores ({said(p)})"
+        f"each query's scores ({format_p(p)})"
     )

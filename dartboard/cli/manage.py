@@ -52,7 +52,7 @@ def stats(
             continue
         console.print(clean(f"{name.replace('_', ' ')}: {_plain(value)}"), soft_wrap=True, markup=False)
     if calibration is not None:
-        console.print(clean(f"calibrated: {calibration.told()}"), soft_wrap=True, markup=False)
+        console.print(clean(f"calibrated: {calibration.summary()}"), soft_wrap=True, markup=False)
     if len(names) > 1:
         others = ", ".join(name for name in names if name != found.name)
         console.print(clean(f"other collections: {others}"), soft_wrap=True, markup=False)

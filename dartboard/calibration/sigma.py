@@ -1,8 +1,8 @@
-"""Fit on half of the queries, choose on the other half.
+"""Fit σ to labelled queries: fit on half of them, choose on the other half.
 
 Half of some queries is few, and differences between two numbers that suit equally well are larger there than
 they look: what is fitted replaces the rule only where it beats it by more than chance, query by query
-(:mod:`dartboard.calibration.chance`).
+(:func:`dartboard.calibration.statistics.paired_permutation_test`).
 
 Two measures: the recall of the targets, or, where facets are judged, the share of a query's facets that k
 picks cover (subtopic recall). σ is always fitted by likelihood, which says how far targets lie from their
@@ -11,22 +11,123 @@ most of them, since likelihood knows nothing about two passages that say the sam
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dartboard.calibration.chance import LEVEL, Recalls, chance, differing, gain_over, means_of, said
-from dartboard.calibration.labelled import Labelled
-from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, Evidence, fit_divisor, fit_sigma
-from dartboard.calibration.stored import Calibration, Kind, Measure
-from dartboard.errors import ConfigError
+from dartboard.calibration.result import Calibration, Kind, Measure
+from dartboard.calibration.statistics import (
+    FEWEST_PAIRS,
+    LEVEL,
+    Estimate,
+    Evidence,
+    Recalls,
+    fit_divisor,
+    fit_sigma,
+    format_p,
+    mean_gain,
+    mean_recalls,
+    nonzero,
+    paired_permutation_test,
+)
+from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
 from dartboard.selection.auto_sigma import DIVISOR
-from dartboard.types import FloatArray, IntArray
+from dartboard.selection.kernels import unit_rows
+from dartboard.types import Dataset, FloatArray, IntArray, check_matrix
 
 GRID = tuple(round(DIVISOR * share, 4) for share in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0))
 """Divisors that are tried where facets decide."""
+
+_NAMES: dict[Kind, str] = {"sigma": "σ", "divisor": "divisor"}
+_MEASURES: dict[Measure, str] = {"recall": "recall", "facets": "share of facets found"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """Queries with what they mean, by vectors: the corpus ``(N, d)``, the queries ``(m, d)``.
+
+    ``targets`` are the names of each query's passages, and ``names`` the name of each row of the corpus;
+    near-copies bear the name of their original, so that any of them counts. ``texts`` are those of the rows,
+    where selection may read them. ``facets`` are, for each query, its facets, each given by the names of the
+    passages that cover it; a query without facets has one, its targets.
+    """
+
+    corpus: FloatArray
+    queries: FloatArray
+    names: Sequence[str]
+    targets: Sequence[Sequence[str]]
+    texts: Sequence[str] | None = None
+    facets: Sequence[Sequence[Sequence[str]]] | None = None
+
+    def __post_init__(self) -> None:
+        dim = check_matrix(self.corpus, name="corpus").shape[1]
+        check_matrix(self.queries, name="queries", dim=dim)
+        if len(self.names) != len(self.corpus) or len(self.targets) != len(self.queries):
+            raise InvalidInputError(
+                f"{len(self.names)} names for {len(self.corpus)} passages, "
+                f"{len(self.targets)} target lists for {len(self.queries)} queries: need one each"
+            )
+        if self.facets is not None and len(self.facets) != len(self.queries):
+            raise InvalidInputError(
+                f"facets of {len(self.facets)} queries for {len(self.queries)} queries: need one list each"
+            )
+        for name in ("corpus", "queries"):
+            object.__setattr__(self, name, unit_rows(getattr(self, name)))
+
+    @property
+    def has_shared_facets(self) -> bool:
+        """Whether several passages cover the same facet, so that one of them is enough."""
+        return any(len(set(names)) > 1 for facets in self.facets or () for names in facets)
+
+    def nearest(self, query: int, count: int) -> IntArray:
+        """Rows of the corpus nearest to a query by cosine, nearest first."""
+        cosine = self.corpus @ self.queries[query]
+        count = min(count, len(cosine))
+        near = np.argpartition(-cosine, count - 1)[:count]
+        return near[np.lexsort((near, -cosine[near]))]
+
+
+def labelled_by(dataset: Dataset) -> Labelled:
+    """The pairs of a data set: each query with its kernel where it has one, else with all that is relevant.
+
+    Query vectors are those in ``metadata["query_embeddings"]``, facets those in ``metadata["facets"]``.
+    """
+    vectors = dataset.metadata.get("query_embeddings")
+    if vectors is None:
+        raise InvalidInputError(f"data set {dataset.name!r} has no query vectors: prepare it with a model")
+    if not dataset.queries:
+        raise InvalidInputError(
+            f"data set {dataset.name!r} has no judged query: there is nothing to fit σ on"
+        )
+    kernels = dataset.metadata.get("kernels", {})
+    names = [str(chunk.metadata.get("base_id", chunk.id)) for chunk in dataset.chunks]
+    name_of = dict(zip((chunk.id for chunk in dataset.chunks), names, strict=True))
+    targets = [
+        sorted(
+            {
+                name_of[chunk_id]
+                for chunk_id in kernels.get(query_id) or dataset.ground_truth.get(query_id, [])
+            }
+        )
+        for query_id in dataset.query_ids
+    ]
+    known = dataset.metadata.get("facets") or {}
+    facets = [
+        [sorted({name_of.get(one, one) for one in ids}) for ids in known.get(query_id, {}).values() if ids]
+        or [wanted]
+        for query_id, wanted in zip(dataset.query_ids, targets, strict=True)
+    ]
+    return Labelled(
+        corpus=np.stack([chunk.embedding for chunk in dataset.chunks]),
+        queries=np.asarray(vectors),
+        names=names,
+        targets=targets,
+        texts=[chunk.text for chunk in dataset.chunks] if dataset.worded else None,
+        facets=facets if known else None,
+    )
 
 
 def calibrate(
@@ -56,20 +157,24 @@ def calibrate(
     progress
         Hears how many queries are worked through: with facets all of them once, and then those held out,
         which are half, on each corpus.
+
+    Example::
+
+        calibration = calibrate(labelled_by(dataset), model=model.fingerprint)
     """
     if k < 1 or triage_k < k:
         raise ConfigError(f"k must be >= 1 and triage_k >= k, got k={k}, triage_k={triage_k}")
     measure = measure_for(labelled, measure)
-    seen = [_seen(labelled, query, triage_k) for query in range(len(labelled.queries))]
-    order = np.random.default_rng(seed).permutation(len(seen))
+    hear = progress or (lambda done: None)
+    queries = [_query(labelled, number, triage_k) for number in range(len(labelled.queries))]
+    order = np.random.default_rng(seed).permutation(len(queries))
     fitted, held = order[: len(order) // 2], order[len(order) // 2 :]
-    sigma = fit_sigma([one.plain for one in seen], resamples=resamples, seed=seed)
+    sigma = fit_sigma([one.plain for one in queries], resamples=resamples, seed=seed)
     if measure == "facets":
-        shares = _shares_on_grid(labelled, seen, k, progress)
+        shares = _shares_on_grid(labelled, queries, k, hear)
         divisor = _fit_on_grid(labelled, shares, resamples, seed)
-        trial_divisor = _best_on_grid(shares[fitted].mean(axis=0)) if len(fitted) else DIVISOR
     else:
-        divisor = fit_divisor([one.scaled for one in seen], resamples=resamples, seed=seed)
+        divisor = fit_divisor([one.scaled for one in queries], resamples=resamples, seed=seed)
     common: dict[str, Any] = {
         "sigma": sigma,
         "divisor": divisor,
@@ -77,48 +182,48 @@ def calibrate(
         "model": model,
         "k": k,
         "triage_k": triage_k,
-        "missed": sum(one.missed for one in seen),
+        "seed": seed,
+        "missed": sum(one.missed for one in queries),
     }
     if sigma.pairs < FEWEST_PAIRS:
         pairs = f"only {sigma.pairs} pair{'s' * (sigma.pairs != 1)}"
         why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the rule stays as it comes"
-        return Calibration(kind="default", reason=why, seed=seed, **common)
-    if measure == "recall":
-        trial_divisor = fit_divisor([seen[i].scaled for i in fitted], resamples=1, seed=seed).value
-    trial = {
-        "sigma": fit_sigma([seen[i].plain for i in fitted], resamples=1, seed=seed).value,
-        "divisor": trial_divisor,
-        "default": DIVISOR,
+        return Calibration(kind="default", reason=why, **common)
+    half_sigma = fit_sigma([queries[i].plain for i in fitted], resamples=1, seed=seed).value
+    if measure == "facets":
+        half_divisor = _best_on_grid(shares[fitted].mean(axis=0))
+    else:
+        half_divisor = fit_divisor([queries[i].scaled for i in fitted], resamples=1, seed=seed).value
+    trials: dict[str, dict[str, Any]] = {
+        "sigma": {"sigma": half_sigma},
+        "divisor": {"divisor": half_divisor},
+        "default": {"divisor": DIVISOR},
+        "nearest neighbours": {"method": TopK()},
     }
-    before = len(seen) if measure == "facets" else 0
-    corpora = {
-        "as it is": (labelled, [seen[i].candidates for i in held]),
-        "with near-copies": (redundant, None),
-    }
-    found: Recalls = {name: {} for name in (*trial, "nearest neighbours")}
-    for corpus, (data, known) in corpora.items():
+    found: Recalls = {name: {} for name in trials}
+    done = len(queries) if measure == "facets" else 0
+    for corpus, data in (("as it is", labelled), ("with near-copies", redundant)):
         if data is None:
             continue
         for by_corpus in found.values():
             by_corpus[corpus] = np.zeros(len(held))
-        for place, query in enumerate(held):
-            candidates = known[place] if known else _Candidates.of(data, int(query), triage_k)
-            for name, score in _scores(data, int(query), candidates, trial, k, measure).items():
-                found[name][corpus][place] = score
-            if progress:
-                progress(before + place + 1)
-        before += len(held)
+        for place, number in enumerate(map(int, held)):
+            near = queries[number].candidates if data is labelled else _candidates(data, number, triage_k)
+            for name, rule in trials.items():
+                picked = _picked(data, number, near, k, **rule)
+                found[name][corpus][place] = _score(data, number, picked, measure)
+            done += 1
+            hear(done)
     estimates: dict[Kind, Estimate] = {"divisor": divisor, "sigma": sigma}
-    gains = {name: gain_over(found[name], found["default"]) for name in estimates}
-    p_values = {name: chance(gain, seed=seed) for name, gain in gains.items()}
-    held_out = means_of(found)
+    gains = {name: mean_gain(found[name], found["default"]) for name in estimates}
+    p_values = {name: paired_permutation_test(gain, seed=seed) for name, gain in gains.items()}
+    held_out = mean_recalls(found)
     kind, reason = _choose(held_out, estimates, gains, p_values, measure)
     return Calibration(
         kind=kind,
         reason=reason,
         held_out=held_out,
         p_values={name: round(p, 6) for name, p in p_values.items()},
-        seed=seed,
         **common,
     )
 
@@ -139,15 +244,8 @@ class _Candidates(NamedTuple):
     rows: IntArray
     groups: IntArray | None
 
-    @classmethod
-    def of(cls, data: Labelled, query: int, triage_k: int) -> "_Candidates":
-        rows = data.nearest(query, triage_k)
-        if data.texts is None:
-            return cls(rows, None)
-        return cls(rows, candidate_groups(data.corpus[rows], [data.texts[row] for row in rows]))
 
-
-class _Seen(NamedTuple):
+class _Query(NamedTuple):
     """A query's candidates by squared distance, plain and over the square of what the rule divides.
 
     ``missed`` of its passages are not among them.
@@ -159,8 +257,15 @@ class _Seen(NamedTuple):
     missed: int
 
 
-def _seen(labelled: Labelled, query: int, triage_k: int) -> _Seen:
-    candidates = _Candidates.of(labelled, query, triage_k)
+def _candidates(data: Labelled, query: int, triage_k: int) -> _Candidates:
+    rows = data.nearest(query, triage_k)
+    texts = data.texts
+    groups = None if texts is None else candidate_groups(data.corpus[rows], [texts[row] for row in rows])
+    return _Candidates(rows, groups)
+
+
+def _query(labelled: Labelled, query: int, triage_k: int) -> _Query:
+    candidates = _candidates(labelled, query, triage_k)
     rows = candidates.rows
     pool = from_embeddings(labelled.queries[query], labelled.corpus[rows], groups=candidates.groups)
     squared = ((1.0 - pool.similarity) / 2.0) ** 2
@@ -168,20 +273,19 @@ def _seen(labelled: Labelled, query: int, triage_k: int) -> _Seen:
     targets = np.array([i for i, name in enumerate(names) if name in wanted], dtype=np.intp)
     median = pool.sigma.value * DIVISOR
     missed = len(wanted.difference(names))
-    return _Seen(candidates, Evidence(-squared, targets), Evidence(-squared / median**2, targets), missed)
+    return _Query(candidates, Evidence(-squared, targets), Evidence(-squared / median**2, targets), missed)
 
 
 def _shares_on_grid(
-    labelled: Labelled, seen: Sequence[_Seen], k: int, progress: Callable[[int], None] | None
+    labelled: Labelled, queries: Sequence[_Query], k: int, hear: Callable[[int], None]
 ) -> FloatArray:
     """``(Q, len(GRID))``: the share of each query's facets that k picks cover with each divisor."""
-    shares = np.zeros((len(seen), len(GRID)))
-    for query, one in enumerate(seen):
+    shares = np.zeros((len(queries), len(GRID)))
+    for query, one in enumerate(queries):
         for place, divisor in enumerate(GRID):
             picked = _picked(labelled, query, one.candidates, k, divisor=divisor)
             shares[query, place] = _score(labelled, query, picked, "facets")
-        if progress:
-            progress(query + 1)
+        hear(query + 1)
     return shares
 
 
@@ -205,19 +309,6 @@ def _fit_on_grid(labelled: Labelled, shares: FloatArray, resamples: int, seed: i
         open_below=low <= GRID[0],
         open_above=high >= GRID[-1],
     )
-
-
-def _scores(
-    data: Labelled, query: int, candidates: _Candidates, trial: dict[str, float], k: int, measure: Measure
-) -> dict[str, float]:
-    """The measure of one query for each kind, and for nearest neighbours."""
-    picked = {
-        "sigma": _picked(data, query, candidates, k, sigma=trial["sigma"]),
-        "divisor": _picked(data, query, candidates, k, divisor=trial["divisor"]),
-        "default": _picked(data, query, candidates, k, divisor=trial["default"]),
-        "nearest neighbours": _picked(data, query, candidates, k, method=TopK()),
-    }
-    return {name: _score(data, query, names, measure) for name, names in picked.items()}
 
 
 def _picked(
@@ -263,7 +354,7 @@ def _choose(
         if p_values[name] < LEVEL and estimates[name].settled:
             return name, (
                 f"{what} on held-out queries {score[name]:.3f}, against {score['default']:.3f} for the rule "
-                f"({said(p_values[name])})"
+                f"({format_p(p_values[name])})"
             )
     best = better[0]
     if p_values[best] < LEVEL:
@@ -273,10 +364,6 @@ def _choose(
         )
     return "default", (
         f"the fitted {_NAMES[best]} gets a {what} of {score[best]:.3f} on held-out queries, the rule "
-        f"{score['default']:.3f}, but the difference could be chance ({said(p_values[best])}; "
-        f"{len(differing(gains[best]))} of {len(gains[best])} queries differ)"
+        f"{score['default']:.3f}, but the difference could be chance ({format_p(p_values[best])}; "
+        f"{len(nonzero(gains[best]))} of {len(gains[best])} queries differ)"
     )
-
-
-_NAMES: dict[Kind, str] = {"sigma": "σ", "divisor": "divisor"}
-_MEASURES: dict[Measure, str] = {"recall": "recall", "facets": "share of facets found"}

@@ -1,4 +1,4 @@
-"""A calibration as it is kept: what ``sigma="auto"`` means for one corpus and one model, and why."""
+"""The result of a calibration, as it is kept: what ``sigma="auto"`` means for one corpus and one model."""
 
 import json
 import math
@@ -7,16 +7,52 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from dartboard.calibration.likelihood import Estimate
-from dartboard.calibration.temperature import Temperature
+from dartboard.calibration.statistics import Estimate
+from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.auto_sigma import DIVISOR
+from dartboard.selection.kernels import Auto
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 
 FORMAT = 1
 
 Kind = Literal["sigma", "divisor", "default"]
 Measure = Literal["recall", "facets"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Temperature:
+    """What ``sigma="auto"`` means in the hybrid variant with one pair scorer, and why.
+
+    ``kind`` is ``fitted`` (the number ``estimate.value`` for every query) or ``auto`` (the standard
+    deviation of each query's scores). ``held_out`` is the recall of the targets on queries that were not
+    fitted on, ``p_value`` how probable as large a difference is by chance.
+    """
+
+    kind: Literal["fitted", "auto"]
+    reason: str
+    estimate: Estimate
+    scorer: str
+    held_out: dict[str, dict[str, float]] = field(default_factory=dict)
+    p_value: float | None = None
+
+    def value_or_auto(self) -> float | Auto:
+        """The temperature for selection."""
+        return self.estimate.value if self.kind == "fitted" else "auto"
+
+    def check(self, scorer: PairScorer) -> None:
+        """A temperature holds for the scorer whose scores it was fitted to."""
+        if self.scorer != scorer_name(scorer):
+            raise ConfigError(
+                f"the temperature of this calibration was fitted to {self.scorer}, "
+                f"not to {scorer_name(scorer)}: calibrate again"
+            )
+
+
+def scorer_name(scorer: PairScorer) -> str:
+    """What tells one pair scorer from another: its kind and the model behind it."""
+    model = getattr(scorer, "model_name", "") or getattr(getattr(scorer, "model", None), "fingerprint", "")
+    return f"{type(scorer).__name__}({model})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +93,13 @@ class Calibration:
                 "calibrate again"
             )
 
-    def sigma_or_rule(self) -> tuple[float | Literal["auto"], float]:
+    def sigma_or_rule(self) -> tuple[float | Auto, float]:
         """σ for selection, and the divisor of the rule where σ is ``"auto"``."""
         if self.kind == "sigma":
             return self.sigma.value, DIVISOR
         return "auto", self.divisor.value if self.kind == "divisor" else DIVISOR
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is used, its interval, and why, in a sentence."""
         used = {
             "sigma": f"σ {self.sigma.value:.3g} ({self.sigma.interval})",
