@@ -15,8 +15,7 @@ from dartboard.blas import threads_for
 from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig
 from dartboard.deadline import check
-from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import EmbeddingModel, PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.pairing import crossencoder_pool, hybrid_pool

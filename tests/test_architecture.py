@@ -21,6 +21,7 @@ LEVELS = [
         "data",
         "deadline",
         "blas",
+        "http_client",
         "lazy",
         "plugins",
         "display",

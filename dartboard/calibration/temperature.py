@@ -14,7 +14,8 @@ import numpy as np
 from dartboard.calibration.chance import LEVEL, chance, gain_over, means_of, said
 from dartboard.calibration.labelled import Labelled, labelled_by
 from dartboard.calibration.likelihood import FEWEST_PAIRS, Estimate, fit_temperature
-from dartboard.embeddings.pairs import PairScorer, Scores
+from dartboard.embeddings.base import PairScorer
+from dartboard.embeddings.vectors import Scores
 from dartboard.errors import ConfigError
 from dartboard.pairing import hybrid_pool
 from dartboard.selection import Dartboard, Limits, from_embeddings

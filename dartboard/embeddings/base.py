@@ -9,12 +9,13 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
 from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
-from dartboard.embeddings.vectors import Vectors, check_vectors
+from dartboard.embeddings.vectors import Scores, Vectors, check_vectors
 from dartboard.errors import InvalidInputError
 
 Progress = Callable[[int], None]
@@ -205,3 +206,25 @@ class BatchModel(TaskModel):
             if progress:
                 progress(done)
         return vectors
+
+
+PAPER_BOUNDS = (-11.6, 11.4)
+"""Logits of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
+
+
+class PairScorer(Protocol):
+    """Scores pairs of texts; higher is closer.
+
+    ``bounds`` are the scores that stand for "nothing in common" and "as close as can be", so that a
+    caller can rescale the scores of any scorer to a distance without knowing which one it is.
+    """
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest score to expect; single scores may lie a little outside."""
+
+    def score(self, query: str, passages: Sequence[str]) -> Scores:
+        """``(n,)``: the query with each passage."""
+
+    def score_matrix(self, passages: Sequence[str]) -> Scores:
+        """``(n, n)``, symmetric: each passage with each, itself included."""

@@ -14,10 +14,9 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.embeddings.descriptions import TaskType
-from dartboard.embeddings.pairs import Scores
 from dartboard.embeddings.recent import RecentArrays
 from dartboard.embeddings.texts import check_texts
-from dartboard.embeddings.vectors import Vectors
+from dartboard.embeddings.vectors import Scores, Vectors
 
 _TOKENS_A_BLOCK = 1024  # measured: the products of larger blocks leave the cache before they are reduced
 

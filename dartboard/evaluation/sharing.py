@@ -14,8 +14,8 @@ import numpy as np
 from dartboard.cluster.encoder import check_machines
 from dartboard.cluster.recipe import Recipe, prepared
 from dartboard.cluster.work import Cluster, fetch
+from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.late_interaction import LateInteraction
-from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ClusterError
 from dartboard.evaluation.described import described, made
 from dartboard.evaluation.journal import Part
