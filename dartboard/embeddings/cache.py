@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, WrappingModel
+from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, WrappedModel
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
 from dartboard.embeddings.vectors import Vectors
@@ -42,7 +42,7 @@ _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB, checksum INTEGER)"
 
 
-class CachedModel(WrappingModel, TaskModel):
+class CachedModel(WrappedModel, TaskModel):
     """Another model that never encodes the same text twice: its vectors are kept in one file.
 
     What else the model can do (``token_vectors``, ``count_tokens``) is passed through, not cached.
