@@ -35,8 +35,8 @@ from dartboard.retrievers import (
     fit_alpha,
     select_from,
 )
+from dartboard.retrievers.alpha_fit import measure_of
 from dartboard.retrievers.asking import Question
-from dartboard.retrievers.fitting import measure_of
 from dartboard.retrievers.hybrid import ALPHA, Table
 from dartboard.retrievers.ranking import Ranking, RankingRetriever
 from dartboard.retrievers.token_codes import TokenCodec

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dartboard.calibration import Calibration, Estimate, Temperature
-    from dartboard.retrievers.fitting import AlphaFit
+    from dartboard.retrievers.alpha_fit import AlphaFit
     from dartboard.types import Dataset
 
 

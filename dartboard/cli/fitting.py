@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dartboard.embeddings import EmbeddingModel
-    from dartboard.retrievers.fitting import AlphaFit
+    from dartboard.retrievers.alpha_fit import AlphaFit
     from dartboard.types import Dataset
 
 
@@ -15,8 +15,8 @@ def fit_alpha_on(
     dataset: "Dataset", model: "EmbeddingModel", *, seed: int, progress: Callable[[int, int], None]
 ) -> "AlphaFit":
     """α of dense and BM25 over the data set's own passages, held in memory."""
+    from dartboard.retrievers.alpha_fit import fit_alpha
     from dartboard.retrievers.catalogue import retriever_by_name
-    from dartboard.retrievers.fitting import fit_alpha
     from dartboard.stores import Manifest, Record
     from dartboard.stores.memory import MemoryStore
 

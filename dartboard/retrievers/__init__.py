@@ -1,11 +1,11 @@
 """Query → candidates: dense, BM25, ColBERT, learned sparse, several vectors, and their fusion."""
 
+from dartboard.retrievers.alpha_fit import AlphaFit, fit_alpha
 from dartboard.retrievers.base import Candidate, Candidates, Fields, Retriever, Share
 from dartboard.retrievers.bm25 import BM25Retriever
 from dartboard.retrievers.catalogue import retriever_by_name
 from dartboard.retrievers.colbert import ColbertRetriever
 from dartboard.retrievers.dense import DenseRetriever
-from dartboard.retrievers.fitting import AlphaFit, fit_alpha
 from dartboard.retrievers.fixed_dimensional import FixedDimensional
 from dartboard.retrievers.hybrid import HybridRetriever
 from dartboard.retrievers.multi_vector import MultiVectorRetriever, Part

@@ -5,7 +5,7 @@ import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.retrievers import BM25Retriever, DenseRetriever, HybridRetriever, fit_alpha
-from dartboard.retrievers.fitting import measure_of
+from dartboard.retrievers.alpha_fit import measure_of
 from tests.models import WordBag
 
 from .corpus import TEXTS, collection_for
