@@ -25,7 +25,7 @@ from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import SyntheticDatasetConfig, make_clustered, with_redundancy
 from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import CachedModel, LateInteraction, default_model
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.evaluation import Judgements, System
 from dartboard.evaluation.questions import Question, Triage
 from dartboard.evaluation.systems import KnownVector, Selecting

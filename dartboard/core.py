@@ -15,8 +15,7 @@ from dartboard.blas import threads_for
 from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig, RerankerType
 from dartboard.deadline import check
-from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import EmbeddingModel, PairScorer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups

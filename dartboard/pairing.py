@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dartboard.config import ScoreScaling
-from dartboard.embeddings.pairs import PAPER_BOUNDS, PairScorer
+from dartboard.embeddings.base import PAPER_BOUNDS, PairScorer
 from dartboard.errors import InvalidInputError
 from dartboard.selection import Pool, from_distances, log_softmax
 from dartboard.selection.kernels import Auto

@@ -15,8 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.cache import default_cache_path
-from dartboard.embeddings.recent import RecentArrays
+from dartboard.embeddings.cache import ArrayCache, default_cache_path
 from dartboard.errors import ConfigError, MissingExtraError
 from dartboard.selection import Pool, from_embeddings
 from dartboard.selection.auto_sigma import DIVISOR
@@ -129,7 +128,7 @@ class TokenDistances:
         self.vocabulary = vocabulary
         self.distance: Distance = distance
         self._directed = prepared(vocabulary, distance)
-        self._recent = RecentArrays(cache_bytes)
+        self._recent = ArrayCache(cache_bytes)
 
     def of(self, vectors: FloatArray) -> FloatArray:
         """``(n, vocab_size)`` distances, worked out once for each vector."""

@@ -22,6 +22,7 @@ LEVELS = [
         "deadline",
         "blas",
         "file_lock",
+        "http_client",
         "lazy",
         "plugins",
         "display",

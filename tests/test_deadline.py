@@ -13,11 +13,11 @@ from dartboard.deadline import check, deadline, remaining
 from dartboard.embeddings import CrossEncoder, LateInteraction, OpenAIModel
 from dartboard.embeddings.base import BatchModel
 from dartboard.embeddings.descriptions import ModelDescription
-from dartboard.embeddings.remote import Patience
 from dartboard.engine import Engine, index_paths
 from dartboard.errors import ConfigError, DeadlineError
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import answer
+from dartboard.http_client import Patience
 from dartboard.retrievers import DenseRetriever, HybridRetriever
 from dartboard.stores import open_store
 from tests.embeddings.conftest import tiny_bert

@@ -142,7 +142,7 @@ def _question(draw: random.Random, forms: tuple[str, ...]) -> str:
 
 def vectors(count: int) -> np.ndarray:
     """``(count, 384)`` float32, unit length."""
-    from dartboard.embeddings.default import default_model
+    from dartboard.embeddings.by_name import default_model
 
     bases = [_passage(base) for base in range(-(-count // NOTES))]
     known = default_model().encode_documents(bases)
@@ -168,7 +168,7 @@ def prepared(count: int) -> Path:
 
 
 def _index(path: Path, count: int, made: np.ndarray) -> None:
-    from dartboard.embeddings.default import default_model
+    from dartboard.embeddings.by_name import default_model
     from dartboard.engine import Engine
     from dartboard.stores import Record
 

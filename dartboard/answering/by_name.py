@@ -8,9 +8,9 @@ from dartboard.answering.chats import LONGEST_ANSWER, StreamingChat
 from dartboard.answering.clock import checked_limit
 from dartboard.answering.gemini import GeminiAnswers
 from dartboard.answering.openai import OpenAIAnswers
-from dartboard.embeddings.endpoint_names import endpoint_name
-from dartboard.embeddings.remote import Patience, checked_key
+from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
+from dartboard.http_client import Patience, checked_key
 
 FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL[@BASE_URL]"
 ANSWER_TOKENS = 4096

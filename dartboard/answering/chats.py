@@ -21,8 +21,8 @@ from dartboard.answering.events import event_data
 from dartboard.answering.troubles import AnswerError, Kind
 from dartboard.answering.upstream import Response, StreamingEndpoint
 from dartboard.errors import EndpointError
-from dartboard.mining.judges.asking import ChatEndpoint, Reply
-from dartboard.mining.judges.chat import NO_USE, Chat
+from dartboard.http_client import Reply
+from dartboard.mining.judges.chat import NO_USE, Chat, ChatEndpoint
 from dartboard.mining.metering import Meter
 
 logger = logging.getLogger(__name__)

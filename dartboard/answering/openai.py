@@ -3,7 +3,7 @@
 from typing import Any
 
 from dartboard.answering.chats import Piece, StreamingChat
-from dartboard.mining.judges.asking import Reply
+from dartboard.http_client import Reply
 from dartboard.mining.judges.chat import count
 from dartboard.mining.judges.openai import OpenAIChat
 

@@ -17,7 +17,7 @@ import httpx
 from dartboard.answering.clock import Clock
 from dartboard.answering.joining import joined
 from dartboard.deadline import check
-from dartboard.mining.judges.asking import ChatEndpoint
+from dartboard.mining.judges.chat import ChatEndpoint
 
 _LONGEST_LOOK = 0.05
 """Seconds between two looks at the deadline."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from dartboard.deadline import check, wait_for
-from dartboard.embeddings.base import EmbeddingModel, Progress, WrappingModel
+from dartboard.embeddings.base import EmbeddingModel, Progress, WrappedModel
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.texts import check_batch_size, check_texts
 from dartboard.embeddings.vectors import Vectors
@@ -35,7 +35,7 @@ class Counts(Protocol):
         """So many questions were encoded together."""
 
 
-class BatchingModel(WrappingModel):
+class BatchingModel(WrappedModel):
     """Another model, with the vectors of single questions batched and remembered.
 
     Passages, token vectors and all else go straight to the model; its name, fingerprint and σ are kept, since

@@ -4,7 +4,7 @@ import logging
 
 from dartboard.datasets import demo
 from dartboard.embeddings import CachedModel, EmbeddingModel
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.vectors import Vectors
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError

@@ -15,8 +15,8 @@ from dartboard.api.batching import BatchingModel
 from dartboard.api.demo import DEMO, demo_engine
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.turns import Turns
+from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
-from dartboard.embeddings.pairs import PairScorer
 from dartboard.engine import Engine
 from dartboard.engine.trust import confirm, names_in
 from dartboard.errors import CollectionError, StoreLockedError

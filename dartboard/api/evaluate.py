@@ -27,7 +27,7 @@ from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
 from dartboard.datasets.catalogue import list_datasets
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
 from dartboard.evaluation.catalogue import check_names, choose

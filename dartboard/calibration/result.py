@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from dartboard.calibration.statistics import Estimate
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import Auto

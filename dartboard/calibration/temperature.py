@@ -23,7 +23,8 @@ from dartboard.calibration.statistics import (
     mean_recalls,
     paired_permutation_test,
 )
-from dartboard.embeddings.pairs import PairScorer, Scores
+from dartboard.embeddings.base import PairScorer
+from dartboard.embeddings.vectors import Scores
 from dartboard.errors import ConfigError
 from dartboard.pairing import hybrid_pool
 from dartboard.selection import Dartboard, Limits, from_embeddings

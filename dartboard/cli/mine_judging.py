@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dartboard.cli.mine_options import Judges, Judging, Written
-from dartboard.embeddings.remote import Patience
+from dartboard.http_client import Patience
 from dartboard.mining.budget import CallLimits, Prices
 from dartboard.mining.choosing import close_judge, with_checks
 from dartboard.mining.journal import check_unused

@@ -8,36 +8,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dartboard.embeddings.base import BatchModel, EmbeddingModel
+    from dartboard.embeddings.base import BatchModel, EmbeddingModel, PairScorer
+    from dartboard.embeddings.by_name import default_model
     from dartboard.embeddings.cache import CachedModel
     from dartboard.embeddings.cross_encoder import CrossEncoder
-    from dartboard.embeddings.default import default_model
     from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
-    from dartboard.embeddings.gemini import GeminiModel
     from dartboard.embeddings.late_interaction import LateInteraction
     from dartboard.embeddings.onnx import OnnxModel
-    from dartboard.embeddings.openai import OpenAIModel
-    from dartboard.embeddings.pairs import PairScorer
-    from dartboard.embeddings.remote import Patience
+    from dartboard.embeddings.remote import GeminiModel, OpenAIModel
     from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
     from dartboard.embeddings.texts import count_tokens
+    from dartboard.http_client import Patience
 
 _HOMES = {
     "BatchModel": "base",
     "CachedModel": "cache",
     "CrossEncoder": "cross_encoder",
     "EmbeddingModel": "base",
-    "GeminiModel": "gemini",
+    "GeminiModel": "remote",
     "LateInteraction": "late_interaction",
     "ModelDescription": "descriptions",
     "OnnxModel": "onnx",
-    "OpenAIModel": "openai",
-    "PairScorer": "pairs",
+    "OpenAIModel": "remote",
+    "PairScorer": "base",
     "Patience": "remote",
     "SentenceTransformerModel": "sentence_transformers",
     "TaskType": "descriptions",
     "count_tokens": "texts",
-    "default_model": "default",
+    "default_model": "by_name",
     "known_description": "descriptions",
 }
 

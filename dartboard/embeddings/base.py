@@ -1,20 +1,24 @@
-"""The one thing the rest of dartboard asks of an embedding model.
+"""What the rest of dartboard asks of models: :class:`EmbeddingModel` and :class:`PairScorer`.
 
-:class:`EmbeddingModel` is the specification's interface: ``encode`` and ``embedding_dim`` are enough.
-Callers go through ``encode_query``, ``encode_queries`` and ``encode_documents``, which say what the
-texts are for and check what comes back, whatever the model underneath knows of tasks.
+::
+
+    EmbeddingModel      the specification's interface: encode and embedding_dim are enough
+    ├── WrappedModel    another model, used in some other way: batched, cached
+    └── TaskModel       a model that treats queries and passages differently
+        └── BatchModel  one that is fed batch by batch: ONNX, torch, HTTP
 """
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from dartboard.embeddings.descriptions import ModelDescription, TaskType
 from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
-from dartboard.embeddings.vectors import Vectors, check_vectors
+from dartboard.embeddings.vectors import Scores, Vectors, check_vectors
 from dartboard.errors import InvalidInputError
 
 Progress = Callable[[int], None]
@@ -27,11 +31,32 @@ _PROBES = [
 
 
 class EmbeddingModel(ABC):
-    """Texts in, ``(n, d)`` float32 vectors out."""
+    """Texts in, ``(n, d)`` float32 vectors out.
+
+    Subclasses write :meth:`encode` and :attr:`embedding_dim`. Callers use :meth:`encode_query`,
+    :meth:`encode_queries` and :meth:`encode_documents`, which say what the texts are for and check what comes
+    back, whatever the model underneath knows of tasks.
+
+    Example:
+        >>> class LetterCounts(EmbeddingModel):
+        ...     embedding_dim = 26
+        ...
+        ...     def encode(self, texts, batch_size=32):
+        ...         texts = [texts] if isinstance(texts, str) else texts
+        ...         return np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts])
+    """
 
     @abstractmethod
     def encode(self, texts: str | Sequence[str], batch_size: int = 32) -> Vectors:
-        """One row a text, in order; a lone string is a list of one."""
+        """Encode texts.
+
+        Args:
+            texts: a list, or a lone string, which is a list of one.
+            batch_size: how many texts the model may take at once.
+
+        Returns:
+            ``(n, d)``, one row a text, in order.
+        """
 
     @property
     @abstractmethod
@@ -69,12 +94,24 @@ class EmbeddingModel(ABC):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """Checked ``(n, d)`` vectors for a task; ``progress`` hears how many texts are finished so far.
+        """Encode texts for a task. This base knows no tasks and encodes all texts alike.
 
-        This base knows no tasks and encodes all texts alike.
+        Args:
+            texts: a list, or a lone string, which is a list of one.
+            task: what the vectors are for, also by name.
+            batch_size: how many texts the model may take at once.
+            progress: is called with the number of texts finished so far.
+
+        Returns:
+            ``(n, d)`` float32, checked.
+
+        Raises:
+            InvalidInputError: a text is blank or no string.
+            ConfigError: an unknown task, or a batch size below 1.
+            ModelError: the model answered vectors that cannot be used.
         """
         listed = check_texts(texts)
-        TaskType(task)
+        TaskType(task)  # an unknown one is an error, though all are treated alike
         check_batch_size(batch_size)
         raw = self.encode(listed, batch_size) if listed else np.empty((0, self.embedding_dim))
         vectors = check_vectors(raw, count=len(listed), dim=self.embedding_dim, model_name=self.name)
@@ -107,8 +144,8 @@ class EmbeddingModel(ABC):
         return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size, progress=progress)
 
 
-class WrappingModel(EmbeddingModel):
-    """Another model, ``model``, used in some other way: what it is stays as it is."""
+class WrappedModel(EmbeddingModel):
+    """Another model, ``model``, used in some other way: its vectors, name and fingerprint stay the same."""
 
     model: EmbeddingModel
 
@@ -134,18 +171,7 @@ class WrappingModel(EmbeddingModel):
 
 
 class TaskModel(EmbeddingModel):
-    """A model that knows tasks: subclasses write ``encode_task``, and ``encode`` is a view of it."""
-
-    @abstractmethod
-    def encode_task(
-        self,
-        texts: str | Sequence[str],
-        task: TaskType,
-        *,
-        batch_size: int = 32,
-        progress: Progress | None = None,
-    ) -> Vectors:
-        """Checked ``(n, d)`` vectors for a task; ``progress`` hears how many texts are finished so far."""
+    """A model that knows tasks: subclasses write :meth:`encode_task`, and :meth:`encode` calls it."""
 
     def encode(
         self,
@@ -205,3 +231,25 @@ class BatchModel(TaskModel):
             if progress:
                 progress(done)
         return vectors
+
+
+PAPER_BOUNDS = (-11.6, 11.4)
+"""Logits of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
+
+
+class PairScorer(Protocol):
+    """Scores pairs of texts; higher is closer.
+
+    ``bounds`` are the scores that stand for "nothing in common" and "as close as can be", so that a
+    caller can rescale the scores of any scorer to a distance without knowing which one it is.
+    """
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest score to expect; single scores may lie a little outside."""
+
+    def score(self, query: str, passages: Sequence[str]) -> Scores:
+        """``(n,)``: the query with each passage."""
+
+    def score_matrix(self, passages: Sequence[str]) -> Scores:
+        """``(n, n)``, symmetric: each passage with each, itself included."""

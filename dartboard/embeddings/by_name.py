@@ -10,40 +10,81 @@ Pair scorers by name:
 
 late-interaction                     over the token vectors of the embedding model
 cross-encoder:PATH                   a folder with a cross-encoder (extra: torch)
+
+Judges and models that write answers are named by their endpoint in the same way.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal
 
-from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.endpoint_names import EndpointName, endpoint_name
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import EmbeddingModel, PairScorer
 from dartboard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dartboard.embeddings.onnx import OnnxModel
 
 FORMS = "default, onnx:PATH, sentence-transformers:NAME, openai:MODEL[@BASE_URL], gemini:MODEL[@BASE_URL]"
 PAIR_SCORERS = "late-interaction, cross-encoder:PATH"
+OPENAI_URL = "https://api.openai.com/v1"
+GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
+
+_loading = Lock()
+
+
+def default_model() -> "OnnxModel":
+    """all-MiniLM-L6-v2, which everything uses unless told otherwise.
+
+    It is loaded once per process: every caller and thread gets the same object.
+    """
+    with _loading:
+        return _load_default()
+
+
+@cache
+def _load_default() -> "OnnxModel":
+    from dartboard.embeddings.onnx import OnnxModel
+
+    return OnnxModel.bundled()
 
 
 def model_by_name(name: str, *, threads: int | None = None, send_key: bool = True) -> EmbeddingModel:
-    """The model, loaded; ``threads`` of None leaves their number to the model, and only ONNX models heed it.
+    """Load an embedding model.
 
-    Without ``send_key`` the API key of the environment is not sent to the endpoint.
+    Args:
+        name: in one of the forms above.
+        threads: for ONNX models; None leaves their number to the model, and ``default`` is then one object
+            for all.
+        send_key: whether the API key of the environment is sent to the endpoint.
 
-    The default model is one object for all who ask without ``threads``.
+    Raises:
+        ConfigError: the name has another form, or a key is needed that may not be sent.
+        ModelError: the model cannot be loaded.
     """
+    from dartboard.embeddings.onnx import OnnxModel
+
     kind, colon, rest = name.strip().partition(":")
     if kind == "default" and not colon:
-        return _default(threads)
+        return default_model() if threads is None else OnnxModel.bundled(threads=threads)
     if kind == "onnx" and rest:
-        return _onnx(rest, threads)
+        return OnnxModel.from_folder(rest, threads=threads)
     if kind == "sentence-transformers" and rest:
-        return _sentence_transformers(rest)
+        from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
+
+        return SentenceTransformerModel(rest)
     if (named := endpoint_name(name)) is not None:
         return _at_endpoint(named, send_key)
     raise ConfigError(f"unknown model {name!r}: use {FORMS}")
 
 
 def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
-    """The pair scorer, loaded; ``model`` is the embedding model, whose token vectors it may use."""
+    """Load a pair scorer; ``model`` is the embedding model, whose token vectors it may use.
+
+    Raises:
+        ConfigError: the name has another form, or the model gives no token vectors.
+        ModelError: the cross-encoder cannot be loaded.
+    """
     kind, colon, path = name.strip().partition(":")
     if kind == "late-interaction" and not colon:
         from dartboard.embeddings.late_interaction import LateInteraction
@@ -62,38 +103,45 @@ def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
     raise ConfigError(f"unknown reranker {name!r}: use {PAIR_SCORERS}")
 
 
-def _default(threads: int | None) -> EmbeddingModel:
-    if threads is None:
-        from dartboard.embeddings.default import default_model
+@dataclass(frozen=True, slots=True)
+class EndpointName:
+    """A model at an endpoint, ``openai:MODEL[@BASE_URL]`` or ``gemini:MODEL[@BASE_URL]``.
 
-        return default_model()
-    from dartboard.embeddings.onnx import OnnxModel
+    ``given_url`` is empty where the name has none.
+    """
 
-    return OnnxModel.bundled(threads=threads)
+    kind: Literal["openai", "gemini"]
+    model: str
+    given_url: str = ""
+
+    @property
+    def base_url(self) -> str:
+        """The URL given, else the provider's own."""
+        return self.given_url or (OPENAI_URL if self.kind == "openai" else GEMINI_URL)
 
 
-def _onnx(path: str, threads: int | None) -> EmbeddingModel:
-    from dartboard.embeddings.onnx import OnnxModel
+def endpoint_name(name: str) -> EndpointName | None:
+    """The parts of a name; None where it is of another kind, or lacks the model or the URL after ``@``.
 
-    return OnnxModel.from_folder(path, threads=threads)
-
-
-def _sentence_transformers(name: str) -> EmbeddingModel:
-    from dartboard.embeddings.sentence_transformers import SentenceTransformerModel
-
-    return SentenceTransformerModel(name)
+    The model ends at the first ``@``. That the URL is one is checked where it is used.
+    """
+    kind, _, rest = name.strip().partition(":")
+    model, at, url = rest.partition("@")
+    if not model or bool(at) != bool(url):
+        return None
+    if kind == "openai":
+        return EndpointName("openai", model, url)
+    return EndpointName("gemini", model, url) if kind == "gemini" else None
 
 
 def _at_endpoint(named: EndpointName, send_key: bool) -> EmbeddingModel:
-    if named.kind == "openai":
-        from dartboard.embeddings.openai import OpenAIModel
+    from dartboard.embeddings.remote import GeminiModel, OpenAIModel
 
+    if named.kind == "openai":
         return OpenAIModel(named.base_url, named.model, api_key=None if send_key else "")
     if not send_key:
         raise ConfigError(
             f"gemini:{named.model} at {named.base_url} needs a key, and GEMINI_API_KEY goes only to hosts "
             "that you named: give the model by --model, or model=… in Python"
         )
-    from dartboard.embeddings.gemini import GeminiModel
-
     return GeminiModel(named.model, base_url=named.base_url)

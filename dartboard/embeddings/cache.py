@@ -1,35 +1,62 @@
-"""Never encode the same text twice: an embedding model that remembers on disk.
+"""Caches of vectors: a model with its vectors on disk, and recently used arrays in memory.
 
-Vectors are kept under the model's fingerprint, the task and the text, so a change of weights, pooling
-or prefixes misses rather than lies. Each batch is kept as soon as it is encoded: an interrupted run
-loses one batch at most.
+On disk a vector is kept under the model's fingerprint, the task and the text, so a change of weights, pooling
+or prefixes misses rather than lies. Each batch is kept as soon as it is encoded: an interrupted run loses one
+batch at most. Why not diskcache and cachetools: they would be new dependencies for what SQLite and an
+OrderedDict do here in few lines, and here a damaged file is replaced instead of raising.
 """
 
 import hashlib
+import logging
 import os
-from collections.abc import Sequence
+import sqlite3
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
-from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, WrappingModel
+from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, WrappedModel
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
-from dartboard.embeddings.vector_file import VectorFile
 from dartboard.embeddings.vectors import Vectors
+from dartboard.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "DARTBOARD_CACHE"
 
 _PASSED_THROUGH = frozenset(
     {"count_tokens", "description", "max_tokens", "token_vectors", "tokens", "word_pieces"}
 )
+_APPLICATION = 0x44415254  # "DART"
+_FORMAT = 1
+_KEYS_PER_QUERY = 500
+_BUSY_SECONDS = 60
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB, checksum INTEGER)"
 
 
-class CachedModel(WrappingModel, TaskModel):
-    """Another model, with its vectors kept in one file; ``None`` is the user's cache folder.
+class CachedModel(WrappedModel, TaskModel):
+    """Another model that never encodes the same text twice: its vectors are kept in one file.
 
     What else the model can do (``token_vectors``, ``count_tokens``) is passed through, not cached.
+
+    Args:
+        model: what encodes.
+        path: the file; None is ``vectors.sqlite`` in the user's cache folder.
+
+    Raises:
+        ConfigError: no cache can be kept there.
+
+    Example:
+        >>> with CachedModel(default_model(), "vectors.sqlite") as model:
+        ...     model.encode_documents(texts)
     """
 
     def __init__(self, model: EmbeddingModel, path: str | Path | None = None) -> None:
@@ -56,7 +83,7 @@ class CachedModel(WrappingModel, TaskModel):
         found = self._file.read(list(dict.fromkeys(keys)), self.embedding_dim)
         missing = {key: text for key, text in zip(keys, listed, strict=True) if key not in found}
         if progress:
-            progress(_finished(keys, found))
+            progress(sum(key in found for key in keys))
         new_keys, new_texts = list(missing), list(missing.values())
         for rows in batches_by_length(new_texts, batch_size):
             batch = self.model.encode_task([new_texts[row] for row in rows], task, batch_size=batch_size)
@@ -64,7 +91,7 @@ class CachedModel(WrappingModel, TaskModel):
             self._file.write(new)
             found |= new
             if progress:
-                progress(_finished(keys, found))
+                progress(sum(key in found for key in keys))
         return np.array([found[key] for key in keys], np.float32).reshape(len(keys), self.embedding_dim)
 
     def close(self) -> None:
@@ -96,5 +123,176 @@ def default_cache_path() -> Path:
     return Path(platformdirs.user_cache_dir("dartboard", appauthor=False)) / "vectors.sqlite"
 
 
-def _finished(keys: Sequence[bytes], found: dict[bytes, Vectors]) -> int:
-    return sum(key in found for key in keys)
+class ArrayCache:
+    """Arrays by text, in memory, up to ``max_bytes``; the least recently used go first. Thread-safe."""
+
+    def __init__(self, max_bytes: int) -> None:
+        if max_bytes < 0:
+            raise ConfigError(f"cache_bytes must be >= 0, got {max_bytes}")
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self._kept: OrderedDict[str, Vectors] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, text: str) -> Vectors | None:
+        """The array, now the most recent one, or None."""
+        with self._lock:
+            if text in self._kept:
+                self._kept.move_to_end(text)
+            return self._kept.get(text)
+
+    def put(self, text: str, array: Vectors) -> None:
+        """Keep an array; one larger than the whole space is not kept."""
+        with self._lock:
+            if text in self._kept:
+                self.bytes -= self._kept.pop(text).nbytes
+            if array.nbytes > self.max_bytes:
+                return
+            self._kept[text] = array
+            self.bytes += array.nbytes
+            while self.bytes > self.max_bytes:
+                self.bytes -= self._kept.popitem(last=False)[1].nbytes
+
+
+class VectorFile:
+    """A dictionary from 32-byte keys to vectors in one SQLite file; threads and processes may share it.
+
+    Write-ahead logging lets several processes read and write at once, and a process killed in the middle of a
+    batch loses that batch only. Every vector carries a checksum. A damaged file is set aside and begun anew:
+    a cache may forget, but it must not fail and must not lie.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = Lock()
+        self._last_trouble = ""
+        if path.is_dir():
+            raise ConfigError(
+                f"{path} is a folder: give the path of a file in it, e.g. {path / 'vectors.sqlite'}"
+            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"no vector cache can be kept at {path}: {error}") from error
+        self._connection = self._open_or_replace(thorough=False)
+
+    def read(self, keys: Sequence[bytes], dim: int) -> dict[bytes, Vectors]:
+        """The vectors that are there, whole and of ``dim`` entries; all others count as absent."""
+        found: dict[bytes, Vectors] = {}
+        with self._lock:
+            try:
+                for start in range(0, len(keys), _KEYS_PER_QUERY):
+                    some = keys[start : start + _KEYS_PER_QUERY]
+                    marks = ",".join("?" * len(some))
+                    query = f"SELECT key, vector, checksum FROM vectors WHERE key IN ({marks})"  # noqa: S608 - marks only
+                    for key, blob, checksum in self._connection.execute(query, some):
+                        whole = isinstance(key, bytes) and isinstance(blob, bytes) and len(blob) == 4 * dim
+                        if whole and checksum == _checksum(key, blob):
+                            found[key] = np.frombuffer(blob, "<f4").astype(np.float32)
+            except sqlite3.Error as error:
+                self._survive(error)
+        return found
+
+    def write(self, vectors: Mapping[bytes, Vectors]) -> None:
+        """Keep these vectors: all of them or, if the process dies now, none."""
+        rows = []
+        for key, vector in vectors.items():
+            blob = vector.astype("<f4").tobytes()
+            rows.append((key, blob, _checksum(key, blob)))
+        with self._lock:
+            try:
+                with self._connection:
+                    self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+            except sqlite3.Error as error:
+                self._survive(error)
+
+    def close(self) -> None:
+        """Let go of the file; it cannot be used afterwards."""
+        with self._lock:
+            self._connection.close()
+
+    def _survive(self, error: sqlite3.Error) -> None:
+        """Replace a damaged file; for any other trouble (disk full, locked) go on without the cache."""
+        if not _is_damage(error):
+            if str(error) != self._last_trouble:
+                logger.warning("vector cache %s cannot be used, going on without it: %s", self.path, error)
+            self._last_trouble = str(error)
+            return
+        self._connection.close()
+        self._connection = self._open_or_replace(thorough=True)
+
+    def _open_or_replace(self, *, thorough: bool) -> sqlite3.Connection:
+        try:
+            return _open(self.path, thorough=thorough)
+        except sqlite3.Error as error:
+            if not _is_damage(error):
+                raise ConfigError(f"vector cache {self.path} cannot be opened: {error}") from error
+            _set_aside(self.path, error)
+            return _open(self.path, thorough=False)
+
+
+def _open(path: Path, *, thorough: bool) -> sqlite3.Connection:
+    """A connection to a file of our kind; ``thorough`` reads the whole file to see whether it is sound."""
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
+    try:
+        # Tables are counted first: where another process has just made ours, their stamp came with them.
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        stamp = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if tables and stamp != _APPLICATION:
+            raise ConfigError(f"{path} is a database of another program: give the cache a path of its own")
+        if version not in (0, _FORMAT):
+            raise ConfigError(
+                f"{path} has cache format {version}, this dartboard reads {_FORMAT}: give another path"
+            )
+        if thorough:
+            (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if problem != "ok":
+                error = sqlite3.DatabaseError(problem)
+                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+                raise error
+        if version == 0:
+            _create(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Several processes may do this at once; the switch to write-ahead logging does not wait by itself."""
+    for attempt in range(_BUSY_SECONDS * 10):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError:
+            if attempt + 1 == _BUSY_SECONDS * 10:
+                raise
+            time.sleep(0.1)
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_SCHEMA)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+def _set_aside(path: Path, error: sqlite3.Error) -> None:
+    """Move the file and what belongs to it out of the way; nothing is deleted."""
+    kept = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+    for suffix in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + suffix)
+        with suppress(FileNotFoundError):
+            part.rename(kept.with_name(kept.name + suffix))
+    logger.warning("vector cache %s is damaged (%s): set aside as %s and begun anew", path, error, kept)
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def _checksum(key: bytes, blob: bytes) -> int:
+    return zlib.crc32(blob, zlib.crc32(key))

@@ -7,8 +7,9 @@ from threading import Lock
 import numpy as np
 
 from dartboard.deadline import check
-from dartboard.embeddings.pairs import PAPER_BOUNDS, Scores
+from dartboard.embeddings.base import PAPER_BOUNDS
 from dartboard.embeddings.texts import check_batch_size, check_texts
+from dartboard.embeddings.vectors import Scores
 from dartboard.errors import MissingExtraError, ModelError
 
 _BATCHES = 8

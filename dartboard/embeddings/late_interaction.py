@@ -13,11 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from dartboard.deadline import check
+from dartboard.embeddings.cache import ArrayCache
 from dartboard.embeddings.descriptions import TaskType
-from dartboard.embeddings.pairs import Scores
-from dartboard.embeddings.recent import RecentArrays
 from dartboard.embeddings.texts import check_texts
-from dartboard.embeddings.vectors import Vectors
+from dartboard.embeddings.vectors import Scores, Vectors
 
 _TOKENS_A_BLOCK = 1024  # measured: the products of larger blocks leave the cache before they are reduced
 
@@ -39,7 +38,7 @@ class LateInteraction:
     ) -> None:
         self.model = model
         self.batch_size = batch_size
-        self._recent = RecentArrays(cache_bytes)
+        self._recent = ArrayCache(cache_bytes)
 
     @property
     def bounds(self) -> tuple[float, float]:

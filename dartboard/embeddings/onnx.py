@@ -71,11 +71,18 @@ class OnnxModel(BatchModel):
         self._description = description
         self._session = _open_session(self._weights, threads)
         self._inputs = _input_names(self._session, self._weights)
-        self._output = _state_output(self._session, self._weights, description.dim)
+        output = _find_states(self._session, self._weights)
+        width = output.shape[2]
+        if isinstance(width, int) and width != description.dim:
+            raise ModelError(
+                f"{self._weights} makes vectors of {width} dimensions, its description says {description.dim}"
+            )
+        self._output = str(output.name)
         tokenizer.enable_truncation(description.max_tokens)
         tokenizer.no_padding()
         self._tokenizer = tokenizer
-        self._pad_id = _pad_id(tokenizer)
+        pads = (tokenizer.token_to_id(token) for token in ("[PAD]", "<pad>"))
+        self._pad_id = next((pad for pad in pads if pad is not None), 0)
 
     @classmethod
     def bundled(cls, *, threads: int | None = None) -> Self:
@@ -150,7 +157,9 @@ class OnnxModel(BatchModel):
         serialises to changes between releases of its package.
         """
         reading = {key: value for key, value in asdict(self._description).items() if key != "sigma"}
-        parts = [repr(sorted(reading.items())), *(sha256_of(path) for path in _weight_files(self._weights))]
+        beside = self._weights.with_name(f"{self._weights.name}_data")  # where large models keep tensors
+        files = [self._weights, beside] if beside.is_file() else [self._weights]
+        parts = [repr(sorted(reading.items())), *map(sha256_of, files)]
         parts += [repr(sorted(self._tokenizer.get_vocab().items())), repr(self._tokenizer.encode(_LINE).ids)]
         return f"{self.name}:{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
 
@@ -267,7 +276,10 @@ def _open_session(weights: Path, threads: int | None) -> Any:
     if threads is not None and threads < 1:
         raise ConfigError(f"threads must be >= 1 or None for the default, got {threads}")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or min(_usable_cores(), _MOST_THREADS)
+    if threads is None:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = min(usable, _MOST_THREADS)
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave the core to others
     options.log_severity_level = 3
@@ -275,13 +287,6 @@ def _open_session(weights: Path, threads: int | None) -> Any:
         return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises a dozen unrelated types
         raise ModelError(f"{weights} is not a model that onnxruntime can open: {error}") from error
-
-
-def _usable_cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows
-        return os.cpu_count() or 1
 
 
 def _input_names(session: Any, weights: Path) -> list[str]:
@@ -293,17 +298,8 @@ def _input_names(session: Any, weights: Path) -> list[str]:
     return names
 
 
-def _state_output(session: Any, weights: Path, dim: int) -> str:
-    """The name of the output with a state a token; its width must be the description's, where it is fixed."""
-    output = _find_states(session, weights)
-    width = output.shape[2]
-    if isinstance(width, int) and width != dim:
-        raise ModelError(f"{weights} makes vectors of {width} dimensions, its description says {dim}")
-    return str(output.name)
-
-
 def _find_states(session: Any, weights: Path) -> Any:
-    """The output of rank 3, the usual names first."""
+    """The output with a state a token, which has rank 3; the usual names first."""
     ranked = [entry for entry in session.get_outputs() if len(entry.shape) == 3]
     if not ranked:
         raise ModelError(f"{weights} has no output (batch, tokens, dim): export it without its pooling")
@@ -316,17 +312,6 @@ def _graph_dim(weights: Path) -> int:
     if not isinstance(width, int):
         raise ModelError(f"{weights} leaves its dimension open: put config.json with hidden_size beside it")
     return width
-
-
-def _weight_files(weights: Path) -> list[Path]:
-    """The graph, and the file that large models keep their tensors in."""
-    beside = weights.with_name(f"{weights.name}_data")
-    return [weights, beside] if beside.is_file() else [weights]
-
-
-def _pad_id(tokenizer: "Tokenizer") -> int:
-    known = (tokenizer.token_to_id(token) for token in ("[PAD]", "<pad>"))
-    return next((id_ for id_ in known if id_ is not None), 0)
 
 
 def _word_positions(encoding: "Encoding") -> list[int]:

@@ -1,162 +1,33 @@
-"""Models behind HTTP: one polite way to ask, and the part that all of them share."""
+"""Embedding models behind HTTP: endpoints that speak OpenAI's or Google's protocol."""
 
+import base64
+import binascii
 import hashlib
-import logging
-import os
-import random
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
-import httpx
 import numpy as np
 
-from dartboard.deadline import check, within
 from dartboard.embeddings.base import BatchModel
+from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL
 from dartboard.embeddings.descriptions import ModelDescription, TaskType, known_description
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, EndpointError
+from dartboard.http_client import Endpoint, Patience, checked_key
 from dartboard.utils import unit_rows
 
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long to wait for an answer and how often to ask again.
-
-    The wait before attempt i + 1 is ``first_wait · 2^i``, at most ``longest_wait``, times a random
-    share between ½ and 1 so that many clients do not return at once. A ``Retry-After`` header takes
-    its place; one that asks for more than ``longest_asked`` seconds ends the work with an error.
-    """
-
-    timeout: float = 30.0
-    attempts: int = 6
-    first_wait: float = 0.5
-    longest_wait: float = 60.0
-    longest_asked: float = 600.0
-
-    def __post_init__(self) -> None:
-        waits = (self.first_wait, self.longest_wait, self.longest_asked)
-        if not self.timeout > 0 or self.attempts < 1 or not all(wait >= 0 for wait in waits):
-            raise ConfigError(f"needed: timeout > 0, attempts >= 1 and waits >= 0, got {self}")
-
-    def wait(self, attempt: int, asked: float | None) -> float:
-        """Seconds to wait after failed attempt number ``attempt``, from 0; an error where it is too long."""
-        if asked is not None and asked > self.longest_asked:
-            then = datetime.now(UTC) + timedelta(seconds=min(asked, _A_YEAR))
-            raise EndpointError(
-                f"asks to wait {asked:,.0f} s, longer than the {self.longest_asked:,.0f} s that are allowed: "
-                f"come back after {then:%Y-%m-%d %H:%M:%S} UTC, or allow more (longest_asked, --max-wait)"
-            )
-        if asked is not None:
-            return asked
-        return min(self.first_wait * 2.0**attempt, self.longest_wait) * random.uniform(0.5, 1)
-
-
 PATIENCE = Patience()
-
-_A_YEAR = 365 * 86400.0
-_MB = 1_000_000
-_WORTH_ANOTHER_TRY = frozenset({408, 429})
-
-
-class TooLongAnswerError(EndpointError):
-    """The endpoint sends more than any answer holds; the rest is not read."""
-
-
-class Endpoint:
-    """Posts JSON and returns JSON; asks again where that can help, and never shows the key."""
-
-    longest: ClassVar[int] = 128 * _MB
-    """Bytes of an answer: room for two thousand vectors of 3,072 numbers."""
-
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        headers: Mapping[str, str],
-        secret: str | None,
-        patience: Patience,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.base_url = _checked_url(base_url)
-        self._secret = secret
-        self._patience = patience
-        self._sleep = sleep
-        # A redirect is an error: another host must not get the key, nor the texts.
-        self._client = httpx.Client(headers=dict(headers), timeout=patience.timeout, follow_redirects=False)
-
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The decoded answer; 408, 429, 5xx and broken connections are tried again, other refusals not."""
-        url = f"{self.base_url}{path}"
-        trouble = ""
-        for attempt in range(self._patience.attempts):
-            check()
-            asked = None
-            try:
-                response = self._answer(url, body)
-            except (httpx.TransportError, httpx.DecodingError) as error:
-                trouble = f"{type(error).__name__} {error}".strip()
-            else:
-                if response.is_success:
-                    return self._decoded(url, response)
-                trouble = f"HTTP {response.status_code} {response.text[:300]}"
-                if response.status_code not in _WORTH_ANOTHER_TRY and response.status_code < 500:
-                    raise EndpointError(self._hidden(f"{url} refused: {trouble}"))
-                asked = retry_after(response)
-            if attempt + 1 < self._patience.attempts:
-                try:
-                    wait = self._patience.wait(attempt, asked)
-                except EndpointError as error:
-                    raise EndpointError(self._hidden(f"{url} {error}")) from None
-                logger.info("%s: %s; asking again in %.1f s", url, self._hidden(trouble), wait)
-                self._sleep(within(wait))
-        raise EndpointError(
-            self._hidden(f"{url} failed {self._patience.attempts} times, at last with: {trouble}")
-        )
-
-    def _answer(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
-        """The whole response within the timeout and the limit, however slowly its bytes come in."""
-        patience = max(0.001, within(self._patience.timeout))
-        ends = time.monotonic() + patience
-        with self._client.stream("POST", url, json=body, timeout=patience) as response:
-            content = bytearray()
-            for part in response.iter_bytes():
-                content += part
-                if len(content) > self.longest:
-                    raise TooLongAnswerError(
-                        f"{url} answers with more than {self.longest // _MB} MB: it is no model's endpoint"
-                    )
-                if time.monotonic() > ends:
-                    raise httpx.ReadTimeout(f"no whole answer within {patience:g} s")
-        decoded = {name: value for name, value in response.headers.items() if name != "content-encoding"}
-        return httpx.Response(response.status_code, headers=decoded, content=bytes(content))
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def _decoded(self, url: str, response: httpx.Response) -> Any:
-        try:
-            return response.json()
-        except (ValueError, RecursionError):
-            start = response.text[:100]
-            raise EndpointError(self._hidden(f"{url} answered what is not JSON: {start!r}")) from None
-
-    def _hidden(self, message: str) -> str:
-        return message.replace(self._secret, "***") if self._secret else message
 
 
 class RemoteModel(BatchModel):
     """A model at an endpoint; subclasses say how a batch is asked for and read."""
 
-    max_batch = 100
+    max_batch: ClassVar[int]
+    """Texts that the endpoint takes in one request."""
 
     def __init__(
         self,
@@ -237,15 +108,97 @@ class RemoteModel(BatchModel):
         return vectors
 
 
-def checked_key(api_key: str | None, variable: str) -> str | None:
-    """The key given, else the one in the environment, else None; it must fit into a header."""
-    key = (api_key if api_key is not None else os.environ.get(variable, "")).strip()
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"the API key holds characters that no key has: check api_key or {variable}")
-    return key or None
+class OpenAIModel(RemoteModel):
+    """Any endpoint that speaks OpenAI's ``/v1/embeddings``: OpenAI, Ollama, vLLM, TEI, LM Studio …
+
+    ``base_url`` ends before ``/embeddings``, as in ``http://localhost:11434/v1``.
+
+    The key comes from ``api_key`` or ``OPENAI_API_KEY``; local servers need none. ``dimensions`` is
+    sent to models that can shorten their vectors. Tasks become the prefixes of ``description``.
+    """
+
+    max_batch = 2048
+
+    def __init__(
+        self,
+        base_url: str = OPENAI_URL,
+        model: str = "text-embedding-3-small",
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        *,
+        description: ModelDescription | None = None,
+        encoding_format: Literal["float", "base64"] = "float",
+        patience: Patience = PATIENCE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        key = checked_key(api_key, "OPENAI_API_KEY")
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        endpoint = Endpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
+        super().__init__(endpoint, model, dimensions=dimensions, description=description)
+        self._encoding_format = encoding_format
+
+    def _ask(self, texts: list[str], task: TaskType) -> list[Any]:
+        body: dict[str, Any] = {
+            "model": self._model,
+            "input": texts,
+            "encoding_format": self._encoding_format,
+        }
+        if self._dimensions is not None:
+            body["dimensions"] = self._dimensions
+        answer = self._endpoint.post("/embeddings", body)
+        rows = _one_each(answer.get("data") if isinstance(answer, dict) else None, texts, self)
+        try:
+            by_index = {int(row.get("index", at)): row["embedding"] for at, row in enumerate(rows)}
+            return [_floats(by_index[at]) for at in range(len(texts))]
+        except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
+            raise EndpointError(
+                f"{self!r} answered rows without a usable index and embedding: {error!r}"
+            ) from error
 
 
-def counted(answers: Any, texts: list[str], source: object) -> list[Any]:
+class GeminiModel(RemoteModel):
+    """Google's embedding models over the Gemini API.
+
+    Tasks are sent as the API's own task types; the key comes from ``api_key`` or ``GEMINI_API_KEY``.
+
+    ``base_url`` ends before ``/models``; a proxy or a gateway has another one than Google.
+    """
+
+    max_batch = 100
+
+    def __init__(
+        self,
+        model: str = "models/text-embedding-004",
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        *,
+        base_url: str = GEMINI_URL,
+        description: ModelDescription | None = None,
+        patience: Patience = PATIENCE,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        key = checked_key(api_key, "GEMINI_API_KEY")
+        if key is None:
+            raise ConfigError("GeminiModel needs a key: give api_key or set GEMINI_API_KEY")
+        headers = {"x-goog-api-key": key}
+        endpoint = Endpoint(base_url, headers=headers, secret=key, patience=patience, sleep=sleep)
+        path = model if "/" in model or not model else f"models/{model}"
+        super().__init__(endpoint, path, dimensions=dimensions, description=description)
+
+    def _ask(self, texts: list[str], task: TaskType) -> list[Any]:
+        shared: dict[str, Any] = {"model": self._model, "taskType": task.value}
+        if self._dimensions is not None:
+            shared["outputDimensionality"] = self._dimensions
+        body = {"requests": [shared | {"content": {"parts": [{"text": text}]}} for text in texts]}
+        answer = self._endpoint.post(f"/{self._model}:batchEmbedContents", body)
+        rows = _one_each(answer.get("embeddings") if isinstance(answer, dict) else None, texts, self)
+        try:
+            return [row["values"] for row in rows]
+        except (KeyError, TypeError) as error:
+            raise EndpointError(f"{self!r} answered embeddings without values: {error!r}") from error
+
+
+def _one_each(answers: Any, texts: list[str], source: object) -> list[Any]:
     """The answers, when they are a list with one for each text."""
     if not isinstance(answers, list) or len(answers) != len(texts):
         got = len(answers) if isinstance(answers, list) else type(answers).__name__
@@ -253,27 +206,8 @@ def counted(answers: Any, texts: list[str], source: object) -> list[Any]:
     return answers
 
 
-def _checked_url(base_url: str) -> str:
-    try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, TypeError) as error:
-        raise ConfigError(f"base_url is not a URL: {error}") from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError(f"base_url must start with http:// or https://, got {base_url!r}")
-    if url.userinfo:
-        raise ConfigError("base_url must not hold a password: give it as api_key")
-    return base_url.rstrip("/")
-
-
-def retry_after(response: httpx.Response) -> float | None:
-    """Seconds that the server asks to wait, from a number or a date; None where it says nothing usable."""
-    text = response.headers.get("retry-after", "").strip()
-    if text.isdecimal():
-        return float(text)
-    try:
-        until = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+def _floats(embedding: Any) -> Any:
+    """A vector, from a list of numbers or from base64 of little-endian float32."""
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
+    return embedding

@@ -15,9 +15,8 @@ import numpy as np
 from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
-from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.base import EmbeddingModel, PairScorer
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
-from dartboard.embeddings.pairs import PairScorer
 from dartboard.engine import trust
 from dartboard.errors import (
     CollectionError,

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from dartboard.display.plain_text import shortened
-from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL, endpoint_name
+from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL, endpoint_name
 from dartboard.engine.confirmations import VARIABLE, keep, known
 from dartboard.errors import UntrustedModelError
 from dartboard.plugins import names

@@ -31,7 +31,7 @@ from dartboard.config import DartboardConfig
 from dartboard.datasets.synthetic import has_made_up_texts
 from dartboard.datasets.trec import read_run
 from dartboard.embeddings import EmbeddingModel
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.retriever_systems import RETRIEVERS, RetrieverSystem, is_retriever, why_not

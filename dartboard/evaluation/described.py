@@ -10,8 +10,8 @@ from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
+from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.late_interaction import LateInteraction
-from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import InvalidInputError
 from dartboard.evaluation.systems import Chance, Pyversity, Reading, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK

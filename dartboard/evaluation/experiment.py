@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.embeddings import EmbeddingModel
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import redundancy
 from dartboard.evaluation.catalogue import Chosen, choose

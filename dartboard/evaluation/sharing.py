@@ -13,8 +13,8 @@ import numpy as np
 
 from dartboard.cluster.encoder import Recipe, check_machines, load_model
 from dartboard.cluster.tasks import Cluster, fetch
+from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.late_interaction import LateInteraction
-from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ClusterError
 from dartboard.evaluation.described import described, made
 from dartboard.evaluation.journal import Part

@@ -15,7 +15,7 @@ import numpy as np
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.embeddings import EmbeddingModel
-from dartboard.embeddings.pairs import PairScorer
+from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.questions import Question

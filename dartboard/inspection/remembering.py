@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dartboard.embeddings.pairs import PairScorer, Scores
+from dartboard.embeddings.base import PairScorer
+from dartboard.embeddings.vectors import Scores
 
 
 class Remembering:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.recent import RecentArrays
+from dartboard.embeddings.cache import ArrayCache
 from dartboard.embeddings.vectors import Vectors
 
 MAX_BYTES = 128 * 1024 * 1024
 """What the cached vectors may take: 87,000 of 384 dimensions."""
 
-_kept = RecentArrays(MAX_BYTES)
+_kept = ArrayCache(MAX_BYTES)
 _numbers: dict[int, tuple[weakref.ref[EmbeddingModel], int]] = {}
 _next_number = count()
 
@@ -55,7 +55,7 @@ def knows_any(model: EmbeddingModel, texts: Sequence[str]) -> bool:
 def clear() -> None:
     """Forget everything."""
     global _kept
-    _kept = RecentArrays(MAX_BYTES)
+    _kept = ArrayCache(MAX_BYTES)
 
 
 def _recall(

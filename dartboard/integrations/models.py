@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel, Progress
-from dartboard.embeddings.by_name import model_by_name
-from dartboard.embeddings.default import default_model
+from dartboard.embeddings.by_name import default_model, model_by_name
 from dartboard.embeddings.descriptions import TaskType, known_description
 from dartboard.embeddings.texts import check_texts
 from dartboard.embeddings.vectors import Vectors, check_vectors

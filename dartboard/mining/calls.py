@@ -17,8 +17,8 @@ from dartboard.errors import BudgetError, ConfigError, DeadlineError, EndpointEr
 from dartboard.mining.budget import CallLimits
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.judges.asking import RefusedError
 from dartboard.mining.judges.base import expected_usage, is_known
+from dartboard.mining.judges.chat import RefusedError
 from dartboard.mining.metering import Meter, metered
 from dartboard.mining.streaks import NoAnswersError
 from dartboard.mining.verdicts import Judge, Usage, Verdict

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dartboard.embeddings.descriptions import TaskType
 from dartboard.errors import ConfigError, StoreFormatError
 from dartboard.retrievers.base import Fields
 from dartboard.retrievers.candidates import Candidates
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 Triage = Literal["embedding", "pooled", "fde"]
 TRIAGES: tuple[Triage, ...] = ("embedding", "pooled", "fde")
 
-_BYTES_A_BLOCK = 512 * 1024
+_BYTES_PER_BLOCK = 512 * 1024
 
 
 class ColbertRetriever(RankingRetriever):
@@ -158,8 +159,6 @@ class ColbertRetriever(RankingRetriever):
         return replace(record, blobs=blobs, vectors={**record.vectors, self._field: vector})
 
     def _token_vectors(self, query: Query) -> Floats:
-        from dartboard.embeddings.descriptions import TaskType
-
         return query.once(
             "tokens",
             self._tokens,
@@ -187,19 +186,20 @@ class ColbertRetriever(RankingRetriever):
         """``(n,)``, in blocks whose codes stay in the cache while they are decoded and multiplied."""
         found = [np.empty(0)]
         block: list[bytes] = []
+        size = 0
         for record in records:
-            block.append(self._codes_of(record))
-            if sum(map(len, block)) >= _BYTES_A_BLOCK:
+            codes = self._codes_of(record)
+            if block and size + len(codes) > _BYTES_PER_BLOCK:
                 found.append(self.codec.decode(block).max_sims(asked))
-                block = []
+                block, size = [], 0
+            block.append(codes)
+            size += len(codes)
         if block:
             found.append(self.codec.decode(block).max_sims(asked))
         return np.concatenate(found)
 
     def _spelled(self, text: str, count: int, *, asked: bool) -> list[str]:
         """The tokens as words, where the model can say; their numbers otherwise."""
-        from dartboard.embeddings.descriptions import TaskType
-
         spell = getattr(self._tokens, "tokens", None)
         task = TaskType.RETRIEVAL_QUERY if asked else TaskType.RETRIEVAL_DOCUMENT
         words: list[str] = spell([text], task=task)[0] if spell else []

@@ -123,7 +123,10 @@ def test_an_endpoint_that_always_streams_is_read_where_a_whole_answer_is_wanted(
     assert (answer.text, answer.trouble) == ("One two.", "")
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (100, 20)
     for broken in (openai_events("One ", finish=None), [event("{ half")], [event([1])]):
-        with ChatServer(streamed(broken)) as server, pytest.raises(EndpointError, match="answered no JSON"):
+        with (
+            ChatServer(streamed(broken)) as server,
+            pytest.raises(EndpointError, match="answered what is not JSON"),
+        ):
             openai(server, patience=patient(5, attempts=1)).complete("Why?")
 
 

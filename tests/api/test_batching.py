@@ -10,7 +10,7 @@ import pytest
 from dartboard.api.batching import BatchingModel
 from dartboard.deadline import deadline
 from dartboard.embeddings.base import EmbeddingModel
-from dartboard.embeddings.default import default_model
+from dartboard.embeddings.by_name import default_model
 from dartboard.embeddings.descriptions import TaskType
 from dartboard.errors import ConfigError, DeadlineError, EndpointError, InvalidInputError, ModelError
 

@@ -9,7 +9,7 @@ import pytest
 from dartboard.api.app import create_app
 from dartboard.api.rerank.lengths import beginning
 from dartboard.api.settings import ServiceSettings
-from dartboard.embeddings.default import default_model
+from dartboard.embeddings.by_name import default_model
 from dartboard.embeddings.texts import count_tokens
 from dartboard.ingest import estimate_tokens
 from dartboard.selection import select

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from dartboard.embeddings import default_model
-from dartboard.embeddings.by_name import model_by_name
-from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL, EndpointName, endpoint_name
+from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL, EndpointName, endpoint_name, model_by_name
 from dartboard.errors import ConfigError, DartboardError, MissingExtraError
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import dartboard.embeddings.late_interaction as module
 from dartboard.embeddings import LateInteraction
-from dartboard.embeddings.recent import RecentArrays
+from dartboard.embeddings.cache import ArrayCache
 from dartboard.errors import ConfigError, InvalidInputError
 
 
@@ -87,7 +87,7 @@ def test_empty_texts_are_refused(model):
 
 
 def test_recent_arrays_stay_within_their_bytes():
-    recent = RecentArrays(100)
+    recent = ArrayCache(100)
     row = np.zeros(10, np.float32)
     for text in "abc":
         recent.put(text, row)
@@ -99,4 +99,4 @@ def test_recent_arrays_stay_within_their_bytes():
     recent.put("large", np.zeros(26, np.float32))
     assert recent.get("large") is None and recent.bytes == 60
     with pytest.raises(ConfigError, match="cache_bytes"):
-        RecentArrays(-1)
+        ArrayCache(-1)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dartboard.embeddings import GeminiModel, ModelDescription, OpenAIModel, Patience, TaskType
-from dartboard.embeddings.remote import Endpoint
 from dartboard.errors import ConfigError, EndpointError, InvalidInputError, ModelError
+from dartboard.http_client import Endpoint
 from tests.embeddings.local_server import LocalServer
 
 KEY = "sk-secret-0123456789"

@@ -20,7 +20,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from pydantic import PrivateAttr, ValidationError
 
 from dartboard import select
-from dartboard.embeddings.recent import RecentArrays
+from dartboard.embeddings.cache import ArrayCache
 from dartboard.errors import ConfigError
 from dartboard.integrations import cache, vectors
 from dartboard.integrations.haystack import DartboardRanker
@@ -387,7 +387,7 @@ def test_models_of_other_libraries_embed_each_document_once_too():
 
 
 def test_the_cache_is_bounded_and_forgets_models_that_are_gone(monkeypatch):
-    kept = RecentArrays(4 * 32 * 4)
+    kept = ArrayCache(4 * 32 * 4)
     monkeypatch.setattr(cache, "_kept", kept)
     model = CountingBag()
     found = cache.encode_documents(model, list(TEXTS.values()))

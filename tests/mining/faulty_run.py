@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from dartboard.embeddings.remote import Patience
+from dartboard.http_client import Patience
 from dartboard.mining.budget import CallLimits, Prices
 from dartboard.mining.calls import judge_many
 from dartboard.mining.journal import Journal, JournaledJudge

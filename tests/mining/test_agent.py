@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError, EndpointError
+from dartboard.http_client import Patience
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.journal import Journal

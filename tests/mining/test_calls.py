@@ -16,7 +16,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.journal import Journal, JournaledJudge
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.judges.asking import RefusedError
+from dartboard.mining.judges.chat import RefusedError
 from dartboard.mining.metering import Meter, current_meter, metered, spending
 from dartboard.mining.rate import Bucket
 from dartboard.mining.verdicts import Usage, Verdict

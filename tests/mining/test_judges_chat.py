@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError, EndpointError
+from dartboard.http_client import Patience
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import GeminiJudge, OpenAIJudge
-from dartboard.mining.judges.asking import RefusedError
+from dartboard.mining.judges.chat import RefusedError
 from dartboard.mining.judges.model import read_answer
 from dartboard.mining.metering import Meter, metered
 from dartboard.mining.verdicts import Usage

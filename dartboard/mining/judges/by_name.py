@@ -12,9 +12,9 @@ NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
 from functools import partial
 from typing import Any
 
-from dartboard.embeddings.endpoint_names import EndpointName, endpoint_name
-from dartboard.embeddings.remote import Patience
+from dartboard.embeddings.by_name import EndpointName, endpoint_name
 from dartboard.errors import ConfigError
+from dartboard.http_client import Patience
 from dartboard.mining.budget import Prices
 from dartboard.mining.documents import Corpus
 from dartboard.mining.judges.answers import AnswerJudge

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dartboard.deadline import check
-from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError, EndpointError
+from dartboard.http_client import Endpoint, Patience, Reply
 from dartboard.mining.budget import Prices
-from dartboard.mining.judges.asking import ChatEndpoint, RefusedError, Reply
 from dartboard.mining.metering import Meter, current_meter
 from dartboard.mining.verdicts import Usage
 
@@ -31,6 +30,16 @@ NO_USE = frozenset({401, 402, 403, 404, 405})
 """Refusals of the key, the bill or the model: asking again helps nobody."""
 _LONG_WAIT = 30.0
 _SHOWN = 200
+
+
+class RefusedError(EndpointError):
+    """The endpoint refuses this key, model or address: asking again, or about something else, is no use."""
+
+
+class ChatEndpoint(Endpoint):
+    """An endpoint that is asked once a call: limits and budget stand between one attempt and the next."""
+
+    longest = 8_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dartboard.embeddings.endpoint_names import OPENAI_URL
-from dartboard.embeddings.remote import Patience, checked_key
+from dartboard.embeddings.by_name import OPENAI_URL
+from dartboard.http_client import Patience, Reply, checked_key
 from dartboard.mining.budget import Prices
-from dartboard.mining.judges.asking import Reply
 from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE, Chat, Written, count
 from dartboard.mining.judges.model import ChatJudge
 from dartboard.mining.prompts import DEFAULT_PROMPT
