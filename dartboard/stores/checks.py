@@ -9,7 +9,7 @@ import numpy as np
 
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError
 from dartboard.stores.base import Collection
-from dartboard.stores.filters import And, Compare, Equal, Exists, Filter, In, Not, Or
+from dartboard.stores.filters import Compare, Equal, Exists, Filter, In, comparisons
 from dartboard.stores.manifest import Manifest, Metric
 from dartboard.types import FloatArray, as_float32, check_vector
 
@@ -108,20 +108,9 @@ def check_fields(collection: Collection, where: Filter | None, known: set[str]) 
 
 def compared_fields(where: Filter) -> set[str]:
     """The fields that a filter compares and does not ask about by ``exists``."""
-    compared: set[str] = set()
-    expected: set[str] = set()
-    left = [where]
-    while left:
-        match left.pop():
-            case Not(part):
-                left.append(part)
-            case And(parts) | Or(parts):
-                left += parts
-            case Exists(field):
-                expected.add(field)
-            case Equal(field) | In(field) | Compare(field):
-                compared.add(field)
-    return compared - expected
+    found = list(comparisons(where))
+    compared = {part.field for part in found if isinstance(part, Equal | In | Compare)}
+    return compared - {part.field for part in found if isinstance(part, Exists)}
 
 
 def _fields_there(collection: Collection, asked: str) -> str:

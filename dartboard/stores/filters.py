@@ -20,7 +20,7 @@ nothing; their limit bounds what is parsed, sent to a server and cached.
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -227,15 +227,24 @@ def filter_from_json(value: Any) -> Filter:
     return _from_json(value, 0, SizeLimit())
 
 
-def check_filter(where: Filter) -> None:
-    """Refuse a filter of more comparisons, or of more values in its lists, than are allowed."""
-    size, left = SizeLimit(), [where]
+def comparisons(where: Filter) -> Iterator[Filter]:
+    """The comparisons of a filter, in no promised order; an empty ``and`` or ``or`` counts as one."""
+    left = [where]
     while left:
         match left.pop():
             case Not(part):
                 left.append(part)
             case And(parts) | Or(parts) if parts:
-                left += parts[: MOST_COMPARISONS + 1]
+                left += parts
+            case comparison:
+                yield comparison
+
+
+def check_filter(where: Filter) -> None:
+    """Refuse a filter of more comparisons, or of more values in its lists, than are allowed."""
+    size = SizeLimit()
+    for comparison in comparisons(where):
+        match comparison:
             case In(_, listed) | Among(listed):
                 size.add(len(listed))
             case _:

@@ -1,7 +1,7 @@
 """Records in this process: NumPy, exact, gone with it. The reference that other stores are compared with."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -63,7 +63,7 @@ class MemoryCollection:
         """Remove by ids or by filter."""
         check_deletion(ids, where)
         with self._lock:
-            doomed = {id for id in ids if id in self._records} if ids is not None else set(self._ids(where))
+            doomed = set(_matching(self._records, where) if ids is None else self._records.keys() & set(ids))
             self._records = {id: record for id, record in self._records.items() if id not in doomed}
             self._snapshot = None
         return len(doomed)
@@ -83,7 +83,7 @@ class MemoryCollection:
 
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
-        return len(self._records) if where is None else sum(1 for _ in self._ids(where))
+        return sum(1 for _ in _matching(self._records, where))
 
     def search_vector(
         self,
@@ -130,7 +130,7 @@ class MemoryCollection:
         """All records that match, by rising id, as they were when this began."""
         check_k(batch_size, "batch_size")
         records = self._records
-        ids = sorted(_matching(records, records, where))
+        ids = sorted(_matching(records, where))
         for start in range(0, len(ids), batch_size):
             yield [records[id] for id in ids[start : start + batch_size]]
 
@@ -156,9 +156,6 @@ class MemoryCollection:
         return CollectionStats(
             name=self.name, records=len(self._records), bytes=size, details={"index": "exact"}
         )
-
-    def _ids(self, where: Filter | None) -> Iterator[str]:
-        return _matching(self._records, self._records, where)
 
     def _current(self) -> "_Snapshot":
         with self._lock:
@@ -196,7 +193,7 @@ class _Snapshot:
         """Which of the ids match; None where all do."""
         if where is None:
             return None
-        found = set(_matching(self._records, ids, where))
+        found = set(_matching(self._records, where))
         return np.array([id in found for id in ids], dtype=bool)
 
     def _cached(self, key: Any, make: Callable[[], _Made]) -> _Made:
@@ -273,16 +270,16 @@ class MemoryStore:
         self.close()
 
 
-def _matching(records: Mapping[str, Record], ids: Iterable[str], where: Filter | None) -> Iterator[str]:
-    """Those of the ids whose records match; the deadline holds."""
+def _matching(records: Mapping[str, Record], where: Filter | None) -> Iterator[str]:
+    """The ids of the records that match, before the deadline of this context."""
     if where is None:
-        yield from ids
+        yield from records
         return
     check_filter(where)
-    for number, id in enumerate(ids):
+    for number, (id, record) in enumerate(records.items()):
         if number % _CHECK_EVERY == 0:
             check()
-        if where.matches(records[id].metadata, id):
+        if where.matches(record.metadata, id):
             yield id
 
 

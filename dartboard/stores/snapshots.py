@@ -98,7 +98,12 @@ def _batches(source: Path) -> Iterator[list[Record]]:
         stored = _parsed(source, line)
         if "id" not in stored:
             break
-        batch.append(_record(source, stored))
+        try:
+            batch.append(_record_from_json(stored))
+        except DartboardError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # sealed, but not by us
+            raise StoreFormatError(f"{source} holds no records of ours ({error!r})") from error
         if len(batch) == _BATCH:
             yield batch
             batch = []
@@ -153,15 +158,6 @@ def _record_to_json(record: Record) -> dict[str, Any]:
     if record.blobs:
         row["blobs"] = {name: base64.b64encode(data).decode() for name, data in sorted(record.blobs.items())}
     return row
-
-
-def _record(source: Path, stored: dict[str, Any]) -> Record:
-    try:
-        return _record_from_json(stored)
-    except DartboardError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # sealed, but not by us
-        raise StoreFormatError(f"{source} holds no records of ours ({error!r})") from error
 
 
 def _record_from_json(row: dict[str, Any]) -> Record:

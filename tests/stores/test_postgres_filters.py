@@ -64,8 +64,7 @@ records = st.lists(st.dictionaries(names, values, max_size=4), min_size=1, max_s
 
 
 def by_sql(connection, where, metadata):
-    matching, parameters = condition(where)
-    text = matching.as_string()
+    text, parameters = condition(where)
     rows = connection.execute(
         f"SELECT {text} FROM unnest(%(all)s::jsonb[]) WITH ORDINALITY AS t (metadata, at) ORDER BY at",
         {**parameters, "all": [to_json(each) for each in metadata]},
@@ -131,11 +130,11 @@ def test_an_index_answers_equality():
             (In("source", ("file-7", "file-8")), "Bitmap"),
             (Compare("year", ">", 3), "Seq Scan"),
         ):
-            matches, parameters = condition(where)
+            text, parameters = condition(where)
             with store._connections.reading() as connection:
                 connection.execute("ANALYZE c1_records")
                 plan = connection.execute(
-                    f"EXPLAIN SELECT count(*) FROM c1_records WHERE {matches.as_string()}", parameters
+                    f"EXPLAIN SELECT count(*) FROM c1_records WHERE {text}", parameters
                 ).fetchall()
             assert kind in str(plan)
             matching = sum(map(where.matches, metadata))

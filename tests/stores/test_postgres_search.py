@@ -49,9 +49,7 @@ def indexed():
 def plan(store, collection, statement, parameters, query, k=10):
     with store._connections.reading() as connection:
         set_width(connection, 100)
-        rows = connection.execute(
-            b"EXPLAIN " + statement.as_bytes(connection), {**parameters, "query": query, "k": k}
-        ).fetchall()
+        rows = connection.execute(f"EXPLAIN {statement}", {**parameters, "query": query, "k": k}).fetchall()
     return "\n".join(line for (line,) in rows)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from psycopg import errors, sql
+from psycopg import errors
 
 from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k, check_query_vector, check_sparse_field
@@ -76,7 +76,7 @@ class PostgresCollection:
             known = [id for id in ids if rows.is_storable(id)]
             if not known:
                 return 0
-            matching, parameters = sql.SQL("id = ANY(%(ids)s)"), {"ids": known}
+            matching, parameters = "id = ANY(%(ids)s)", {"ids": known}
         self._text_search.forget()
         with self._connections.writing() as connection:
             return rows.delete(connection, self._table, matching, parameters)
@@ -89,7 +89,7 @@ class PostgresCollection:
     def count(self, where: Filter | None = None) -> int:
         """How many records there are, or match."""
         matching, parameters = condition(where)
-        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(self._table.records, matching)
+        query = self._table.statement("SELECT count(*) FROM {records} WHERE {matching}", matching=matching)
         with self._connections.reading() as connection:
             return int(connection.execute(query, parameters).fetchone()[0])
 
@@ -155,9 +155,10 @@ class PostgresCollection:
                 with connection.transaction():
                     # Merge the pending entries of the inverted indexes, and update the planner's statistics.
                     for ending in ("terms", "metadata"):
-                        name = self._table.named(ending).as_string(None)
-                        connection.execute("SELECT gin_clean_pending_list(%s::regclass)", (name,))
-                    connection.execute(sql.SQL("ANALYZE {}").format(self._table.records))
+                        connection.execute(
+                            "SELECT gin_clean_pending_list(%s::regclass)", (self._table.named(ending),)
+                        )
+                    connection.execute(self._table.statement("ANALYZE {records}"))
             except errors.InsufficientPrivilege:
                 pass  # the tables are another role's; the server does it in its own time
         self._indexes.prepare()
@@ -168,15 +169,15 @@ class PostgresCollection:
 
     def stats(self) -> CollectionStats:
         """Records, bytes on the server's disk, and what is known of the indexes."""
-        sizes = sql.SQL(
-            "SELECT (SELECT count(*) FROM {0}), pg_total_relation_size({1}) + pg_total_relation_size({2}), "
-            "pg_indexes_size({1}), current_setting('server_version'), "
+        query = self._table.statement(
+            "SELECT (SELECT count(*) FROM {records}), "
+            "pg_total_relation_size(%(records)s) + pg_total_relation_size(%(blobs)s), "
+            "pg_indexes_size(%(records)s), current_setting('server_version'), "
             "(SELECT extversion FROM pg_extension WHERE extname = 'vector')"
         )
-        names = [self._table.named(ending).as_string(None) for ending in ("records", "blobs")]
-        query = sizes.format(self._table.records, *map(sql.Literal, names))
+        names = {ending: self._table.named(ending) for ending in ("records", "blobs")}
         with self._connections.reading() as connection:
-            records, size, index_size, version, vector = connection.execute(query).fetchone()
+            records, size, index_size, version, vector = connection.execute(query, names).fetchone()
             indexes = self._indexes.describe(connection)
             (language,) = connection.execute(
                 "SELECT configuration FROM collections WHERE number = %s", (self._table.number,)

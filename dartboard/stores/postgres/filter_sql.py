@@ -10,8 +10,6 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from psycopg import sql
-
 from dartboard.errors import InvalidInputError
 from dartboard.stores.filters import (
     Among,
@@ -32,17 +30,17 @@ _FEW = 16
 _LARGE_FLOAT = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
 
 
-def condition(where: Filter | None) -> tuple[sql.SQL, dict[str, Any]]:
+def condition(where: Filter | None) -> tuple[str, dict[str, Any]]:
     """An SQL condition that is true or false, never unknown, and its named parameters (``f0``, ``f1`` …)."""
     if where is None:
-        return sql.SQL("true"), {}
+        return "true", {}
     check_filter(where)
     writer = _Writer()
     try:
         text = writer.write(where)
     except RecursionError:
         raise InvalidInputError("the filter is nested too deep") from None
-    return sql.SQL(text), writer.parameters
+    return text, writer.parameters
 
 
 def to_json(value: Any) -> str:

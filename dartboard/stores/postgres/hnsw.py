@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from psycopg import Error, Rollback, sql
+from psycopg import Error, Rollback
 
 from dartboard.errors import ConfigError
 from dartboard.stores.ann import unit_rows
@@ -161,11 +161,12 @@ class HnswIndexes:
             (self._table.number, column),
         ).fetchone()
         if known is None:
-            count = sql.SQL("SELECT count(*) FROM (SELECT FROM {} WHERE {} IS NOT NULL LIMIT {}) AS counted")
             enough = self._options.above + 1
-            (records,) = connection.execute(
-                count.format(self._table.records, sql.Identifier(column), enough)
-            ).fetchone()
+            count = self._table.statement(
+                "SELECT count(*) FROM (SELECT FROM {records} WHERE {column} IS NOT NULL LIMIT %s) AS counted",
+                column=column,
+            )
+            (records,) = connection.execute(count, (enough,)).fetchone()
             return None, records >= enough
         width, measured = known
         return width, self._estimated_records(connection) >= _GROWN * measured
@@ -189,9 +190,8 @@ class HnswIndexes:
     def _build(self, connection: Any, field: str | None) -> None:
         """Build if there is no such index, and measure. Writers wait until it is done, readers do not."""
         table, options, column = self._table, self._options, self._table.column(field)
-        (records,) = connection.execute(
-            sql.SQL("SELECT count({}) FROM {}").format(sql.Identifier(column), table.records)
-        ).fetchone()
+        count = table.statement("SELECT count({column}) FROM {records}", column=column)
+        (records,) = connection.execute(count).fetchone()
         if records < 2 * options.m:
             return
         # A graph that does not fit the memory for maintenance takes many times longer to build.
@@ -203,7 +203,7 @@ class HnswIndexes:
         )
         with connection.transaction() as point:
             self._create(connection, field)
-            connection.execute(sql.SQL("ANALYZE {}").format(table.records))
+            connection.execute(table.statement("ANALYZE {records}"))
             width, recall = _measure(connection, table, field)
             if width is None:
                 raise Rollback(point)
@@ -230,22 +230,18 @@ class HnswIndexes:
             self._drop(connection, column)
         kind = "halfvec" if is_halved(table, field) else "vector"
         measure = {"cosine": "cosine", "dot": "ip"}[table.manifest.vector_field(field).metric]
-        statement = (
-            "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw ({} {}) WITH (m = {}, ef_construction = {})"
+        statement = table.statement(
+            "CREATE INDEX IF NOT EXISTS {name} ON {records} USING hnsw ({indexed} {operators}) "
+            "WITH (m = {options.m}, ef_construction = {options.ef_construction})",
+            name=table.plain(f"{column}_hnsw"),
+            indexed=indexed_expression(table, field),
+            operators=f"{kind}_{measure}_ops",
+            options=options,
         )
-        connection.execute(
-            sql.SQL(statement).format(
-                sql.Identifier(table.plain(f"{column}_hnsw")),
-                table.records,
-                indexed_expression(table, field),
-                sql.SQL(f"{kind}_{measure}_ops"),
-                options.m,
-                options.ef_construction,
-            )
-        )
+        connection.execute(statement)
 
     def _drop(self, connection: Any, column: str) -> None:
-        connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(self._table.named(f"{column}_hnsw")))
+        connection.execute(f"DROP INDEX IF EXISTS {self._table.named(f'{column}_hnsw')}")
 
     def _share(self, connection: Any, where: Filter) -> float:
         """About how many of the records match, 0 to 1, by a sample of pages; cached for a minute."""
@@ -254,9 +250,12 @@ class HnswIndexes:
             return share
         matching, parameters = condition(where)
         percent = min(100.0, 100.0 * _SAMPLE / self._estimated_records(connection))
-        statement = sql.SQL(
-            "SELECT count(*) FILTER (WHERE {}), count(*) FROM {} TABLESAMPLE SYSTEM ({}) REPEATABLE (0)"
-        ).format(matching, self._table.records, percent)
+        statement = self._table.statement(
+            "SELECT count(*) FILTER (WHERE {matching}), count(*) FROM {records} "
+            "TABLESAMPLE SYSTEM ({percent}) REPEATABLE (0)",
+            matching=matching,
+            percent=percent,
+        )
         found, seen = connection.execute(statement, parameters).fetchone()
         share = found / seen if seen else 0.0
         if len(self._shares) >= _MOST_SHARES:
@@ -268,7 +267,7 @@ class HnswIndexes:
         """How many records there were when PostgreSQL last counted; costs nothing."""
         (records,) = connection.execute(
             "SELECT reltuples FROM pg_catalog.pg_class WHERE oid = %s::regclass",
-            (self._table.records.as_string(None),),
+            (self._table.named("records"),),
         ).fetchone()
         return max(float(records), 1.0)
 
@@ -318,9 +317,10 @@ def _trial_queries(connection: Any, table: Table, field: str | None) -> list[Flo
 
     Questions lie about as far from the passages that answer them.
     """
-    statement = sql.SQL(
-        "SELECT {0} FROM {1} WHERE {0} IS NOT NULL ORDER BY hashtext(id), id LIMIT %s"
-    ).format(sql.Identifier(table.column(field)), table.records)
+    statement = table.statement(
+        "SELECT {column} FROM {records} WHERE {column} IS NOT NULL ORDER BY hashtext(id), id LIMIT %s",
+        column=table.column(field),
+    )
     rows = connection.execute(statement, (2 * _QUERIES,), binary=True).fetchall()
     vectors = unit_rows(np.stack([vector.to_numpy() for (vector,) in rows]))
     half = len(vectors) // 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from pgvector import SparseVector as Sparsevec
-from psycopg import errors, sql
+from psycopg import errors
 from psycopg.types.json import Jsonb
 
 from dartboard.errors import InvalidInputError
@@ -128,8 +128,8 @@ def is_storable(text: str) -> bool:
 
 def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]) -> list[Record]:
     """The records that exist, in the order asked, with the blobs named and no further vectors."""
-    query = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(
-        _listed(list(columns(table))[:_PLAIN]), table.records
+    query = table.statement(
+        "SELECT {columns} FROM {records} WHERE id = ANY(%s)", columns=", ".join(list(columns(table))[:_PLAIN])
     )
     asked = [id for id in ids if is_storable(id)]
     found = {row[0]: row for row in connection.execute(query, (asked,), binary=True)}
@@ -141,8 +141,10 @@ def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]
 def read_page(connection: Any, table: Table, where: Filter | None, after: str, limit: int) -> list[Record]:
     """The next whole records by rising id."""
     matching, parameters = condition(where)
-    query = sql.SQL("SELECT {} FROM {} WHERE id > %(after)s AND {} ORDER BY id LIMIT %(limit)s").format(
-        _listed(columns(table)), table.records, matching
+    query = table.statement(
+        "SELECT {columns} FROM {records} WHERE id > %(after)s AND {matching} ORDER BY id LIMIT %(limit)s",
+        columns=", ".join(columns(table)),
+        matching=matching,
     )
     rows = connection.execute(query, {**parameters, "after": after, "limit": limit}, binary=True).fetchall()
     blobs = _blobs(connection, table, [row[0] for row in rows], None)
@@ -170,12 +172,14 @@ def put(connection: Any, table: Table, records: Iterable[Record]) -> None:
         _replace(connection, table, ordered)
 
 
-def delete(connection: Any, table: Table, matching: sql.SQL, parameters: dict[str, Any]) -> int:
+def delete(connection: Any, table: Table, matching: str, parameters: dict[str, Any]) -> int:
     """Remove what matches and return how many; rows are locked by rising id before any is deleted."""
     _lock(connection, table, "pg_advisory_xact_lock_shared")
-    query = sql.SQL(
-        "DELETE FROM {0} WHERE id IN (SELECT id FROM {0} WHERE {1} ORDER BY id FOR UPDATE)"
-    ).format(table.records, matching)
+    query = table.statement(
+        "DELETE FROM {records} WHERE id IN "
+        "(SELECT id FROM {records} WHERE {matching} ORDER BY id FOR UPDATE)",
+        matching=matching,
+    )
     return int(connection.execute(query, parameters).rowcount)
 
 
@@ -185,18 +189,18 @@ def _lock(connection: Any, table: Table, function: str) -> None:
 
 def _replace(connection: Any, table: Table, ordered: Sequence[Record]) -> None:
     ids = [record.id for record in ordered]
-    query = sql.SQL("SELECT id FROM {} WHERE id = ANY(%s) ORDER BY id FOR UPDATE").format(table.records)
+    query = table.statement("SELECT id FROM {records} WHERE id = ANY(%s) ORDER BY id FOR UPDATE")
     there = [id for (id,) in connection.execute(query, (ids,))]
     if there:
-        connection.execute(sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(table.records), (there,))
-    _copy(connection, table.records, columns(table), (to_row(record, table) for record in ordered))
+        connection.execute(table.statement("DELETE FROM {records} WHERE id = ANY(%s)"), (there,))
+    _copy(connection, table.named("records"), columns(table), (to_row(record, table) for record in ordered))
     blobs = [(record.id, name, data) for record in ordered for name, data in record.blobs.items()]
     if blobs:
-        _copy(connection, table.blobs, {"id": "text", "name": "text", "data": "bytea"}, blobs)
+        _copy(connection, table.named("blobs"), {"id": "text", "name": "text", "data": "bytea"}, blobs)
 
 
-def _copy(connection: Any, target: sql.Identifier, types: dict[str, str], rows: Iterable[Any]) -> None:
-    query = sql.SQL("COPY {} ({}) FROM STDIN WITH (FORMAT binary)").format(target, _listed(types))
+def _copy(connection: Any, target: str, types: dict[str, str], rows: Iterable[Any]) -> None:
+    query = f"COPY {target} ({', '.join(types)}) FROM STDIN WITH (FORMAT binary)"
     with connection.cursor() as cursor, cursor.copy(query) as copy:
         copy.set_types(list(types.values()))
         for row in rows:
@@ -207,14 +211,11 @@ def _blobs(
     connection: Any, table: Table, ids: list[str], names: list[str] | None
 ) -> dict[str, dict[str, bytes]]:
     """The blobs of these records by id and name: those named, or all."""
-    query = sql.SQL(
-        "SELECT id, name, data FROM {} WHERE id = ANY(%s) AND (%s::text[] IS NULL OR name = ANY(%s::text[]))"
-    ).format(table.blobs)
+    query = table.statement(
+        "SELECT id, name, data FROM {blobs} "
+        "WHERE id = ANY(%s) AND (%s::text[] IS NULL OR name = ANY(%s::text[]))"
+    )
     found: dict[str, dict[str, bytes]] = {}
     for id, name, data in connection.execute(query, (ids, names, names), binary=True):
         found.setdefault(id, {})[name] = bytes(data)
     return found
-
-
-def _listed(names: Iterable[str]) -> Any:
-    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -172,21 +172,15 @@ def _install_vector(connection: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a collection is called in the database: ``vectors`` and ``sparse`` give the columns by name."""
+    """What a collection is called in the database.
+
+    Names of columns, indexes and tables are made from numbers and safe in a statement as they are; the
+    schema is the user's, so ``records`` and ``blobs`` are quoted.
+    """
 
     schema: str
     number: int
     manifest: Manifest
-
-    @property
-    def records(self) -> sql.Identifier:
-        """The table of records."""
-        return self.named("records")
-
-    @property
-    def blobs(self) -> sql.Identifier:
-        """The table of blobs."""
-        return self.named("blobs")
 
     @property
     def vectors(self) -> dict[str, str]:
@@ -198,74 +192,75 @@ class Table:
         """The column of each sparse vector."""
         return {name: f"s{at}" for at, name in enumerate(sorted(self.manifest.sparse))}
 
-    def named(self, ending: str) -> sql.Identifier:
-        """An object of the collection, as a quoted identifier."""
-        return sql.Identifier(self.schema, self.plain(ending))
-
-    def plain(self, ending: str) -> str:
-        """An object's name without its schema."""
-        return f"c{self.number}_{ending}"
-
     def column(self, field: str | None) -> str:
         """The column of the embedding, or of a further vector."""
         return "embedding" if field is None else self.vectors[field]
 
+    def plain(self, ending: str) -> str:
+        """The name of a table or index without its schema."""
+        return f"c{self.number}_{ending}"
+
+    def named(self, ending: str) -> str:
+        """The same with its schema, quoted."""
+        return str(sql.Identifier(self.schema, self.plain(ending)).as_string(None))
+
+    def statement(self, template: str, **parts: object) -> str:
+        """A statement with the table of ``{records}``, that of ``{blobs}``, and other parts as they are."""
+        return template.format(records=self.named("records"), blobs=self.named("blobs"), **parts)
+
     def create(self, connection: Any, configuration: str) -> None:
         """Make the tables, empty; ``configuration`` is that of the text search."""
-        columns = sql.SQL(", ").join(self._columns(configuration))
+        columns = ", ".join(self._columns(configuration))
         connection.execute(
-            sql.SQL("CREATE TABLE {} ({}) WITH (toast_tuple_target = 4080)").format(self.records, columns)
+            self.statement(
+                "CREATE TABLE {records} ({columns}) WITH (toast_tuple_target = 4080)", columns=columns
+            )
         )
         for column in self._inline():
             connection.execute(
-                sql.SQL("ALTER TABLE {} ALTER {} SET STORAGE PLAIN").format(
-                    self.records, sql.Identifier(column)
-                )
+                self.statement("ALTER TABLE {records} ALTER {column} SET STORAGE PLAIN", column=column)
             )
         connection.execute(
-            sql.SQL(
-                'CREATE TABLE {} (id text COLLATE "C" NOT NULL REFERENCES {} ON DELETE CASCADE, '
+            self.statement(
+                'CREATE TABLE {blobs} (id text COLLATE "C" NOT NULL REFERENCES {records} ON DELETE CASCADE, '
                 'name text COLLATE "C" NOT NULL, data bytea NOT NULL, PRIMARY KEY (id, name))'
-            ).format(self.blobs, self.records)
+            )
         )
-        connection.execute(sql.SQL("ALTER TABLE {} ALTER data SET STORAGE EXTERNAL").format(self.blobs))
+        connection.execute(self.statement("ALTER TABLE {blobs} ALTER data SET STORAGE EXTERNAL"))
         self._add_inverted_index(connection, "metadata", "jsonb_path_ops")
         self._add_inverted_index(connection, "terms", "tsvector_ops")
 
     def change_configuration(self, connection: Any, configuration: str) -> None:
         """Split all texts anew."""
+        terms = _terms_column(configuration)
         connection.execute(
-            sql.SQL("ALTER TABLE {} DROP COLUMN terms, ADD COLUMN {}").format(
-                self.records, _terms_column(configuration)
-            )
+            self.statement("ALTER TABLE {records} DROP COLUMN terms, ADD COLUMN {terms}", terms=terms)
         )
         self._add_inverted_index(connection, "terms", "tsvector_ops")
 
     def drop(self, connection: Any) -> None:
         """Remove the tables and all in them."""
-        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}, {}").format(self.blobs, self.records))
+        connection.execute(self.statement("DROP TABLE IF EXISTS {blobs}, {records}"))
 
-    def _columns(self, configuration: str) -> Iterator[Any]:
-        yield sql.SQL('id text COLLATE "C" PRIMARY KEY')
-        yield sql.SQL("text text NOT NULL")
-        yield sql.SQL("metadata jsonb NOT NULL")
+    def _columns(self, configuration: str) -> Iterator[str]:
+        yield 'id text COLLATE "C" PRIMARY KEY'
+        yield "text text NOT NULL"
+        yield "metadata jsonb NOT NULL"
         for field in (None, *sorted(self.manifest.vectors)):
             dimension = self.manifest.vector_field(field).dimension
             if dimension > LARGEST_DIMENSION:
                 raise ConfigError(
                     f"{field or 'embedding'} has {dimension} dimensions: pgvector keeps {LARGEST_DIMENSION}"
                 )
-            column = sql.Identifier(self.column(field))
-            yield sql.SQL("{} vector({})" + (" NOT NULL" if field is None else "")).format(column, dimension)
-        for name in self.sparse.values():
-            yield sql.SQL("{} sparsevec({})").format(sql.Identifier(name), SPARSE_DIMENSION)
+            yield f"{self.column(field)} vector({dimension}){' NOT NULL' if field is None else ''}"
+        for column in self.sparse.values():
+            yield f"{column} sparsevec({SPARSE_DIMENSION})"
         yield _terms_column(configuration)
 
     def _add_inverted_index(self, connection: Any, column: str, operators: str) -> None:
+        statement = "CREATE INDEX {name} ON {records} USING gin ({column} {operators})"
         connection.execute(
-            sql.SQL("CREATE INDEX {} ON {} USING gin ({} {})").format(
-                sql.Identifier(self.plain(column)), self.records, sql.Identifier(column), sql.SQL(operators)
-            )
+            self.statement(statement, name=self.plain(column), column=column, operators=operators)
         )
 
     def _inline(self) -> list[str]:
@@ -280,7 +275,9 @@ class Table:
         return kept
 
 
-def _terms_column(configuration: str) -> Any:
-    return sql.SQL(
-        "terms tsvector GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(text, {}))) STORED"
-    ).format(configuration, _LONGEST_TEXT)
+def _terms_column(configuration: str) -> str:
+    quoted = sql.Literal(configuration).as_string(None)
+    return (
+        f"terms tsvector GENERATED ALWAYS AS (to_tsvector({quoted}::regconfig, left(text, {_LONGEST_TEXT}))) "
+        "STORED"
+    )

@@ -41,7 +41,7 @@ _MATCHED = """
     ), matched AS MATERIALIZED (
         SELECT
             lexeme, id, length(terms) AS length, round(10 * ts_rank_cd(terms, term)) AS tf,
-            {condition} AS kept
+            {matching} AS kept
         FROM asked JOIN {records} ON terms @@ term
     ), weighted AS MATERIALIZED (
         SELECT lexeme, times, place, df, ln(1 + greatest(0, %(total)s - df + 0.5) / (df + 0.5)) AS idf
@@ -97,32 +97,32 @@ class TextSearch:
 
     def explain(self, connection: Any, query: str, chunk_id: str) -> list[dict[str, Any]]:
         """What each of the query's terms adds to a record's score, in the query's order."""
-        matching = sql.SQL("id = %(id)s")
-        rows = self._run(connection, _MATCHED + _SUMMANDS, query, matching, {"id": chunk_id})
+        rows = self._run(connection, _MATCHED + _SUMMANDS, query, "id = %(id)s", {"id": chunk_id})
         return [
             {"term": term, "tf": int(tf), "df": int(df), "idf": idf, "length": length, "score": score}
             for term, tf, df, idf, length, score in rows
         ]
 
     def _run(
-        self, connection: Any, statement: str, query: str, matching: sql.SQL, parameters: dict[str, Any]
+        self, connection: Any, statement: str, query: str, matching: str, parameters: dict[str, Any]
     ) -> list[Any]:
         total, mean, until = self._lengths
         if time.monotonic() >= until:
             total, mean = self._count(connection)
             self._lengths = (total, mean, time.monotonic() + _KNOWN_FOR)
-        composed = sql.SQL(statement).format(condition=matching, records=self._table.records)
         given = {**parameters, **self._parameters, "query": query, "total": total, "mean": mean}
-        rows: list[Any] = connection.execute(composed, given).fetchall()
+        rows: list[Any] = connection.execute(
+            self._table.statement(statement, matching=matching), given
+        ).fetchall()
         return rows
 
     def _count(self, connection: Any) -> tuple[int, float]:
         """How many records there are, and how many different terms they hold on average."""
-        counted = sql.SQL("SELECT count(*) FROM {}").format(self._table.records)
-        (total,) = connection.execute(counted).fetchone()
-        sampled = sql.SQL(
-            "SELECT avg(length(terms))::float8 FROM {} TABLESAMPLE SYSTEM ({}) REPEATABLE (0)"
-        ).format(self._table.records, min(100.0, 100.0 * _SAMPLE / max(total, 1)))
+        (total,) = connection.execute(self._table.statement("SELECT count(*) FROM {records}")).fetchone()
+        sampled = self._table.statement(
+            "SELECT avg(length(terms))::float8 FROM {records} TABLESAMPLE SYSTEM ({percent}) REPEATABLE (0)",
+            percent=min(100.0, 100.0 * _SAMPLE / max(total, 1)),
+        )
         (mean,) = connection.execute(sampled).fetchone()
         return int(total), max(float(mean or 1.0), 1.0)
 

@@ -7,8 +7,6 @@ score goes on beyond them, or a filter leaves fewer than ``k``, the exact statem
 
 from typing import Any
 
-from psycopg import sql
-
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Metric
 from dartboard.stores.postgres.filter_sql import condition
@@ -28,37 +26,44 @@ def is_halved(table: Table, field: str | None) -> bool:
     return table.manifest.vector_field(field).dimension > WIDEST_VECTOR_INDEX
 
 
-def indexed_expression(table: Table, field: str | None) -> Any:
+def indexed_expression(table: Table, field: str | None) -> str:
     """What the index holds: the vector, or where it is too long, its unit vector at half precision."""
-    column = sql.Identifier(table.column(field))
+    column = table.column(field)
     if not is_halved(table, field):
         return column
-    dimension = table.manifest.vector_field(field).dimension
-    return sql.SQL("(l2_normalize({})::halfvec({}))").format(column, dimension)
+    return f"(l2_normalize({column})::halfvec({table.manifest.vector_field(field).dimension}))"
 
 
-def exact_statement(table: Table, field: str | None, where: Filter | None) -> tuple[Any, dict[str, Any]]:
+def exact_statement(table: Table, field: str | None, where: Filter | None) -> tuple[str, dict[str, Any]]:
     """Compare every record that matches. Parameters: ``query``, ``k``."""
-    return _statement(
+    matching, parameters = condition(where)
+    statement = table.statement(
         "SELECT id, ({column} {operator} %(query)s) + 0 AS distance FROM {records} "
-        "WHERE {column} IS NOT NULL AND {condition} ORDER BY distance, id LIMIT %(k)s",
-        table,
-        field,
-        where,
+        "WHERE {column} IS NOT NULL AND {matching} ORDER BY distance, id LIMIT %(k)s",
+        column=table.column(field),
+        operator=OPERATORS[table.manifest.vector_field(field).metric],
+        matching=matching,
     )
+    return statement, parameters
 
 
 def approximate_statement(
     table: Table, field: str | None, where: Filter | None
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[str, dict[str, Any]]:
     """Ask the index, if the planner finds that it pays. Parameters: ``query``, ``k``."""
-    return _statement(
-        "SELECT id, {column} {operator} %(query)s AS distance FROM {records} "
-        "WHERE {column} IS NOT NULL AND {condition} ORDER BY {indexed} {operator} {asked} LIMIT %(k)s",
-        table,
-        field,
-        where,
+    matching, parameters = condition(where)
+    described = table.manifest.vector_field(field)
+    halved = f"::vector::halfvec({described.dimension})" if is_halved(table, field) else ""
+    statement = table.statement(
+        "SELECT id, {column} {operator} %(query)s AS distance FROM {records} WHERE {column} IS NOT NULL "
+        "AND {matching} ORDER BY {indexed} {operator} %(query)s{halved} LIMIT %(k)s",
+        column=table.column(field),
+        operator=OPERATORS[described.metric],
+        matching=matching,
+        indexed=indexed_expression(table, field),
+        halved=halved,
     )
+    return statement, parameters
 
 
 def search_dense(
@@ -96,32 +101,15 @@ def search_sparse(
 ) -> list[Hit]:
     """Best by dot product; weights are positive, so a product of 0 is no term shared."""
     matching, parameters = condition(where)
-    statement = sql.SQL(
+    statement = table.statement(
         "SELECT id, {column} <#> %(query)s AS distance FROM {records} "
-        "WHERE {column} IS NOT NULL AND {column} <#> %(query)s < 0 AND {condition} "
-        "ORDER BY distance, id LIMIT %(k)s"
-    ).format(column=sql.Identifier(table.sparse[field]), records=table.records, condition=matching)
+        "WHERE {column} IS NOT NULL AND {column} <#> %(query)s < 0 AND {matching} "
+        "ORDER BY distance, id LIMIT %(k)s",
+        column=table.sparse[field],
+        matching=matching,
+    )
     asked = {**parameters, "query": to_sparsevec(query), "k": k}
     return _hits(connection.execute(statement, asked).fetchall(), "dot")
-
-
-def _statement(
-    template: str, table: Table, field: str | None, where: Filter | None
-) -> tuple[Any, dict[str, Any]]:
-    matching, parameters = condition(where)
-    described = table.manifest.vector_field(field)
-    asked = sql.SQL("%(query)s")
-    if is_halved(table, field):
-        asked = sql.SQL("%(query)s::vector::halfvec({})").format(described.dimension)
-    statement = sql.SQL(template).format(
-        column=sql.Identifier(table.column(field)),
-        operator=sql.SQL(OPERATORS[described.metric]),
-        records=table.records,
-        condition=matching,
-        indexed=indexed_expression(table, field),
-        asked=asked,
-    )
-    return statement, parameters
 
 
 def _hits(rows: list[tuple[str, float]], metric: Metric) -> list[Hit]:
