@@ -74,7 +74,15 @@ _LOOKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _LONGEST = 300
 """Longer lines are data, and slow to look at."""
 _ATTACHED = re.compile(r"\s*(?://|/?\*|#(?!\s*(?:include|define|undef|if|el|endif|pragma|import))|--|@|\[\w)")
+_LONGEST_PARSED = 1_000_000
+"""A parsed module takes a hundred times its size in memory; what is longer than this is data."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def code_sections(text: str, language: str) -> tuple[Section, ...]:
+    """The sections of a source file in a language of :func:`dartboard.ingest.readers.language_of`."""
+    parse = language == "python" and len(text) <= _LONGEST_PARSED
+    return (python_sections(text) if parse else None) or other_sections(text, language)
 
 
 def python_sections(text: str) -> tuple[Section, ...] | None:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dartboard.errors import IngestError
+
 Kind = Literal["text", "markdown", "rst", "html", "pdf", "docx", "code", "rows"]
 
 ProblemCode = Literal[
@@ -30,6 +32,14 @@ class Problem:
     source: str
     reason: str
     code: ProblemCode = "unreadable"
+
+
+class ReadError(IngestError):
+    """A file, or a part of it, that cannot be used; ``code`` as in :class:`Problem`."""
+
+    def __init__(self, reason: str, code: ProblemCode = "damaged") -> None:
+        super().__init__(reason)
+        self.code: ProblemCode = code
 
 
 @dataclass(frozen=True, slots=True)

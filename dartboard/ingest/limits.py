@@ -7,7 +7,7 @@ takes a hundred times its size. What exceeds a limit is left out with a message 
 import json
 from typing import Any
 
-from dartboard.errors import IngestError
+from dartboard.ingest.documents import ReadError
 
 MAX_CHARACTERS = 20_000_000
 """Of one text: about ten thousand pages."""
@@ -27,8 +27,11 @@ MAX_METADATA = 64 * 1024
 """Bytes of a document's metadata as JSON; every passage carries a copy."""
 
 
-class TooLargeError(IngestError):
+class TooLargeError(ReadError):
     """A file, or a part of it, takes more memory than it may."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, "size")
 
 
 def check_characters(count: int, most: int) -> None:

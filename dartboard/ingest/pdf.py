@@ -10,7 +10,7 @@ from typing import Any
 
 from dartboard.deadline import check
 from dartboard.errors import DeadlineError, IngestError, MissingExtraError
-from dartboard.ingest.documents import Section
+from dartboard.ingest.documents import ReadError, Section
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
 from dartboard.ingest.text import clean, one_line
 
@@ -42,10 +42,6 @@ _RANGE = re.compile(rb"<([0-9A-Fa-f]{1,8})>\s*<([0-9A-Fa-f]{1,8})>\s*[<\[]")
 _LISTED = 10
 
 
-class EncryptedError(IngestError):
-    """A password is needed."""
-
-
 def read_pdf(
     data: bytes, max_characters: int = MAX_CHARACTERS
 ) -> tuple[str, tuple[Section, ...], str, tuple[str, ...]]:
@@ -59,14 +55,15 @@ def read_pdf(
         try:
             reader = pypdf.PdfReader(io.BytesIO(data))
             if reader.is_encrypted and not reader.decrypt(""):
-                raise EncryptedError("is encrypted: save a copy without its password")
+                raise ReadError("is encrypted: save a copy without its password", "encrypted")
             pages = _Pages(reader, max_characters)
             texts = list(pages.read())
             if pages.notes and not any(texts):
                 raise TooLargeError(f"has no other text: {'; '.join(pages.notes)}")
             title = one_line(str((reader.metadata or {}).get("/Title") or "")[:MAX_TITLE])
         except DependencyError as error:
-            raise EncryptedError(f"is encrypted, and reading it needs a further package: {error}") from error
+            reason = f"is encrypted, and reading it needs a further package: {error}"
+            raise ReadError(reason, "encrypted") from error
         except (IngestError, DeadlineError):
             raise
         except LimitReachedError as error:

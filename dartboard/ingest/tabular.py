@@ -6,16 +6,18 @@ the title before it, where there is one), else the one with most words; the id i
 """
 
 import csv
+import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, TextIO
 
 from dartboard.deadline import check
 from dartboard.errors import IngestError
-from dartboard.ingest.documents import digest
+from dartboard.ingest.documents import Document, Problem, ReadError, Section, digest
 from dartboard.ingest.limits import (
     MAX_CHARACTERS,
     MAX_FIELDS,
@@ -26,7 +28,7 @@ from dartboard.ingest.limits import (
     check_json,
     check_metadata_size,
 )
-from dartboard.ingest.text import clean, one_line, plain_json
+from dartboard.ingest.text import clean, encoding_of, one_line, plain_json
 
 _TEXT_NAMES = (
     "text",
@@ -44,6 +46,7 @@ _ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uid", "uuid", "key"
 _SAMPLE = 50
 _SAMPLED_CHARACTERS = 10_000
 _READ_OVER = 1 << 16
+_MOST_BAD_ROWS = 20
 _DELIMITERS = ",;\t|"
 
 
@@ -58,19 +61,8 @@ class RowFields:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A row that can be indexed; ``number`` is its line in the file."""
-
-    number: int
-    key: str
-    title: str
-    text: str
-    metadata: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that cannot."""
+    """A row that cannot be used; ``number`` is its line in the file."""
 
     number: int
     reason: str
@@ -80,22 +72,42 @@ Numbered = tuple[int, dict[str, Any]]
 
 
 def read_rows(
-    opened: Callable[[], TextIO], suffix: str, fields: RowFields, max_characters: int = MAX_CHARACTERS
-) -> tuple[Iterator[Row | BadRow], tuple[str, ...]]:
-    """The rows of a file in order, read as they are asked for, and notes on what was guessed.
+    data: bytes, source: str, fields: RowFields, max_characters: int = MAX_CHARACTERS
+) -> Iterator[Document | Problem]:
+    """The documents of a table in order, read as they are asked for, and problems for rows that have none.
 
-    The file is opened once to guess, and once to read; its lines end in ``\\n``.
+    The first document has the notes on what was guessed.
     """
+    encoding = encoding_of(data)
+    suffix = Path(source).suffix.lower()
 
     def parsed() -> Iterator[Numbered | BadRow]:
-        lines = _lines(opened(), max_characters)
+        stream = io.TextIOWrapper(io.BytesIO(data), encoding.name, encoding.errors, newline="\n")
+        lines = _lines(stream, max_characters)
         return _checked(_csv_rows(lines, suffix) if suffix in (".csv", ".tsv") else _json_rows(lines))
 
-    sample = _sample(parsed())
-    if not sample:
-        return (row for row in parsed() if isinstance(row, BadRow)), ()
-    chosen, notes = _choose(fields, sample)
-    return _rows(parsed(), chosen), notes
+    notes = encoding.notes
+    # Once to guess by the first rows, and once to read.
+    if sample := _sample(parsed()):
+        fields, guesses = _choose(fields, sample)
+        notes += guesses
+    hashed = digest(data)
+    keys: dict[str, int] = {}
+    count = bad = 0
+    for row in parsed():
+        count += 1
+        made = row if isinstance(row, BadRow) else _document(row, fields, keys)
+        if isinstance(made, BadRow):
+            bad += 1
+            if bad <= _MOST_BAD_ROWS:
+                yield Problem(source, f"line {made.number}: {made.reason}", "row")
+        else:
+            yield replace(made, source=source, document_hash=hashed, notes=notes)
+            notes = ()
+    if bad > _MOST_BAD_ROWS:
+        yield Problem(source, f"{bad - _MOST_BAD_ROWS} more lines cannot be used", "row")
+    if not count:
+        raise ReadError("holds no rows", "empty")
 
 
 def _lines(stream: TextIO, most: int) -> Iterator[tuple[int, str | None]]:
@@ -137,20 +149,6 @@ def _sample(parsed: Iterator[Numbered | BadRow]) -> list[dict[str, Any]]:
 
 def _beginning(value: Any) -> Any:
     return value[:_SAMPLED_CHARACTERS] if isinstance(value, str) else value
-
-
-def _rows(parsed: Iterator[Numbered | BadRow], fields: RowFields) -> Iterator[Row | BadRow]:
-    keys: dict[str, int] = {}
-    for row in parsed:
-        if isinstance(row, BadRow):
-            yield row
-            continue
-        try:
-            yield _row(row, fields, keys)
-        except TooLargeError as error:
-            yield BadRow(row[0], str(error))
-        except RecursionError:
-            yield BadRow(row[0], "nested too deep")
 
 
 def _json_rows(lines: Iterator[tuple[int, str | None]]) -> Iterator[Numbered | BadRow]:
@@ -238,22 +236,36 @@ def _guess_text(names: list[str], sample: list[dict[str, Any]], title: str | Non
     return (best,)
 
 
-def _row(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Row | BadRow:
+def _document(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Document | BadRow:
+    """A row as a document, still without source and hash; ``keys`` counts how often each key occurred."""
     number, row = numbered
-    text = "\n\n".join(filter(None, (clean(_as_text(row.get(name))) for name in fields.text)))
-    if not text:
-        return BadRow(number, f"nothing in {' and '.join(map(repr, fields.text))}")
-    title = one_line(_as_text(row.get(fields.title))[:MAX_TITLE]) if fields.title else ""
-    key = one_line(_as_text(row.get(fields.id))) if fields.id else ""
-    if len(key) > MAX_TITLE:
-        return BadRow(number, f"its id has {len(key):,} characters; at most {MAX_TITLE:,} are kept")
-    key = key or digest(text.encode())[:16]
-    keys[key] = keys.get(key, 0) + 1
-    metadata = {
-        name: plain_json(row[name]) for name in fields.metadata or () if row.get(name) not in (None, "")
-    }
-    check_metadata_size(metadata)
-    return Row(number, key if keys[key] == 1 else f"{key}~{keys[key]}", title, text, metadata)
+    try:
+        text = "\n\n".join(filter(None, (clean(_as_text(row.get(name))) for name in fields.text)))
+        if not text:
+            return BadRow(number, f"nothing in {' and '.join(map(repr, fields.text))}")
+        title = one_line(_as_text(row.get(fields.title))[:MAX_TITLE]) if fields.title else ""
+        key = one_line(_as_text(row.get(fields.id))) if fields.id else ""
+        if len(key) > MAX_TITLE:
+            return BadRow(number, f"its id has {len(key):,} characters; at most {MAX_TITLE:,} are kept")
+        key = key or digest(text.encode())[:16]
+        keys[key] = keys.get(key, 0) + 1
+        kept = (name for name in fields.metadata or () if row.get(name) not in (None, ""))
+        metadata = {name: plain_json(row[name]) for name in kept}
+        check_metadata_size(metadata)
+    except TooLargeError as error:
+        return BadRow(number, str(error))
+    except RecursionError:
+        return BadRow(number, "nested too deep")
+    key = key if keys[key] == 1 else f"{key}~{keys[key]}"
+    return Document(
+        source="",
+        text=text,
+        kind="rows",
+        title=title or key,
+        metadata={**metadata, "row": key, "line": number},
+        sections=(Section(0, len(text)),),
+        key=key,
+    )
 
 
 def _as_text(value: Any) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from dartboard.errors import IngestError
+from dartboard.ingest.documents import ReadError
 
 _SPACES = re.compile(r"\s+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -68,7 +68,7 @@ def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
         if data.startswith(mark):
             return _marked(data, name)
     if b"\x00" in data:
-        raise IngestError("binary file: it contains NUL bytes")
+        raise ReadError("binary file: it contains NUL bytes", "binary")
     if declared and not declared.lower().startswith(("utf-16", "utf-32")):  # those would show NUL bytes
         with suppress(LookupError, ValueError):  # not an encoding of text, or not one that Python knows
             b"a".decode(declared)  # refuses zlib and the like, which would unpack the data

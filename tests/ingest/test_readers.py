@@ -567,7 +567,7 @@ def test_odd_texts_take_no_time(source, text):
 
 
 def test_modules_beyond_reason_are_not_parsed(monkeypatch):
-    monkeypatch.setattr("dartboard.ingest.readers._LONGEST_PARSED", 10)
+    monkeypatch.setattr("dartboard.ingest.code._LONGEST_PARSED", 10)
     assert titles(read_one("async def go():\n    pass\n", "a.py")) == ["go"]
 
 
