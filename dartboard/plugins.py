@@ -1,9 +1,9 @@
 """Retrievers, stores, selectors, judges and metrics of other packages, found by their entry points.
 
 A package adds a name by an entry point in one of the groups ``dartboard.retrievers``, ``dartboard.stores``,
-``dartboard.selectors``, ``dartboard.judges`` and ``dartboard.metrics``. Listing reads what installed packages
-say of themselves and imports none of them; a plug-in is imported when its name is asked for. dartboard looks
-up its own names first, so nobody can take them over, and a name that two packages claim is nobody's.
+``dartboard.selectors``, ``dartboard.judges`` and ``dartboard.metrics``. Listing reads the metadata of
+installed packages and imports none of them; a plug-in is imported when its name is asked for. dartboard looks
+up its own names first, so that no package can replace them, and a name that two packages claim is an error.
 """
 
 import re

@@ -1,13 +1,14 @@
-"""Token vocabularies: a fixed set of targets T that stands for everything a query may mean.
+"""Token vocabularies: a fixed set of targets T, which represents everything that a query may ask for.
 
 Three ways to make one, all offline: the most frequent words of a language, the tokenizer's own pieces,
 and centroids of many words. A vocabulary of 5,000 × 384 takes 8 MB; it is kept on disk, keyed by the
-model that encoded it, so that the second time costs nothing.
+model that encoded it, so that it is encoded once.
 """
 
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -26,6 +27,9 @@ VocabularyMethod = Literal["words", "subwords", "clusters"]
 
 SAMPLE_SIZE = 100_000
 _SMALLEST, _LARGEST = 1, 300_000
+_SPECIAL = re.compile(r"\[.+\]|<.+>", re.DOTALL)
+"""Pieces such as ``[CLS]`` and ``<s>``, which are no part of a text."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -40,9 +44,26 @@ def build_token_vocabulary(
 ) -> FloatArray:
     """Token embeddings, ``(vocab_size, d)`` float32, by one of three methods.
 
-    ``words``: the most common words; ``subwords``: the first pieces of the model's tokenizer;
-    ``clusters``: k-means centroids of ``sample_size`` words. ``cache_dir`` is the folder ``vocab`` beside
-    the embedding cache unless given. ``progress`` hears how many texts are encoded so far.
+    Parameters
+    ----------
+    method
+        ``words``: the most common words; ``subwords``: the first pieces of the model's tokenizer;
+        ``clusters``: k-means centroids of ``sample_size`` words.
+    cache_dir
+        Where vocabularies are kept; by default the folder ``vocab`` beside the embedding cache.
+    progress
+        Hears how many texts are encoded so far.
+
+    Raises
+    ------
+    ConfigError
+        For another method, or a size that the method cannot give.
+    MissingExtraError
+        Where wordfreq or faiss is not installed and the method needs it.
+
+    Example::
+
+        tokens = build_token_vocabulary(default_model(), 5000)
     """
     if method not in get_args(VocabularyMethod):
         raise ConfigError(
@@ -56,12 +77,11 @@ def build_token_vocabulary(
     shape = (vocab_size, embedding_model.embedding_dim)
     if (kept := _load(path, shape)) is not None:
         return kept
-    if method == "words":
-        vocabulary = build_from_words(embedding_model, vocab_size, progress=progress)
-    elif method == "subwords":
-        vocabulary = build_from_subwords(embedding_model, vocab_size, progress=progress)
-    else:
+    if method == "clusters":
         vocabulary = build_from_clusters(embedding_model, vocab_size, sample_size, progress=progress)
+    else:
+        build = build_from_words if method == "words" else build_from_subwords
+        vocabulary = build(embedding_model, vocab_size, progress=progress)
     _save(path, vocabulary)
     return vocabulary
 
@@ -84,8 +104,8 @@ def build_from_subwords(
         raise ConfigError(
             f"model {embedding_model.name!r} shows no word pieces: use method 'words' or 'clusters'"
         )
-    pieces = list(dict.fromkeys(p.removeprefix("##").strip("▁Ġ ") for p in listed() if not _is_special(p)))
-    pieces = [piece for piece in pieces if piece]
+    bare = (one.removeprefix("##").strip("▁Ġ ") for one in listed() if not _SPECIAL.fullmatch(one))
+    pieces = list(dict.fromkeys(piece for piece in bare if piece))
     if len(pieces) < vocab_size:
         raise ConfigError(
             f"the tokenizer has {len(pieces)} usable pieces, fewer than vocab_size = {vocab_size}"
@@ -188,10 +208,6 @@ def _check_size(vocab_size: Any) -> None:
         raise ConfigError(
             f"vocab_size must be a whole number in [{_SMALLEST}, {_LARGEST}], got {vocab_size!r}"
         )
-
-
-def _is_special(piece: str) -> bool:
-    return (piece[:1], piece[-1:]) in (("[", "]"), ("<", ">")) and len(piece) > 2
 
 
 def _load(path: Path, shape: tuple[int, int]) -> FloatArray | None:

@@ -27,11 +27,7 @@ from threading import Lock
 from typing import Any, Literal, get_args
 
 from dartboard.errors import ConfigError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows has no such locks; there, one writer at a time is a habit
-    fcntl = None  # type: ignore[assignment]
+from dartboard.file_lock import file_lock
 
 Scope = Literal["read", "write"]
 SCOPES: frozenset[Scope] = frozenset(get_args(Scope))
@@ -196,10 +192,7 @@ class Keys:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One process at a time changes the file; readers need no lock, since it is replaced as a whole."""
-        lock = self.path.with_name(f".{self.path.name}.lock")
-        with os.fdopen(os.open(lock, os.O_WRONLY | os.O_CREAT, 0o600), "w") as stream:
-            if fcntl is not None:
-                fcntl.flock(stream, fcntl.LOCK_EX)
+        with file_lock(self.path.with_name(f".{self.path.name}.lock"), mode=0o600):
             yield
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dartboard.calibration.result import Temperature, scorer_name
-from dartboard.calibration.sigma import Labelled, labelled_by
+from dartboard.calibration.sigma import labelled_by
 from dartboard.calibration.statistics import (
     FEWEST_PAIRS,
     LEVEL,
@@ -53,7 +53,7 @@ def calibrate_temperature(
     order = np.random.default_rng(seed).permutation(len(dataset.queries))
     fitted, held = order[: len(order) // 2], order[len(order) // 2 :]
     hear = progress or (lambda done: None)
-    plain = _Scored.of(dataset, scorer, order, triage_k, hear)
+    plain = _Scored(dataset, scorer, order, triage_k, hear)
     estimate = plain.fit(order, resamples, seed)
     common: dict[str, Any] = {"estimate": estimate, "scorer": scorer_name(scorer)}
     if estimate.pairs < FEWEST_PAIRS:
@@ -62,7 +62,7 @@ def calibrate_temperature(
     trial = plain.fit(fitted, 1, seed).value
     corpora = {"as it is": plain}
     if redundant is not None:
-        corpora["with near-copies"] = _Scored.of(
+        corpora["with near-copies"] = _Scored(
             redundant, scorer, held, triage_k, lambda done: hear(len(order) + done)
         )
     recalls = {
@@ -75,65 +75,53 @@ def calibrate_temperature(
     return Temperature(kind=kind, reason=reason, held_out=held_out, p_value=round(p, 6), **common)
 
 
-@dataclass(frozen=True, slots=True)
 class _Scored:
     """The candidates of some queries of a data set with their pair scores."""
 
-    labelled: Labelled
-    texts: Sequence[str]
-    rows: dict[int, IntArray]
-    scores: dict[int, Scores]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         dataset: Dataset,
         scorer: PairScorer,
         queries: IntArray,
         triage_k: int,
         progress: Callable[[int], None],
-    ) -> "_Scored":
-        labelled, texts = labelled_by(dataset), [chunk.text for chunk in dataset.chunks]
-        rows: dict[int, IntArray] = {}
-        scores: dict[int, Scores] = {}
+    ) -> None:
+        self._labelled = labelled_by(dataset)
+        self._rows: dict[int, IntArray] = {}
+        self._scores: dict[int, Scores] = {}
         for done, query in enumerate(map(int, queries), start=1):
-            rows[query] = labelled.nearest(query, triage_k)
-            candidates = [texts[row] for row in rows[query]]
-            distinct = list(dict.fromkeys(candidates))
+            self._rows[query] = self._labelled.nearest(query, triage_k)
+            texts = [dataset.chunks[row].text for row in self._rows[query]]
+            distinct = list(dict.fromkeys(texts))
             found = dict(zip(distinct, scorer.score(dataset.queries[query], distinct), strict=True))
-            scores[query] = np.array([found[text] for text in candidates], dtype=np.float64)
+            self._scores[query] = np.array([found[text] for text in texts], dtype=np.float64)
             progress(done)
-        return cls(labelled, texts, rows, scores)
 
     def fit(self, queries: IntArray, resamples: int, seed: int) -> Estimate:
         """τ by maximum likelihood over some of the queries."""
-        asked = [int(query) for query in queries]
-        return fit_temperature(
-            [self.scores[query] for query in asked],
-            [np.flatnonzero(self._wanted(query)).tolist() for query in asked],
-            resamples=resamples,
-            seed=seed,
-        )
+        scores, targets = [], []
+        for query in map(int, queries):
+            wanted = set(self._labelled.targets[query])
+            scores.append(self._scores[query])
+            targets.append(
+                [i for i, row in enumerate(self._rows[query]) if self._labelled.names[row] in wanted]
+            )
+        return fit_temperature(scores, targets, resamples=resamples, seed=seed)
 
     def recalls(self, queries: IntArray, tau: float | Auto, k: int) -> FloatArray:
-        """The share of each query's targets among k picks of the hybrid variant."""
+        """The share of each query's targets among k picks of the hybrid variant; 0 where it has none."""
         return np.array([self._recall(int(query), tau, k) for query in queries])
 
     def _recall(self, query: int, tau: float | Auto, k: int) -> float:
-        wanted = set(self.labelled.targets[query])
+        data, rows, wanted = self._labelled, self._rows[query], set(self._labelled.targets[query])
         if not wanted:
             return 0.0
-        rows = self.rows[query]
-        by_vector = from_embeddings(self.labelled.queries[query], self.labelled.corpus[rows], sigma=tau)
+        by_vector = from_embeddings(data.queries[query], data.corpus[rows], sigma=tau)
         # Candidates are told apart by their places: the scores are known, no text is read again.
         places = [str(place) for place in range(len(rows))]
-        pool = hybrid_pool(_Known(self.scores[query]), "", places, tau, by_vector)
+        pool = hybrid_pool(_Known(self._scores[query]), "", places, tau, by_vector)
         picks = Dartboard().select(pool, Limits(k=k)).indices
-        return len({self.labelled.names[rows[i]] for i in picks} & wanted) / len(wanted)
-
-    def _wanted(self, query: int) -> list[bool]:
-        targets = set(self.labelled.targets[query])
-        return [self.labelled.names[row] in targets for row in self.rows[query]]
+        return len({data.names[rows[i]] for i in picks} & wanted) / len(wanted)
 
 
 @dataclass(frozen=True, slots=True)

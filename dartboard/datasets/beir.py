@@ -12,14 +12,13 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dartboard.datasets.records import first_existing, json_lines, need_file
 from dartboard.datasets.text_dataset import (
     Groups,
     Passage,
     PassageStream,
-    Qrels,
     TextDataset,
     flat_strings,
     single_passage_kernels,
@@ -38,8 +37,6 @@ DEFAULT_SPLIT = "test"
 
 _ORDER = {DEFAULT_SPLIT: 0, "dev": 1, "train": 2}
 
-Known = TypeVar("Known")
-
 
 def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
     """The queries that a split judges, and the whole corpus, which is read when it is iterated.
@@ -49,7 +46,7 @@ def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
     """
     folder = Path(path)
     corpus = need_file(folder / "corpus.jsonl", "a BEIR folder has corpus.jsonl, queries.jsonl and qrels/")
-    texts, details = _read_queries(need_file(folder / "queries.jsonl", "it holds the queries"))
+    texts, answers = _read_queries(need_file(folder / "queries.jsonl", "it holds the queries"))
     judgements = qrels_file(folder, split)
     if judgements is None:
         there = ", ".join(splits_of(folder)) or "none"
@@ -59,16 +56,17 @@ def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
     if unknown is not None:
         raise first_judgement(judgements, unknown).error(f"query {unknown!r} is not in queries.jsonl")
     subtopics = first_existing(folder / "qrels", ["subtopics.txt"])
-    facets = _only(qrels, read_subtopics(subtopics)) if subtopics else {}
+    facets = read_subtopics(subtopics) if subtopics else {}
+    facets = {query_id: facets[query_id] for query_id in facets if query_id in qrels}
     return TextDataset(
         name=folder.resolve().name,
         passages=PassageStream(lambda: _read_corpus(corpus)),
-        queries={query_id: texts[query_id] for query_id in texts if query_id in qrels},
+        queries={query_id: text for query_id, text in texts.items() if query_id in qrels},
         qrels=qrels,
         facets=facets,
         kernels=single_passage_kernels(facets),
-        answers=_answers(_only(qrels, details)),
-        pools=_only(qrels, _read_pools(folder)),
+        answers={query_id: found for query_id, found in answers.items() if query_id in qrels},
+        pools={query_id: ids for query_id, ids in _read_pools(folder) if query_id in qrels},
         metadata={"type": "real", "split": split},
     )
 
@@ -81,7 +79,17 @@ def write_beir(dataset: TextDataset, path: str | Path, split: str = DEFAULT_SPLI
         folder / "corpus.jsonl",
         ({"_id": one.id, "title": one.title, "text": one.text} for one in dataset.passages),
     )
-    _write_rows(folder / "queries.jsonl", (_query_row(dataset, query_id) for query_id in dataset.queries))
+    _write_rows(
+        folder / "queries.jsonl",
+        (
+            {
+                "_id": query_id,
+                "text": text,
+                "metadata": {"answers": found} if (found := dataset.answers.get(query_id)) else {},
+            }
+            for query_id, text in dataset.queries.items()
+        ),
+    )
     write_qrels(dataset.qrels, folder / "qrels" / f"{split}.tsv", layout="beir")
     if dataset.facets:
         write_subtopics(dataset.facets, folder / "qrels" / "subtopics.txt")
@@ -118,9 +126,10 @@ def _read_corpus(path: Path) -> Iterator[Passage]:
         )
 
 
-def _read_queries(path: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+def _read_queries(path: Path) -> tuple[dict[str, str], Groups]:
+    """The texts of all queries, and the answers of those that have some."""
     texts: dict[str, str] = {}
-    details: dict[str, dict[str, Any]] = {}
+    answers: Groups = {}
     for record in json_lines(path):
         query_id, text = record.identifier("_id"), record.text("text")
         if query_id in texts:
@@ -128,38 +137,16 @@ def _read_queries(path: Path) -> tuple[dict[str, str], dict[str, dict[str, Any]]
         if not text.strip():
             raise record.place.error(f"query {query_id!r} has no text")
         texts[query_id] = text
-        details[query_id] = record.mapping("metadata")
-    return texts, details
+        if known := record.mapping("metadata").get("answers"):
+            answers[query_id] = flat_strings(known)
+    return texts, answers
 
 
-def _answers(details: Mapping[str, dict[str, Any]]) -> Groups:
-    return {
-        query_id: flat_strings(known["answers"])
-        for query_id, known in details.items()
-        if known.get("answers")
-    }
-
-
-def _read_pools(folder: Path) -> Groups:
+def _read_pools(folder: Path) -> Iterator[tuple[str, list[str]]]:
     path = first_existing(folder, ["pools.jsonl"])
-    pools: Groups = {}
     for record in json_lines(path) if path else ():
         parts = [record.list(name) for name in record.fields if name != "_id"]
-        pools[record.identifier("_id")] = unique(flat_strings(parts))
-    return pools
-
-
-def _only(qrels: Qrels, by_query: Mapping[str, Known]) -> dict[str, Known]:
-    return {query_id: known for query_id, known in by_query.items() if query_id in qrels}
-
-
-def _query_row(dataset: TextDataset, query_id: str) -> dict[str, Any]:
-    answers = dataset.answers.get(query_id)
-    return {
-        "_id": query_id,
-        "text": dataset.queries[query_id],
-        "metadata": {"answers": answers} if answers else {},
-    }
+        yield record.identifier("_id"), unique(flat_strings(parts))
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

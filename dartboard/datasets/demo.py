@@ -11,7 +11,7 @@ from dartboard.types import Chunk
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DemoQuestion:
     """A question and what a good set of passages covers, where that is known."""
 
     text: str
@@ -19,9 +19,11 @@ class Question:
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[DemoQuestion, ...]:
     """The ready-made questions; the first is the main one."""
-    return tuple(Question(row["question"], row["why"]) for row in json.loads(_read("demo_questions.json")))
+    return tuple(
+        DemoQuestion(row["question"], row["why"]) for row in json.loads(_read("demo_questions.json"))
+    )
 
 
 @cache

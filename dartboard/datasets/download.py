@@ -133,6 +133,7 @@ def _unpack(archive: Path, url: str, wanted: tuple[str, ...], folder: Path) -> N
     found = 0
     for name, content in _members(archive, url):
         if target := _target(name, wanted, folder):
+            target.parent.mkdir(exist_ok=True)
             part = target.with_name(f"{target.name}.part")
             with part.open("wb") as stream:
                 shutil.copyfileobj(content, stream)
@@ -163,9 +164,7 @@ def _target(member: str, wanted: tuple[str, ...], folder: Path) -> Path | None:
         depth = len(PurePosixPath(pattern).parts)
         tail = PurePosixPath(*PurePosixPath(member).parts[-depth:])
         if len(tail.parts) == depth and ".." not in tail.parts and tail.match(pattern):
-            target = folder.joinpath(*tail.parts)
-            target.parent.mkdir(exist_ok=True)
-            return target
+            return folder / tail
     return None
 
 

@@ -13,15 +13,14 @@
     end: {pairs: 1, sha256: "..."}          # from version 2 on: a file that was cut short lacks it
 
 The file is parsed as data by YAML's safe loader and never builds objects. Aliases are refused: a few
-hundred bytes of them can stand for more than memory holds. Every complaint names file and line.
+hundred bytes of them can stand for more than memory holds. Every error names file and line.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dartboard.datasets.records import need_file
-from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_fields, refused_id, string_of
+from dartboard.datasets.safe_yaml import Fields, odd_character, read_fields, refused_id, string_of
 from dartboard.datasets.text_dataset import Alternatives, Groups, Passage, Qrels, TextDataset, unique
 
 END = "end"
@@ -45,7 +44,11 @@ def load_mined(path: str | Path) -> TextDataset:
     kernels: Groups = {}
     alternatives: Alternatives = {}
     answers: Groups = {}
-    for pair in _read_pairs(file):
+    root = read_fields(file, "'pairs'")
+    if "pairs" not in root.entries:
+        raise root.error("'pairs' is missing: the file must have a list of them at its top")
+    check_end(root)
+    for pair in root.mappings("pairs"):
         query_id = pair.string("id")
         if (odd := odd_character(query_id)) is not None:
             raise pair.error(refused_id(query_id, odd), pair.entries["id"])
@@ -95,15 +98,6 @@ class _Contexts:
         return self._ids[fqn, text]
 
 
-def _read_pairs(path: Path) -> Iterator[Fields]:
-    root = read_fields(path, "'pairs'")
-    if "pairs" not in root.entries:
-        raise root.error("'pairs' is missing: the file must have a list of them at its top")
-    check_end(root)
-    for node in root.items("pairs"):
-        yield fields_of(path, node, "each of 'pairs'")
-
-
 def check_end(root: Fields) -> None:
     """Refuse a file that lacks its end, or pairs that its end counts."""
     version = root.number("version", 1, least=0, most=1e9)
@@ -124,8 +118,7 @@ def check_end(root: Fields) -> None:
 def _contexts(pair: Fields, key: str, contexts: _Contexts) -> dict[str, str]:
     """Ids of the contexts under ``key``, with the names that they have."""
     found = {}
-    for node in pair.items(key):
-        context = fields_of(pair.path, node, f"each of {key!r}")
+    for context in pair.mappings(key):
         fqn = context.string("fqn")
         found[contexts.add(fqn, context.string("text"))] = fqn
     return found

@@ -42,7 +42,10 @@ def load_msmarco(
         raise ConfigError(f"distractors must be >= 0, got {distractors}")
     collection = corpus_file(folder)
     if collection is None:
-        raise DatasetError(f"{folder / 'collection.tsv'} is missing: MS MARCO's folder holds {_LAYOUT}")
+        raise DatasetError(
+            f"{folder / 'collection.tsv'} is missing: MS MARCO's folder holds "
+            "collection.tsv, queries.<split>.tsv and qrels.<split>.tsv"
+        )
     asked, judged = queries_file(folder, split), qrels_file(folder, split)
     if asked is None or judged is None:
         lacking = f"queries.{split}.tsv" if asked is None else f"qrels.{split}.tsv"
@@ -114,16 +117,10 @@ def _read_queries(path: Path) -> dict[str, str]:
 
 
 def _sample(collection: Path, qrels: Qrels, distractors: int, seed: int) -> Iterator[Passage]:
+    def rank(passage_id: str) -> bytes:
+        return hashlib.blake2b(passage_id.encode(), digest_size=8, key=str(seed).encode()).digest()
+
     judged = {passage for row in qrels.values() for passage in row}
     others = (one.id for one in read_collection(collection) if one.id not in judged)
-    chosen = set(heapq.nsmallest(distractors, others, key=lambda id_: _rank(id_, seed)))
-    for passage in read_collection(collection):
-        if passage.id in judged or passage.id in chosen:
-            yield passage
-
-
-def _rank(passage_id: str, seed: int) -> bytes:
-    return hashlib.blake2b(passage_id.encode(), digest_size=8, key=str(seed).encode()).digest()
-
-
-_LAYOUT = "collection.tsv, queries.<split>.tsv and qrels.<split>.tsv"
+    kept = judged.union(heapq.nsmallest(distractors, others, key=rank))
+    return (passage for passage in read_collection(collection) if passage.id in kept)

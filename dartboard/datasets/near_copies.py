@@ -6,8 +6,10 @@ relevant as it is and cover the same facets; kernels still name originals, and a
 through its ``base_id``.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -30,70 +32,11 @@ Copies = list[list[tuple[str, Vectors]]]
 # By punctuation alone, not the sentences of ingest: recorded benchmarks were made with these edits, and
 # another number of sentences would draw other copies from the same seed.
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[.!?。！？][\"'”’)\]])\s+")
-_LEADS = (
-    "Home > Knowledge base > Article.",
-    "This page was last updated recently. Print this page.",
-    "Skip to main content.",
-    "Frequently asked questions. See also the related articles below.",
-)
-_TAILS = (
-    "Was this page helpful? Yes / No.",
-    "Share this article. All rights reserved.",
-    "Contact us for more information.",
-    "Terms of use. Privacy policy. Cookie settings.",
-)
-_REVISIONS = {
-    "about": "around",
-    "after": "following",
-    "also": "as well",
-    "although": "even though",
-    "approximately": "about",
-    "are not": "aren't",
-    "because": "since",
-    "began": "started",
-    "between": "in between",
-    "big": "large",
-    "can": "is able to",
-    "cannot": "is unable to",
-    "contains": "holds",
-    "do not": "don't",
-    "during": "in the course of",
-    "enough": "sufficient",
-    "first": "initially",
-    "for example": "for instance",
-    "has been": "was",
-    "however": "but",
-    "in order to": "to",
-    "is not": "isn't",
-    "known as": "called",
-    "large": "big",
-    "later": "afterwards",
-    "located in": "situated in",
-    "many": "numerous",
-    "may": "might",
-    "mostly": "for the most part",
-    "must": "has to",
-    "near": "close to",
-    "often": "frequently",
-    "only": "solely",
-    "part of": "a portion of",
-    "released": "brought out",
-    "several": "a number of",
-    "shows": "demonstrates",
-    "small": "little",
-    "such as": "like",
-    "therefore": "so",
-    "used": "employed",
-    "usually": "as a rule",
-    "various": "different",
-    "was born": "came into the world",
-    "was not": "wasn't",
-    "while": "whereas",
-    "with": "along with",
-}
+# What web pages put before and after a text, and words with others of the same meaning.
+_WORDING = json.loads((files("dartboard.datasets") / "edits.json").read_text("utf-8"))
 _REVISED_SHARE = 0.7
 _REVISABLE = re.compile(
-    r"\b(" + "|".join(sorted(map(re.escape, _REVISIONS), key=len, reverse=True)) + r")\b", re.IGNORECASE
+    rf"\b({'|'.join(sorted(map(re.escape, _WORDING['revisions']), key=len, reverse=True))})\b", re.IGNORECASE
 )
 
 
@@ -252,7 +195,7 @@ def _shuffle(text: str, rng: np.random.Generator) -> str:
 
 def _surround(text: str, rng: np.random.Generator) -> str:
     """The text with what web pages put around it."""
-    return f"{rng.choice(_LEADS)} {text} {rng.choice(_TAILS)}"
+    return f"{rng.choice(_WORDING['leads'])} {text} {rng.choice(_WORDING['tails'])}"
 
 
 def _revise(text: str, rng: np.random.Generator) -> str:
@@ -261,7 +204,7 @@ def _revise(text: str, rng: np.random.Generator) -> str:
     def replacement(found: re.Match[str]) -> str:
         if rng.random() > _REVISED_SHARE:
             return found.group()
-        new = _REVISIONS[found.group().lower()]
+        new: str = _WORDING["revisions"][found.group().lower()]
         return new.capitalize() if found.group()[0].isupper() else new
 
     revised = _REVISABLE.sub(replacement, text)

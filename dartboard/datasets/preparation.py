@@ -38,6 +38,7 @@ from dartboard.datasets.text_dataset import (
 )
 from dartboard.datasets.vector_log import VectorLog
 from dartboard.embeddings import EmbeddingModel
+from dartboard.embeddings.cache import default_cache_path
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.file_lock import file_lock
@@ -124,7 +125,7 @@ def prepare_on_disk(
 
         model = default_model()
     listen = progress or ignore
-    root = Path(cache_dir) if cache_dir is not None else _default_cache_dir()
+    root = default_cache_path().parent / "datasets" if cache_dir is None else Path(cache_dir)
     root.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", text_dataset.name).strip(".") or "unnamed"
     with file_lock(root / f"{name}.lock"):
@@ -238,12 +239,6 @@ def progress_bar() -> Iterator[Listener]:
             bar.update(tasks[step], completed=done, total=total)
 
         yield listen
-
-
-def _default_cache_dir() -> Path:
-    from dartboard.embeddings.cache import default_cache_path
-
-    return default_cache_path().parent / "datasets"
 
 
 def _split(passage: Passage, *, clean: bool, max_words: int | None) -> list[Passage]:

@@ -164,7 +164,7 @@ def _hotpot_question(record: Record, corpus: _Corpus) -> _Question:
         record.identifier("_id", "id"),
         record.text("question"),
         flat_strings(record.fields.get("answer")),
-        unique(list(by_title.values())),
+        unique(by_title.values()),
         _one_facet_each([by_title[title] for title in titles]),
     )
 
@@ -205,7 +205,7 @@ def _musique_question(record: Record, corpus: _Corpus) -> _Question:
         record.identifier("id"),
         record.text("question"),
         unique(flat_strings([record.fields.get("answer"), record.fields.get("answer_aliases")])),
-        unique(list(ids.values())),
+        unique(ids.values()),
         _one_facet_each([ids[number] for number in in_order]),
     )
 

@@ -1,4 +1,4 @@
-"""Read text files row by row, and say where a bad row stands.
+"""Read text files row by row; errors name the file and the line.
 
 Rows are read one at a time, so a file may be larger than memory. ``.gz`` files are read as they are.
 """
@@ -17,10 +17,11 @@ from dartboard.errors import DatasetError
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of a file, counted from 1."""
+    """A line of a file, or an entry of an array (``unit`` is ``row`` then), counted from 1."""
 
     path: Path
     line: int
+    unit: str = "line"
 
     def error(self, problem: str) -> DatasetError:
         """An error that begins with the file and the line."""
@@ -31,7 +32,7 @@ class Place:
 
     def short(self) -> str:
         """The line alone, where the file is known."""
-        return f"line {self.line}"
+        return f"{self.unit} {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +100,13 @@ def lines(path: Path) -> Iterator[tuple[Place, str]]:
 def json_lines(path: Path) -> Iterator[Record]:
     """One JSON object a line."""
     for place, line in lines(path):
-        yield Record(place, parse_object(place, line))
-
-
-def parse_object(place: Place, line: str) -> dict[str, Any]:
-    """The JSON object that a line is."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise place.error(f"not JSON ({error}): expected one object on the line") from None
-    if not isinstance(value, dict):
-        raise place.error(f"expected a JSON object, got {type(value).__name__}")
-    return value
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise place.error(f"not JSON ({error}): expected one object on the line") from None
+        if not isinstance(value, dict):
+            raise place.error(f"expected a JSON object, got {type(value).__name__}")
+        yield Record(place, value)
 
 
 def json_array(path: Path) -> Iterator[Record]:
@@ -118,7 +114,9 @@ def json_array(path: Path) -> Iterator[Record]:
 
     An array is read whole; its rows are placed by their number, for their lines are not known.
     """
-    if not _begins_with_bracket(path):
+    with _open(path) as stream:
+        is_array = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+    if not is_array:
         yield from json_lines(path)
         return
     try:
@@ -127,17 +125,10 @@ def json_array(path: Path) -> Iterator[Record]:
     except (ValueError, RecursionError) as error:
         raise Place(path, getattr(error, "lineno", 1)).error(f"not JSON ({error})") from None
     for number, row in enumerate(rows, start=1):
+        place = Place(path, number, "row")
         if not isinstance(row, dict):
-            raise DatasetError(f"{path}, row {number}: expected an object, got {type(row).__name__}")
-        yield Record(_Row(path, number), row)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row(Place):
-    """An entry of an array, counted from 1."""
-
-    def short(self) -> str:
-        return f"row {self.line}"
+            raise place.error(f"expected an object, got {type(row).__name__}")
+        yield Record(place, row)
 
 
 def count_lines(path: Path) -> int:
@@ -176,8 +167,3 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         raise DatasetError(f"{path} is damaged, or no gzip file: {error}. Fetch or pack it again") from error
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def _begins_with_bracket(path: Path) -> bool:
-    with _open(path) as stream:
-        return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["

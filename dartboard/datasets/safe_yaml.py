@@ -2,7 +2,9 @@
 
 Every value is read through a check, and every complaint names file and line. Aliases are refused: a few
 hundred bytes of them can stand for more than memory holds. A value that YAML takes for something other
-than text (``NO``, ``012``, ``1:30``) is complained of, never guessed at.
+than text (``NO``, ``012``, ``1:30``) is an error, never guessed at.
+
+Not pydantic, which would check values once YAML has guessed and built them, and knows no lines.
 """
 
 import difflib
@@ -103,12 +105,7 @@ class Fields:
 
 
 def read_fields(path: Path, expected: str) -> Fields:
-    """The mapping that a YAML or JSON file is; ``expected`` says what belongs into it, for complaints."""
-    return fields_of(path, parse(path, expected), "the file")
-
-
-def parse(path: Path, expected: str) -> Any:
-    """The tree of nodes of a file; nodes hold text and lines, and nothing is built from them."""
+    """The mapping that a YAML or JSON file is; ``expected`` says what belongs into it, for error messages."""
     try:
         import yaml
     except ImportError as error:  # pragma: no cover - the tests have it
@@ -128,7 +125,7 @@ def parse(path: Path, expected: str) -> Any:
         raise Place(path, line).error(f"not YAML ({reason})") from None
     if root is None:
         raise Place(path, 1).error(f"the file is empty: expected {expected}")
-    return root
+    return fields_of(path, root, "the file")
 
 
 def fields_of(path: Path, node: Any, what: str) -> Fields:

@@ -195,7 +195,8 @@ def make_query_focused(config: SyntheticDatasetConfig | None = None) -> Dataset:
     qrels: Qrels = {}
 
     def add(id_: str, text: str, vector: Directions, base: str, relevant: bool) -> None:
-        metadata = {"base_id": base, "cluster": len(queries) - 1, "relevant": relevant, "title": ""}
+        """Add a chunk to the query of the loop below."""
+        metadata = {"base_id": base, "cluster": number, "relevant": relevant, "title": ""}
         chunks.append(Chunk(id_, text, vector.astype(np.float32), metadata))
         qrels[query_id][id_] = int(relevant)
 
@@ -267,23 +268,17 @@ def _cluster(config: SyntheticDatasetConfig, rng: np.random.Generator) -> tuple[
     if config.embed_dim < clusters + 2:
         raise ConfigError(f"{clusters} clusters need embed_dim >= {clusters + 2}, got {config.embed_dim}")
     basis = directions(1 + clusters + count, config.embed_dim, rng)
-    if len(basis) > config.embed_dim:
-        basis = _apart_from_centres(basis, 1 + clusters)
-    shared, own, rest = basis[0], basis[1 : 1 + clusters], basis[1 + clusters :]
+    frame, rest = basis[: 1 + clusters], basis[1 + clusters :]
+    if len(basis) > config.embed_dim:  # not at right angles yet: those of the centres have to be
+        frame = np.linalg.qr(frame.T)[0].T
+        rest = rest - rest @ frame.T @ frame
+        rest /= np.linalg.norm(rest, axis=1, keepdims=True)
     within, between = _intervals(config, _coherence(rest))
     b = rng.uniform(*between, (clusters, 1))
-    centres = np.sqrt(b) * shared + np.sqrt(1 - b) * own
+    centres = np.sqrt(b) * frame[0] + np.sqrt(1 - b) * frame[1:]
     squares = rng.uniform(*within, (count, 1))
-    return centres, np.sqrt(squares) * np.repeat(centres, config.docs_per_cluster, axis=0) + (
-        np.sqrt(1 - squares) * rest
-    )
-
-
-def _apart_from_centres(basis: Directions, fixed: int) -> Directions:
-    """The first ``fixed`` directions at right angles to each other and to all others, each of length 1."""
-    frame = np.linalg.qr(basis[:fixed].T)[0].T
-    rest = basis[fixed:] - basis[fixed:] @ frame.T @ frame
-    return np.vstack([frame, rest / np.linalg.norm(rest, axis=1, keepdims=True)])
+    repeated = np.repeat(centres, config.docs_per_cluster, axis=0)
+    return centres, np.sqrt(squares) * repeated + np.sqrt(1 - squares) * rest
 
 
 def _intervals(
@@ -367,7 +362,8 @@ class _Words:
         """Words that were not given out before."""
         drawn: list[str] = []
         while len(drawn) < count:
-            word = self._word()
+            places = self._rng.integers(len(_SYLLABLES), size=3)
+            word = "".join(_SYLLABLES[place] for place in places)
             if word not in self._used:
                 self._used.add(word)
                 drawn.append(word)
@@ -377,6 +373,3 @@ class _Words:
         """A sentence of ``length`` words of a vocabulary, which may repeat."""
         chosen = self._rng.choice(vocabulary, length)
         return " ".join(chosen).capitalize() + "."
-
-    def _word(self) -> str:
-        return "".join(_SYLLABLES[place] for place in self._rng.integers(len(_SYLLABLES), size=3))

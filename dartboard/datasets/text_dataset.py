@@ -7,7 +7,7 @@ answer it. Both are logged as warnings: measures rise by what is left out.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -103,13 +103,13 @@ def flat_strings(value: object) -> list[str]:
 def single_passage_kernels(facets: Facets) -> Groups:
     """The required passages of queries whose every facet is covered by one passage only."""
     return {
-        query_id: unique([ids[0] for ids in by_facet.values()])
+        query_id: unique(ids[0] for ids in by_facet.values())
         for query_id, by_facet in facets.items()
         if by_facet and all(len(ids) == 1 for ids in by_facet.values())
     }
 
 
-def unique(ids: Sequence[str]) -> list[str]:
+def unique(ids: Iterable[str]) -> list[str]:
     """Without repetitions, in the given order."""
     return list(dict.fromkeys(ids))
 
@@ -169,7 +169,7 @@ def truth_in_chunks(
         return ((query_id, known) for query_id, known in by_query.items() if query_id in wanted)
 
     def expand(passages: Iterable[str]) -> list[str]:
-        return unique([chunk for passage in passages for chunk in chunk_ids.get(passage, ())])
+        return unique(chunk for passage in passages for chunk in chunk_ids.get(passage, ()))
 
     def is_complete(passages: Iterable[str]) -> bool:
         return all(passage in chunk_ids for passage in passages)

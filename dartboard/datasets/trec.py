@@ -30,7 +30,7 @@ def read_qrels(path: str | Path) -> Qrels:
                 f"expected 'query 0 passage grade' or 'query passage grade', got {len(parts)} columns"
             )
         query_id, passage_id, grade = parts[0], parts[-2], parts[-1]
-        if place.line == 1 and len(parts) == 3 and not _is_number(grade):
+        if place.line == 1 and len(parts) == 3 and math.isnan(_number(grade)):
             continue  # the header of BEIR's files
         known = qrels.setdefault(query_id, {}).setdefault(passage_id, _integer(place, "grade", grade))
         if known != int(grade):
@@ -99,7 +99,9 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
         row = scores.setdefault(query_id, {})
         if passage_id in row:
             raise place.error(f"passage {passage_id!r} is ranked twice for query {query_id!r}")
-        row[passage_id] = _score(place, score)
+        row[passage_id] = _number(score)
+        if not math.isfinite(row[passage_id]):
+            raise place.error(f"score must be a finite number, got {score!r}")
     return {query_id: dict(_by_score(row)) for query_id, row in scores.items()}
 
 
@@ -136,37 +138,23 @@ def _columns(path: Path) -> Iterator[tuple[Place, list[str]]]:
 
 
 def _integer(place: Place, name: str, text: str) -> int:
-    if not _is_integer(text):
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
         raise place.error(f"{name} must be a whole number, got {text!r}")
     return int(text)
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> float:
+    """NaN where the text is no number."""
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
-
-
-def _is_integer(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit()
-
-
-def _score(place: Place, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise place.error(f"score must be a finite number, got {text!r}")
-    return score
+        return math.nan
 
 
 def _word(text: str) -> str:
     """What stands in a column that white space ends."""
-    if not text or len(text.split()) != 1 or text != text.strip():
+    if text.split() != [text]:
         raise DatasetError(f"{text!r} has white space or is empty: TREC files cannot hold it")
     return text
 

@@ -49,13 +49,6 @@ class VectorLog:
             self.path.unlink(missing_ok=True)
             self._journal.unlink(missing_ok=True)
             return 0
-        rows, kept = self._sound_blocks()
-        os.truncate(self.path, rows * self.dim * 4)
-        os.truncate(self._journal, kept)
-        return rows
-
-    def _sound_blocks(self) -> tuple[int, int]:
-        """Rows, and bytes of the journal, up to the first block that disagrees with its line."""
         rows = kept = 0
         with self.path.open("rb") as data, self._journal.open("rb") as journal:
             for line in journal:
@@ -65,7 +58,9 @@ class VectorLog:
                     break
                 rows += size
                 kept += len(line)
-        return rows, kept
+        os.truncate(self.path, rows * self.dim * 4)
+        os.truncate(self._journal, kept)
+        return rows
 
 
 def _parse(line: bytes) -> tuple[int, int]:

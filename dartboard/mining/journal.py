@@ -18,6 +18,7 @@ from threading import Event, Lock
 from typing import Any, BinaryIO, Self
 
 from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedError
+from dartboard.file_lock import lock_without_waiting
 from dartboard.mining.budget import total_usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
@@ -26,11 +27,6 @@ from dartboard.mining.judges.base import expected_usage, is_known, looked_at, ve
 from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.metering import spending
 from dartboard.mining.verdicts import Judge, Usage, Verdict
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows: nothing keeps a second run out
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 
@@ -296,10 +292,8 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _take(file: BinaryIO, path: Path) -> None:
-    if fcntl is None:  # pragma: no cover
-        return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_without_waiting(file)
     except OSError as error:
         raise StoreLockedError(
             f"{path} is being written by another run: wait until it has finished"
