@@ -221,12 +221,12 @@ class BatchModel(TaskModel):
         progress: Progress | None = None,
     ) -> Vectors:
         """Batches are made of texts of like length, so that little is padding; rows keep the given order."""
-        listed, task, dim = check_texts(texts), TaskType(task), self.embedding_dim
-        vectors = np.empty((len(listed), dim), dtype=np.float32)
+        listed, task, stated = check_texts(texts), TaskType(task), self.description
+        vectors = np.empty((len(listed), stated.dim), dtype=np.float32)
         done = 0
         for rows in batches_by_length(listed, batch_size):
             raw = self._encode_batch([listed[row] for row in rows], task)
-            vectors[rows] = check_vectors(raw, count=len(rows), dim=dim, model_name=self.name)
+            vectors[rows] = check_vectors(raw, count=len(rows), dim=stated.dim, model_name=stated.name)
             done += len(rows)
             if progress:
                 progress(done)

@@ -23,7 +23,7 @@ import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel, Progress, TaskModel, WrappedModel
 from dartboard.embeddings.descriptions import TaskType
-from dartboard.embeddings.texts import batches_by_length, check_batch_size, check_texts
+from dartboard.embeddings.texts import batches_by_length, check_texts
 from dartboard.embeddings.vectors import Vectors
 from dartboard.errors import ConfigError
 
@@ -78,7 +78,6 @@ class CachedModel(WrappedModel, TaskModel):
     ) -> Vectors:
         """As the model answers; a text that is known, or occurs twice in ``texts``, is not encoded again."""
         listed = check_texts(texts)
-        check_batch_size(batch_size)
         keys = [self._key(text, task) for text in listed]
         found = self._file.read(list(dict.fromkeys(keys)), self.embedding_dim)
         missing = {key: text for key, text in zip(keys, listed, strict=True) if key not in found}

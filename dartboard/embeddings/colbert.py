@@ -34,7 +34,7 @@ PROJECTION = "linear.weight"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColbertReading:
+class ColbertConfig:
     """How a checkpoint reads texts: the names and defaults of its ``artifact.metadata``."""
 
     query_maxlen: int = 32
@@ -57,28 +57,28 @@ class ColbertModel:
             raise MissingExtraError("transformers", "torch", "ColbertModel") from error
         if not folder.is_dir():
             raise ModelError(f"{folder} is not a folder: give one that holds {LAYOUT}")
-        self.reading = _reading(folder)
+        self.config = _read_config(folder)
         self._name = folder.resolve().name
         self._torch, self._device = torch, device
         weights = _load_weights(folder)
         try:
-            config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
-            encoder = transformers.AutoModel.from_config(config)
+            encoder_config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
+            encoder = transformers.AutoModel.from_config(encoder_config)
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             raise ModelError(f"{folder} is no ColBERT checkpoint: {error}. It holds {LAYOUT}") from error
         self._projection = _fill(encoder, weights, folder).to(device)
         self._encoder = encoder.eval().to(device)
-        longest = int(getattr(config, "max_position_embeddings", 512))
+        longest = int(getattr(encoder_config, "max_position_embeddings", 512))
         self._longest = {
-            True: min(self.reading.query_maxlen, longest),
-            False: min(self.reading.doc_maxlen, longest),
+            True: min(self.config.query_maxlen, longest),
+            False: min(self.config.doc_maxlen, longest),
         }
         self._markers = {
-            True: self._id_of(self.reading.query_token_id),
-            False: self._id_of(self.reading.doc_token_id),
+            True: self._id_of(self.config.query_token_id),
+            False: self._id_of(self.config.doc_token_id),
         }
-        self._skipped = self._punctuation() if self.reading.mask_punctuation else frozenset()
+        self._skipped = self._punctuation() if self.config.mask_punctuation else frozenset()
 
     @property
     def name(self) -> str:
@@ -93,10 +93,10 @@ class ColbertModel:
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of all weights, the vocabulary and how texts are read."""
-        reading = sorted(asdict(self.reading).items())
+        config = sorted(asdict(self.config).items())
         vocabulary = sorted(self._tokenizer.get_vocab().items())
         tensors = {**self._encoder.state_dict(), PROJECTION: self._projection}
-        return torch_fingerprint(self.name, reading, vocabulary, tensors=tensors)
+        return torch_fingerprint(self.name, config, vocabulary, tensors=tensors)
 
     def token_vectors(
         self,
@@ -143,7 +143,7 @@ class ColbertModel:
         padding = self._tokenizer.pad_token_id
         ids = torch.tensor([row + [padding] * (width - len(row)) for row in rows], device=self._device)
         unseen = [padding]
-        if asked and not self.reading.attend_to_mask_tokens:
+        if asked and not self.config.attend_to_mask_tokens:
             unseen.append(self._tokenizer.mask_token_id)
         attended = (~torch.isin(ids, torch.tensor(unseen, device=self._device))).long()
         with torch.inference_mode():
@@ -169,26 +169,26 @@ class ColbertModel:
         )
 
 
-def _reading(folder: Path) -> ColbertReading:
+def _read_config(folder: Path) -> ColbertConfig:
     path = folder / "artifact.metadata"
     if not path.is_file():
-        return ColbertReading()
+        return ColbertConfig()
     try:
         stated = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ModelError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(stated, Mapping):
         raise ModelError(f"{path} must hold an object of settings")
-    known = {name: stated[name] for name in ColbertReading.__slots__ if stated.get(name) is not None}
-    for name, default in asdict(ColbertReading()).items():
+    known = {name: stated[name] for name in ColbertConfig.__slots__ if stated.get(name) is not None}
+    for name, default in asdict(ColbertConfig()).items():
         if type(known.get(name, default)) is not type(default):
             raise ModelError(f"{path}: {name} must be of the kind of {default!r}, got {known[name]!r}")
-    reading = ColbertReading(**known)
-    if min(reading.query_maxlen, reading.doc_maxlen) < 4:
+    config = ColbertConfig(**known)
+    if min(config.query_maxlen, config.doc_maxlen) < 4:
         raise ModelError(
             f"{path}: query_maxlen and doc_maxlen must be >= 4 (three special tokens and a word)"
         )
-    return reading
+    return config
 
 
 def _load_weights(folder: Path) -> dict[str, Any]:

@@ -17,7 +17,17 @@ _BATCHES = 8
 
 
 class CrossEncoder:
-    """A pair scorer from sentence-transformers; scores are the model's logits, not probabilities."""
+    """A pair scorer from sentence-transformers; scores are the model's logits, not probabilities.
+
+    Args:
+        model_name: a name on the hub, or the path of a folder.
+        device: as torch calls it.
+        batch_size: how many pairs the model reads together.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        ModelError: the model cannot be loaded, or gives several labels.
+    """
 
     def __init__(
         self,

@@ -31,7 +31,17 @@ class TokenModel(Protocol):
 
 
 class LateInteraction:
-    """A pair scorer; the token vectors of recent passages are kept, up to ``cache_bytes``."""
+    """A pair scorer that compares texts token by token.
+
+    Args:
+        model: gives the token vectors: the default model does, a ColBERT checkpoint, or a cache before them.
+        batch_size: how many passages the model encodes together.
+        cache_bytes: how much memory the token vectors of recent passages may take.
+
+    Example:
+        >>> LateInteraction(default_model()).score("What boils?", ["Water boils at 100 °C.", "Ice melts."])
+        array([0.7 , 0.29])
+    """
 
     def __init__(
         self, model: TokenModel, *, batch_size: int = 32, cache_bytes: int = 256 * 1024 * 1024

@@ -223,9 +223,10 @@ class OnnxModel(BatchModel):
     def _states(self, encodings: "list[Encoding]") -> Iterator[tuple[list[int], Vectors]]:
         """The graph's states in runs of bounded size: which texts, and their ``(texts, longest, d)``."""
         # Longest first, so that the first text of a run says how wide it is.
-        order = sorted(range(len(encodings)), key=lambda row: -len(encodings[row]))
+        lengths = list(map(len, encodings))
+        order = sorted(range(len(encodings)), key=lengths.__getitem__, reverse=True)
         while order:
-            width = len(encodings[order[0]])
+            width = lengths[order[0]]
             most = max(1, _MOST_TOKENS // max(1, width))
             rows, order = order[:most], order[most:]
             run = [encodings[row] for row in rows]

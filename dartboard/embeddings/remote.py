@@ -92,6 +92,14 @@ class RemoteModel(BatchModel):
         vectors = self._vectors(answers)
         return unit_rows(vectors) if self.description.normalize else vectors
 
+    def _rows(self, answer: Any, key: str, count: int) -> list[Any]:
+        """The list under a key of the answer, when it has one entry for each text."""
+        rows = answer.get(key) if isinstance(answer, dict) else None
+        if not isinstance(rows, list) or len(rows) != count:
+            got = len(rows) if isinstance(rows, list) else type(rows).__name__
+            raise EndpointError(f"{self!r} answered {got} vectors for {count} texts")
+        return rows
+
     def _vectors(self, answers: list[Any]) -> Vectors:
         try:
             raw = np.array(answers)
@@ -111,10 +119,19 @@ class RemoteModel(BatchModel):
 class OpenAIModel(RemoteModel):
     """Any endpoint that speaks OpenAI's ``/v1/embeddings``: OpenAI, Ollama, vLLM, TEI, LM Studio …
 
-    ``base_url`` ends before ``/embeddings``, as in ``http://localhost:11434/v1``.
+    Args:
+        base_url: what comes before ``/embeddings``, as in ``http://localhost:11434/v1``.
+        model: the name that the endpoint knows the model by.
+        api_key: None takes ``OPENAI_API_KEY``; local servers need none.
+        dimensions: sent to models that can shorten their vectors.
+        description: what the model wants; None takes what is known of a model of that name. Tasks become its
+            prefixes.
+        encoding_format: how the endpoint is asked to send vectors.
+        patience: time limit and retries.
+        sleep: waits between attempts; tests give their own.
 
-    The key comes from ``api_key`` or ``OPENAI_API_KEY``; local servers need none. ``dimensions`` is
-    sent to models that can shorten their vectors. Tasks become the prefixes of ``description``.
+    Raises:
+        ConfigError: a URL, key or dimension that cannot be used.
     """
 
     max_batch = 2048
@@ -146,7 +163,7 @@ class OpenAIModel(RemoteModel):
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
         answer = self._endpoint.post("/embeddings", body)
-        rows = _one_each(answer.get("data") if isinstance(answer, dict) else None, texts, self)
+        rows = self._rows(answer, "data", len(texts))
         try:
             by_index = {int(row.get("index", at)): row["embedding"] for at, row in enumerate(rows)}
             return [_floats(by_index[at]) for at in range(len(texts))]
@@ -159,9 +176,9 @@ class OpenAIModel(RemoteModel):
 class GeminiModel(RemoteModel):
     """Google's embedding models over the Gemini API.
 
-    Tasks are sent as the API's own task types; the key comes from ``api_key`` or ``GEMINI_API_KEY``.
-
-    ``base_url`` ends before ``/models``; a proxy or a gateway has another one than Google.
+    As :class:`OpenAIModel`, but tasks are sent as the API's own task types, None as ``api_key`` takes
+    ``GEMINI_API_KEY``, and ``base_url`` ends before ``/models``: a proxy or a gateway has another one than
+    Google.
     """
 
     max_batch = 100
@@ -191,19 +208,11 @@ class GeminiModel(RemoteModel):
             shared["outputDimensionality"] = self._dimensions
         body = {"requests": [shared | {"content": {"parts": [{"text": text}]}} for text in texts]}
         answer = self._endpoint.post(f"/{self._model}:batchEmbedContents", body)
-        rows = _one_each(answer.get("embeddings") if isinstance(answer, dict) else None, texts, self)
+        rows = self._rows(answer, "embeddings", len(texts))
         try:
             return [row["values"] for row in rows]
         except (KeyError, TypeError) as error:
             raise EndpointError(f"{self!r} answered embeddings without values: {error!r}") from error
-
-
-def _one_each(answers: Any, texts: list[str], source: object) -> list[Any]:
-    """The answers, when they are a list with one for each text."""
-    if not isinstance(answers, list) or len(answers) != len(texts):
-        got = len(answers) if isinstance(answers, list) else type(answers).__name__
-        raise EndpointError(f"{source!r} answered {got} vectors for {len(texts)} texts")
-    return answers
 
 
 def _floats(embedding: Any) -> Any:

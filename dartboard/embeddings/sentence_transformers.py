@@ -18,7 +18,16 @@ from dartboard.errors import MissingExtraError, ModelError
 
 
 class SentenceTransformerModel(BatchModel):
-    """A model as its own files describe it: pooling, normalisation and prompts are its own."""
+    """A model as its own files describe it: pooling, normalisation and prompts are its own.
+
+    Args:
+        model_name: a name on the hub, or the path of a folder.
+        device: as torch calls it.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        ModelError: the model cannot be loaded.
+    """
 
     def __init__(self, model_name: str = "all-MiniLM-L6-v2", device: str = "cpu") -> None:
         try:

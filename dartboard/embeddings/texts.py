@@ -50,14 +50,15 @@ def batches_by_length(texts: Sequence[str], batch_size: int) -> Iterator[list[in
         ConfigError: ``batch_size`` is below 1.
     """
     check_batch_size(batch_size)
-    # Longest first: if memory does not suffice, the first batch shows it. The sort is stable.
-    order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    # Longest first: if memory does not suffice, the first batch shows it. Equal lengths keep their order.
+    lengths = list(map(len, texts))
+    order = sorted(range(len(texts)), key=lengths.__getitem__, reverse=True)
     start = 0
     while start < len(order):
         check()
         size = batch_size
         if remaining() is not None:
-            size = min(size, max(_FEWEST, _LETTERS_PER_STEP // max(1, len(texts[order[start]]))))
+            size = min(size, max(_FEWEST, _LETTERS_PER_STEP // max(1, lengths[order[start]])))
         yield order[start : start + size]
         start += size
 

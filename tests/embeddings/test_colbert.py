@@ -120,7 +120,7 @@ def test_both_kinds_of_files_are_one_checkpoint(tmp_path, tiny_bert, model, fold
 
 def test_no_metadata_takes_the_papers(tmp_path, tiny_bert):
     loaded = ColbertModel(checkpoint(tmp_path, tiny_bert, meta=None))
-    assert loaded.reading.query_maxlen == 32 and loaded.reading.doc_maxlen == 220
+    assert loaded.config.query_maxlen == 32 and loaded.config.doc_maxlen == 220
     assert len(loaded.token_vectors(QUERY, task=TaskType.RETRIEVAL_QUERY)[0]) == 32
     assert len(loaded.token_vectors(["word " * 300])[0]) == 64  # the encoder reads no more
 
