@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 2
 _OURS = re.compile(r"\d+-[a-z]+-[0-9a-f]{16}")
-_BLOCK = 1 << 22
 _DRAFT = "draft-"
 _DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
@@ -84,7 +83,13 @@ class DerivedFiles:
         if row is None or not _OURS.fullmatch(str(row[0])):
             return None
         if not (_is_folder(self.folder) and _is_folder(self.folder / row[0])):
-            self._miss()
+            if self._connections.read_only and not self._missed:  # said once, to who cannot write them again
+                logger.warning(
+                    "%s is gone or incomplete: indexes are built in memory for this run; "
+                    "dartboard index PATH writes them again",
+                    self.folder.name,
+                )
+            self._missed = True
             return None
         try:
             stamp = json.loads(row[2])
@@ -104,23 +109,26 @@ class DerivedFiles:
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
-    def _miss(self) -> None:
-        """Say once that files are gone, to those who cannot write them again."""
-        if self._connections.read_only and not self._missed:
-            logger.warning(
-                "%s is gone or incomplete: indexes are built in memory for this run; "
-                "dartboard index PATH writes them again",
-                self.folder.name,
-            )
-        self._missed = True
-
     @contextmanager
     def draft(self, collection: int, kind: str) -> Iterator[Path | None]:
         """A new folder to write an index into, gone afterwards unless it was kept; None where none can be."""
         slug = re.sub("[^a-z].*", "", kind)
         folder = self.folder / f"{_DRAFT}{collection}-{slug}-{secrets.token_hex(8)}"
+        if self._connections.read_only:
+            yield None
+            return
         with ExitStack() as stack:
-            yield folder if not self._connections.read_only and _made(folder, stack) else None
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                if not _is_folder(self.folder):
+                    raise OSError("it is a symbolic link; remove it")
+                stack.enter_context(owned(folder))
+                folder.mkdir()
+            except OSError as error:
+                logger.warning("%s cannot be written, indexes are kept in memory: %s", self.folder, error)
+                yield None
+            else:
+                yield folder
 
     def keep(
         self,
@@ -132,18 +140,9 @@ class DerivedFiles:
         *,
         sealed: Sequence[str],
     ) -> Path | None:
-        """Vouch for what was written to a draft.
+        """Vouch for the index of a draft; its folder's final name, None where the store cannot be written now.
 
-        Args:
-            draft: a folder from :meth:`draft`.
-            collection: the key of the collection.
-            kind: the name of the index.
-            revision: what the index was made from.
-            stamp: what :meth:`find` needs to know of it.
-            sealed: the files that are checked as a whole when they are read.
-
-        Returns:
-            The folder's final name, or None where the store cannot be written now.
+        ``stamp`` is what :meth:`find` needs to know, ``sealed`` names the files that are checked as a whole.
         """
         final = draft.with_name(draft.name.removeprefix(_DRAFT))
         try:
@@ -197,20 +196,6 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _made(folder: Path, stack: ExitStack) -> bool:
-    """Make a folder that is owned until the stack is left."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        if not _is_folder(folder.parent):
-            raise OSError("it is a symbolic link; remove it")
-        stack.enter_context(owned(folder))
-        folder.mkdir()
-    except OSError as error:
-        logger.warning("%s cannot be written, indexes are kept in memory: %s", folder.parent, error)
-        return False
-    return True
-
-
 def _vouch(
     connection: sqlite3.Connection,
     collection: int,
@@ -252,9 +237,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def _seal(path: Path) -> tuple[int, str]:
+    """Size and SHA-256 of a file, which is on disk then."""
     flush_to_disk(path)
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return path.stat().st_size, digest.hexdigest()
+        return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()

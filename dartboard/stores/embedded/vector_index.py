@@ -18,7 +18,7 @@ from dartboard.stores.embedded.derived_files import (
 )
 from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
-from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
+from dartboard.stores.embedded.vector_file import Checksums, PackedIds, VectorMatrix, write_vectors
 from dartboard.stores.embedded.vector_state import VectorState
 from dartboard.stores.records import Metric
 
@@ -148,7 +148,7 @@ class VectorIndex(DerivedIndex[VectorState]):
             revision=saved.revision,
             last_row=saved.last_row,
             rows=np.frombuffer(data, "<i8", count),
-            vectors=FileRows(saved.folder / _MATRIX, (count, self._dimension), checksums),
+            vectors=VectorMatrix.from_file(saved.folder / _MATRIX, (count, self._dimension), checksums),
             longest=float(saved.about["longest"]),
             index=index,
             tail_rows=np.zeros(0, np.int64),
@@ -168,22 +168,23 @@ class VectorIndex(DerivedIndex[VectorState]):
                     except OSError as error:
                         logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
         rows, vectors, longest = self._read(reader)
-        return self._new_state(reader, rows, MemoryRows(vectors), longest)
+        return self._new_state(reader, rows, VectorMatrix(vectors), longest)
 
     def _build_files(self, reader: RecordReader, folder: Path) -> VectorState:
         """The vectors are never in memory all at once."""
-        writer = RowWriter(folder / _MATRIX, self._dimension)
-        numbers, longest = [np.zeros(0, np.int64)], 0.0
-        try:
-            for rows, vectors, length in self._stream(reader):
-                writer.add(vectors)
+        numbers, lengths = [np.zeros(0, np.int64)], [0.0]
+
+        def vectors() -> Iterator[Floats]:
+            for rows, part, longest in self._stream(reader):
                 numbers.append(rows)
-                longest = max(longest, length)
-            on_disk = writer.finish()
-        finally:
-            writer.abandon()
-        state = self._new_state(reader, np.concatenate(numbers), on_disk, longest)
-        written = {_ROWS: state.rows.astype("<i8").tobytes() + writer.checksums.astype("<u4").tobytes()}
+                lengths.append(longest)
+                yield part
+
+        checksums = write_vectors(folder / _MATRIX, self._dimension, vectors())
+        rows, longest = np.concatenate(numbers), max(lengths)
+        on_disk = VectorMatrix.from_file(folder / _MATRIX, (rows.size, self._dimension), checksums)
+        state = self._new_state(reader, rows, on_disk, longest)
+        written = {_ROWS: rows.astype("<i8").tobytes() + checksums.astype("<u4").tobytes()}
         if self._field is None:
             ids = PackedIds.pack(reader.ids())
             state = replace(state, ids=ids)
@@ -194,14 +195,14 @@ class VectorIndex(DerivedIndex[VectorState]):
             (folder / name).write_bytes(data)
         flush_to_disk(folder)
         about = {
-            "count": state.rows.size,
+            "count": rows.size,
             "longest": longest,
             "recall": None if state.index is None else self._tuning.recall,
         }
         return replace(state, folder=self._keep(folder, reader, about=about, sealed=list(written)))
 
     def _new_state(
-        self, reader: RecordReader, rows: Rows, vectors: MemoryRows | FileRows, longest: float
+        self, reader: RecordReader, rows: Rows, vectors: VectorMatrix, longest: float
     ) -> VectorState:
         if self._field is None and rows.size != reader.records:
             raise damaged(f"a record ({rows.size} of {reader.records} can be read)")

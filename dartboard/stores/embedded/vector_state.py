@@ -22,7 +22,7 @@ from dartboard.stores.ann import (
 from dartboard.stores.embedded.checksums import damaged
 from dartboard.stores.embedded.derived_index import Tuning
 from dartboard.stores.embedded.record_reader import Rows
-from dartboard.stores.embedded.vector_file import FileRows, MemoryRows, PackedIds
+from dartboard.stores.embedded.vector_file import PackedIds, VectorMatrix
 from dartboard.types import FloatArray, IntArray
 
 _FILTERS_KEPT = 8
@@ -35,7 +35,7 @@ class VectorState:
     revision: int
     last_row: int
     rows: Rows
-    vectors: MemoryRows | FileRows
+    vectors: VectorMatrix
     longest: float
     index: ApproximateIndex | None = None
     alive: Mask | None = None
@@ -92,7 +92,7 @@ class VectorState:
         return replace(
             self,
             rows=np.concatenate([rows, self.tail_rows]),
-            vectors=MemoryRows(np.concatenate([main, self.tail])),
+            vectors=VectorMatrix(np.concatenate([main, self.tail])),
             index=None,
             alive=None,
             filters={},

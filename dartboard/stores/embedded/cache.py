@@ -1,24 +1,31 @@
-"""All derived indexes of a collection, each made when a search first needs it."""
+"""What searches of a collection share: its derived indexes, the rows of filters, the ids of rows."""
 
+import json
+from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
+from dartboard.stores.embedded.checksums import damaged, is_small
 from dartboard.stores.embedded.derived_files import DerivedFiles
 from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
 from dartboard.stores.embedded.lexical_index import LexicalIndex
-from dartboard.stores.embedded.record_reader import RecordReader
+from dartboard.stores.embedded.record_reader import RecordReader, Rows
 from dartboard.stores.embedded.vector_index import VectorIndex
+from dartboard.stores.embedded.vector_state import VectorState
+from dartboard.stores.filters import Filter, filter_to_json
 from dartboard.stores.lexical_settings import build_bm25, lexical_settings
 from dartboard.stores.records import Manifest
 
 _TERMS_VERSION = 1
 """Raise it when texts become terms in another way, so that older lexical indexes are built again."""
+_FILTERS_KEPT = 32
+_IDS_KEPT = 200_000
 
 
-class Indexes:
-    """Shared by all threads that read the collection."""
+class CollectionCache:
+    """Shared by all threads that read the collection; each index is made when a search first needs it."""
 
     def __init__(self, collection: int, files: DerivedFiles, tuning: Tuning) -> None:
         self.tuning = tuning
@@ -27,6 +34,9 @@ class Indexes:
         self._vectors: dict[str | None, VectorIndex] = {}
         self._sparse: dict[str, LexicalIndex[InvertedIndex]] = {}
         self._text: LexicalIndex[BM25Index] | None = None
+        self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
+        self._ids: dict[int, str] = {}
+        self._checked_row = 0
         self._lock = Lock()
 
     def vectors(self, manifest: Manifest, field: str | None) -> VectorIndex:
@@ -77,6 +87,55 @@ class Indexes:
                 )
             return self._text
 
+    def states(self) -> dict[DerivedIndex[Any], Any]:
+        """What is in memory now, by index."""
+        return {index: index.state for _, index in self._named() if index.state is not None}
+
+    def matching(self, reader: RecordReader, where: Filter) -> Rows:
+        """The rows that match; the last few filters are kept until the next write."""
+        key = (reader.revision, json.dumps(filter_to_json(where)))
+        with self._lock:
+            if key in self._filters:
+                self._filters.move_to_end(key)
+                return self._filters[key]
+        self.check_metadata(reader)
+        rows = reader.matching(where)
+        with self._lock:
+            for old in [old for old in self._filters if old[0] < reader.revision]:
+                del self._filters[old]
+            self._filters[key] = rows
+            while len(self._filters) > _FILTERS_KEPT:
+                self._filters.popitem(last=False)
+        return rows
+
+    def check_metadata(self, reader: RecordReader) -> None:
+        """See that the metadata, by which a filter chooses, are those that were written; each row once.
+
+        In a large file that takes too long: there, only what is handed over is checked.
+        """
+        if is_small(reader.connection):
+            self._checked_row = reader.check_texts(self._checked_row)
+
+    def ids(self, rows: list[int], reader: RecordReader, state: VectorState | None) -> list[str]:
+        """The ids of rows, in their order; a row never changes its id, so it is looked up once.
+
+        The vectors of a saved index have their ids beside them, which spares asking the tables.
+        """
+        known = self._ids
+        if unknown := [row for row in rows if row not in known]:
+            if len(known) > _IDS_KEPT:
+                known, unknown = {}, rows
+                self._ids = known
+            if state is not None:
+                known.update(state.ids_of(unknown))
+                unknown = [row for row in unknown if row not in known]
+            if unknown:
+                known.update(reader.ids_of(unknown))
+        try:
+            return [known[row] for row in rows]
+        except KeyError as error:
+            raise damaged(f"the record in row {error}, which an index knows,") from error
+
     def save(self, reader: RecordReader) -> None:
         """Leave files of all vectors, and of the lexical index, where the collection is worth it."""
         manifest = reader.manifest
@@ -89,19 +148,12 @@ class Indexes:
         for sparse in manifest.sparse:
             self.sparse(sparse).at(reader)
 
-    def states(self) -> dict[DerivedIndex[Any], Any]:
-        """What is in memory now, by index."""
-        return {index: index.state for index in self._named().values() if index.state is not None}
-
     def describe(self) -> dict[str, Any]:
         """The indexes in memory by name, for statistics."""
-        return {name: index.state.describe() for name, index in self._named().items() if index.state}
+        return {name: index.state.describe() for name, index in self._named() if index.state is not None}
 
-    def _named(self) -> dict[str, DerivedIndex[Any]]:
+    def _named(self) -> list[tuple[str, DerivedIndex[Any]]]:
         with self._lock:
-            named: dict[str, DerivedIndex[Any]] = {}
-            named |= {field or "embedding": index for field, index in self._vectors.items()}
-            named |= self._sparse
-            if self._text is not None:
-                named["text"] = self._text
-            return named
+            vectors = (("embedding" if field is None else field, i) for field, i in self._vectors.items())
+            text = [] if self._text is None else [("text", self._text)]
+            return [*vectors, *self._sparse.items(), *text]
