@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dartboard.errors import MissingExtraError
 from dartboard.stores import ann
 from dartboard.stores.ann import ApproximateIndex, near_the_best, precise_scores, rounding_slack, unit_rows
-from dartboard.stores.embedded.vector_file import VectorMatrix
+from dartboard.stores.embedded.vector_search import VectorMatrix
 
 
 def clustered(count, dimension, *, seed=0, centres=40):

@@ -10,8 +10,8 @@ import pytest
 from dartboard.errors import StoreError, StoreFormatError, StoreLockedError
 from dartboard.stores.embedded import EmbeddedStore, Tuning, store_file, writer_lock
 from dartboard.stores.embedded.connections import connect, translated
-from dartboard.stores.embedded.derived_files import DamagedFileError
-from dartboard.stores.embedded.vector_file import VectorMatrix, write_vectors
+from dartboard.stores.embedded.derived_index import DamagedFileError
+from dartboard.stores.embedded.vector_search import VectorMatrix, write_vectors
 from dartboard.testing.samples import PLAIN, sample_queries, sample_records
 from dartboard.testing.stores import record
 

@@ -8,15 +8,14 @@ from typing import Any
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
 from dartboard.stores.embedded.checksums import damaged, is_small
-from dartboard.stores.embedded.derived_files import DerivedFiles
-from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
+from dartboard.stores.embedded.derived_index import DerivedFiles, DerivedIndex, Tuning
 from dartboard.stores.embedded.lexical_index import LexicalIndex
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
 from dartboard.stores.embedded.vector_index import VectorIndex
-from dartboard.stores.embedded.vector_state import VectorState
+from dartboard.stores.embedded.vector_search import VectorState
 from dartboard.stores.filters import Filter, filter_to_json
 from dartboard.stores.lexical_settings import build_bm25, lexical_settings
-from dartboard.stores.records import Manifest
+from dartboard.stores.records import Manifest, VectorField
 
 _TERMS_VERSION = 1
 """Raise it when texts become terms in another way, so that older lexical indexes are built again."""
@@ -29,67 +28,60 @@ class CollectionCache:
 
     def __init__(self, collection: int, files: DerivedFiles, tuning: Tuning) -> None:
         self.tuning = tuning
-        self._collection = collection
-        self._files = files
-        self._vectors: dict[str | None, VectorIndex] = {}
-        self._sparse: dict[str, LexicalIndex[InvertedIndex]] = {}
-        self._text: LexicalIndex[BM25Index] | None = None
+        self._source = collection, files, tuning
+        self._indexes: dict[str, Any] = {}
+        """By kind."""
         self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
         self._ids: dict[int, str] = {}
         self._checked_row = 0
         self._lock = Lock()
 
     def vectors(self, manifest: Manifest, field: str | None) -> VectorIndex:
-        """Of the embeddings, or of a further field of vectors."""
+        """The index of the embeddings, or of a further field of vectors."""
+        kind = "vectors" if field is None else f"vectors:{field}"
         with self._lock:
-            if field not in self._vectors:
-                further = None if field is None else manifest.vectors[field]
-                self._vectors[field] = VectorIndex(
-                    self._collection,
-                    field,
-                    manifest.dimension if further is None else further.dimension,
-                    "cosine" if further is None else further.metric,
-                    self._files,
-                    self.tuning,
-                )
-            return self._vectors[field]
+            index: VectorIndex | None = self._indexes.get(kind)
+            if index is None:
+                own = VectorField(dimension=manifest.dimension)
+                described = own if field is None else manifest.vectors[field]
+                index = self._indexes[kind] = VectorIndex(*self._source, kind, field, described)
+            return index
 
     def sparse(self, field: str) -> LexicalIndex[InvertedIndex]:
-        """Of a field of sparse vectors."""
+        """The index of a field of sparse vectors."""
+        kind = f"sparse:{field}"
         with self._lock:
-            if field not in self._sparse:
-                self._sparse[field] = LexicalIndex(
-                    self._collection,
-                    f"sparse:{field}",
+            index: LexicalIndex[InvertedIndex] | None = self._indexes.get(kind)
+            if index is None:
+                index = self._indexes[kind] = LexicalIndex(
+                    *self._source,
+                    kind,
                     {},
-                    self._files,
-                    self.tuning,
                     read=lambda reader: reader.sparse_vectors(field),
                     build=InvertedIndex.build,
                     load=lambda folder: InvertedIndex.load(folder),
                 )
-            return self._sparse[field]
+            return index
 
     def text(self, manifest: Manifest) -> LexicalIndex[BM25Index]:
-        """Of the texts, as the manifest's settings want them analysed; other settings replace the index."""
+        """The index of the texts; other settings in the manifest replace it."""
         settings = {"version": _TERMS_VERSION, **lexical_settings(manifest)}
         with self._lock:
-            if self._text is None or self._text.settings != settings:
-                self._text = LexicalIndex(
-                    self._collection,
+            index: LexicalIndex[BM25Index] | None = self._indexes.get("text")
+            if index is None or index.settings != settings:
+                index = self._indexes["text"] = LexicalIndex(
+                    *self._source,
                     "text",
                     settings,
-                    self._files,
-                    self.tuning,
                     read=RecordReader.texts,
                     build=lambda texts: build_bm25(texts, manifest),
                     load=lambda folder: BM25Index.load(folder),
                 )
-            return self._text
+            return index
 
     def states(self) -> dict[DerivedIndex[Any], Any]:
         """What is in memory now, by index."""
-        return {index: index.state for _, index in self._named() if index.state is not None}
+        return {index: index.state for index in list(self._indexes.values()) if index.state is not None}
 
     def matching(self, reader: RecordReader, where: Filter) -> Rows:
         """The rows that match; the last few filters are kept until the next write."""
@@ -143,17 +135,14 @@ class CollectionCache:
             return
         for field in (None, *manifest.vectors):
             self.vectors(manifest, field).save(reader)
-        if reader.records <= self.tuning.words_up_to or self._text is not None:
+        if reader.records <= self.tuning.words_up_to or "text" in self._indexes:
             self.text(manifest).at(reader)
         for sparse in manifest.sparse:
             self.sparse(sparse).at(reader)
 
     def describe(self) -> dict[str, Any]:
-        """The indexes in memory by name, for statistics."""
-        return {name: index.state.describe() for name, index in self._named() if index.state is not None}
-
-    def _named(self) -> list[tuple[str, DerivedIndex[Any]]]:
-        with self._lock:
-            vectors = (("embedding" if field is None else field, i) for field, i in self._vectors.items())
-            text = [] if self._text is None else [("text", self._text)]
-            return [*vectors, *self._sparse.items(), *text]
+        """The indexes in memory by the names of their fields, for statistics."""
+        return {
+            "embedding" if index.kind == "vectors" else index.kind.split(":", 1)[-1]: state.describe()
+            for index, state in self.states().items()
+        }

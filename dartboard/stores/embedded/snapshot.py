@@ -11,11 +11,10 @@ from dartboard.errors import StoreError
 from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
 from dartboard.stores.embedded.cache import CollectionCache
 from dartboard.stores.embedded.checksums import damaged
-from dartboard.stores.embedded.derived_files import DamagedFileError
-from dartboard.stores.embedded.derived_index import DerivedIndex, State
+from dartboard.stores.embedded.derived_index import DamagedFileError, DerivedIndex, State
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
 from dartboard.stores.embedded.vector_index import VectorIndex
-from dartboard.stores.embedded.vector_state import VectorState
+from dartboard.stores.embedded.vector_search import VectorState
 from dartboard.stores.filters import Filter
 from dartboard.stores.records import Manifest, Record, SparseVector
 from dartboard.stores.snapshots import write_snapshot
@@ -66,7 +65,7 @@ class ReadSnapshot:
         known = self._rows_of(ids)
         there = [id for id in ids if id in known]
         rows = np.array([known[id] for id in there], dtype=np.int64)
-        index = self._cache.vectors(self.manifest, None)
+        index = self._cache.vectors(self._reader.manifest, None)
         state = self._state(index)
         try:
             return there, state.take(rows)
@@ -98,9 +97,9 @@ class ReadSnapshot:
     ) -> list[Hit]:
         """Nearest by cosine or dot product."""
         check_k(k)
-        asked, metric = check_query_vector(self.manifest, query, field)
+        asked, metric = check_query_vector(self._reader.manifest, query, field)
         allowed = None if where is None else self._matching(where)
-        index = self._cache.vectors(self.manifest, field)
+        index = self._cache.vectors(self._reader.manifest, field)
         state = self._state(index)
         tuning = self._cache.tuning
         try:
@@ -117,7 +116,7 @@ class ReadSnapshot:
     ) -> list[Hit]:
         """Best by dot product, through an inverted index."""
         check_k(k)
-        check_sparse_field(self.manifest, field, self.name)
+        check_sparse_field(self._reader.manifest, field, self.name)
         state = self._state(self._cache.sparse(field))
         allowed = None if where is None else self._matching(where)
         found, scores = state.index.top(query.terms, query.weights, k, state.mask(allowed))
@@ -126,7 +125,7 @@ class ReadSnapshot:
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by BM25."""
         check_k(k)
-        state = self._state(self._cache.text(self.manifest))
+        state = self._state(self._cache.text(self._reader.manifest))
         allowed = None if where is None else self._matching(where)
         found, scores = state.index.top(query, k, state.mask(allowed))
         return self._hits(state.rows[found], scores, k)
@@ -136,7 +135,7 @@ class ReadSnapshot:
         known = self._reader.rows_of([chunk_id])
         if not known:
             return []
-        state = self._state(self._cache.text(self.manifest))
+        state = self._state(self._cache.text(self._reader.manifest))
         found = np.flatnonzero(state.rows == known[chunk_id])
         if found.size != 1:
             raise damaged(f"the text of chunk {chunk_id!r}, which the index does not know,")
@@ -149,7 +148,7 @@ class ReadSnapshot:
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
-        write_snapshot(path, self.name, self.manifest, self.iterate())
+        write_snapshot(path, self.name, self._reader.manifest, self.iterate())
 
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them."""

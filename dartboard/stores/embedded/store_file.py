@@ -18,7 +18,7 @@ from dartboard.stores.embedded.connections import (
     translated,
     translated_errors,
 )
-from dartboard.stores.embedded.derived_files import flush_to_disk
+from dartboard.stores.embedded.derived_index import flush_to_disk
 from dartboard.stores.embedded.tables import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
 from dartboard.stores.embedded.writer_lock import (
     WRITES_TABLE,

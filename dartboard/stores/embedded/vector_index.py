@@ -10,17 +10,23 @@ import numpy as np
 from dartboard.errors import install_command
 from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
 from dartboard.stores.embedded.checksums import check_structure, damaged
-from dartboard.stores.embedded.derived_files import (
+from dartboard.stores.embedded.derived_index import (
     DamagedFileError,
     DerivedFiles,
+    DerivedIndex,
     SavedIndex,
+    Tuning,
     flush_to_disk,
 )
-from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
-from dartboard.stores.embedded.vector_file import Checksums, PackedIds, VectorMatrix, write_vectors
-from dartboard.stores.embedded.vector_state import VectorState
-from dartboard.stores.records import Metric
+from dartboard.stores.embedded.vector_search import (
+    Checksums,
+    PackedIds,
+    VectorMatrix,
+    VectorState,
+    write_vectors,
+)
+from dartboard.stores.records import VectorField
 
 logger = logging.getLogger(__name__)
 
@@ -28,31 +34,22 @@ _MATRIX, _ROWS, _IDS, _INDEX = "vectors.f32", "rows.bin", "ids.bin", "index.fais
 
 
 class VectorIndex(DerivedIndex[VectorState]):
-    """Of the embeddings (``field`` None) or of a further field of a collection.
-
-    Args:
-        collection: the key of the collection.
-        field: the name of the field.
-        dimension: of the vectors.
-        metric: "cosine" compares unit vectors, "dot" the vectors as they are.
-        files: where indexes are saved.
-        tuning: when indexes are saved, approximate, and built anew.
-    """
+    """Of the embeddings (``field`` None) or of a further field."""
 
     def __init__(
         self,
         collection: int,
-        field: str | None,
-        dimension: int,
-        metric: Metric,
         files: DerivedFiles,
         tuning: Tuning,
+        kind: str,
+        field: str | None,
+        described: VectorField,
     ) -> None:
-        kind = "vectors" if field is None else f"vectors:{field}"
-        super().__init__(collection, kind, {"dimension": dimension, "metric": metric}, files, tuning)
+        settings = {"dimension": described.dimension, "metric": described.metric}
+        super().__init__(collection, files, tuning, kind, settings)
         self._field = field
-        self._dimension = dimension
-        self._metric = metric
+        self._dimension = described.dimension
+        self._metric = described.metric
         self._warned = False
         self._distrusted: set[Path | None] = set()
 
@@ -77,7 +74,7 @@ class VectorIndex(DerivedIndex[VectorState]):
 
     def _distrust(self, folder: Path | None, damage: DamagedFileError) -> None:
         """Never read these files again."""
-        logger.warning("%s will be built again: %s", folder or self._kind, damage)
+        logger.warning("%s will be built again: %s", folder or self.kind, damage)
         self._distrusted.add(folder)
 
     def _updated(self, reader: RecordReader, earlier: VectorState | None, *, save: bool) -> VectorState:
@@ -161,7 +158,7 @@ class VectorIndex(DerivedIndex[VectorState]):
         """From the records: into files where they pay and can be written, else in memory."""
         check_structure(reader.connection)
         if save and reader.records >= self._tuning.files_from:
-            with self._files.draft(self._collection, self._kind) as folder:
+            with self._files.draft(self._collection, self.kind) as folder:
                 if folder is not None:
                     try:
                         return self._build_files(reader, folder)
