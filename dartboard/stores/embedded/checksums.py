@@ -17,7 +17,8 @@ doctor``.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -73,8 +74,12 @@ def bytes_match(stored: int | None, row: int, *parts: Any) -> bool:
         return False
 
 
-def check_collection(key: int, columns: Sequence[Any], stored: int | None) -> None:
-    """The same of a collection's name, manifest and numbers."""
+@lru_cache(maxsize=64, typed=True)
+def check_collection(key: int, stored: int | None, *columns: Any) -> None:
+    """The same of a collection's name, manifest, records, revision and floor.
+
+    Every search asks, mostly about values that were checked before: hence the cache.
+    """
     sound = [type(column) for column in columns] == [str, str, int, int, int]
     if not sound or (stored is not None and collection_checksum(key, columns) != stored):
         raise damaged(f"collection {columns[0]!r}: its counts or its manifest")

@@ -50,9 +50,9 @@ class LexicalState(Generic[Lists]):
     rows: Rows
     index: Lists
 
-    def mask(self, allowed: Rows | None) -> Mask | None:
-        """Which positions may be found; None where all may."""
-        return None if allowed is None else np.isin(self.rows, allowed)
+    def mask(self, allowed: Rows) -> Mask:
+        """Which positions may be found."""
+        return np.isin(self.rows, allowed)
 
     def describe(self) -> dict[str, Any]:
         """For statistics."""

@@ -60,7 +60,7 @@ class RecordReader:
         if found is None:
             raise CollectionError(f"collection {name!r} was dropped meanwhile")
         *columns, checksum, self.last_row = found
-        check_collection(collection, columns, checksum)
+        check_collection(collection, checksum, *columns)
         if not isinstance(self.last_row, int):
             raise damaged("the count of rows")
         _, self._manifest_text, self.records, self.revision, self.floor = columns
@@ -90,7 +90,11 @@ class RecordReader:
         condition, parameters = ("1", {}) if where is None else filter_sql(where)
         condition = f"id > :after AND {condition} ORDER BY id LIMIT :size"
         after, count = "", 0
-        while found := self._read(condition, {"after": after, "size": size, **parameters}):
+        while True:
+            with ending_in_time(self.connection):
+                found = self._read(condition, {"after": after, "size": size, **parameters})
+            if not found:
+                break
             records = list(found.values())
             self._add_fields(found)
             yield records
@@ -201,8 +205,7 @@ class RecordReader:
             f"SELECT row, id, metadata, text, embedding, {checksums} "
             f"{_JOINED} WHERE collection = :collection AND {condition}"
         )
-        with ending_in_time(self.connection):
-            found = self.connection.execute(query, {"collection": self.collection, **parameters}).fetchall()
+        found = self.connection.execute(query, {"collection": self.collection, **parameters}).fetchall()
         for row, id, metadata, text, embedding, checksum, vector_checksum in found:
             check_text(row, id, metadata, text, checksum)
             if not bytes_match(vector_checksum, row, embedding):

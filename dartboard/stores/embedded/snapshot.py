@@ -118,16 +118,16 @@ class ReadSnapshot:
         check_k(k)
         check_sparse_field(self._reader.manifest, field, self.name)
         state = self._state(self._cache.sparse(field))
-        allowed = None if where is None else self._matching(where)
-        found, scores = state.index.top(query.terms, query.weights, k, state.mask(allowed))
+        mask = None if where is None else state.mask(self._matching(where))
+        found, scores = state.index.top(query.terms, query.weights, k, mask)
         return self._hits(state.rows[found], scores, k)
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by BM25."""
         check_k(k)
         state = self._state(self._cache.text(self._reader.manifest))
-        allowed = None if where is None else self._matching(where)
-        found, scores = state.index.top(query, k, state.mask(allowed))
+        mask = None if where is None else state.mask(self._matching(where))
+        found, scores = state.index.top(query, k, mask)
         return self._hits(state.rows[found], scores, k)
 
     def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
