@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dartboard.errors import MissingExtraError
 from dartboard.stores import ann
 from dartboard.stores.ann import ApproximateIndex, near_the_best, precise_scores, rounding_slack, unit_rows
-from dartboard.stores.embedded.vector_file import MemoryRows
+from dartboard.stores.embedded.vector_search import VectorMatrix
 
 
 def clustered(count, dimension, *, seed=0, centres=40):
@@ -68,7 +68,7 @@ def test_unit_rows_at_the_edges_of_float32():
 @pytest.mark.parametrize("sizes", [{}, {"groups_from": 100}, {"large_from": 100}], ids=str)
 def test_recall(dimension, sizes):
     matrix = clustered(6000, dimension)
-    index = ApproximateIndex.build(MemoryRows(matrix), **sizes)
+    index = ApproximateIndex.build(VectorMatrix(matrix), **sizes)
     assert len(index) == 6000 and index.recall >= 0.99
     queries = unit_rows(clustered(40, dimension, seed=1) + 0.5 * clustered(40, dimension, seed=2))
     shares = [len(found_by(index, matrix, q, 100) & best(matrix, q, 100)) / 100 for q in queries]
@@ -78,7 +78,7 @@ def test_recall(dimension, sizes):
 def test_uniformly_random_vectors_are_no_worse():
     chance = np.random.default_rng(0)
     matrix = unit_rows(chance.standard_normal((5000, 48)))
-    index = ApproximateIndex.build(MemoryRows(matrix))
+    index = ApproximateIndex.build(VectorMatrix(matrix))
     queries = unit_rows(chance.standard_normal((40, 48)))
     shares = [len(found_by(index, matrix, q, 100) & best(matrix, q, 100)) / 100 for q in queries]
     assert np.mean(shares) >= 0.99
@@ -86,7 +86,7 @@ def test_uniformly_random_vectors_are_no_worse():
 
 def test_only_what_is_allowed_is_found():
     matrix = clustered(3000, 24)
-    index = ApproximateIndex.build(MemoryRows(matrix), groups_from=100)
+    index = ApproximateIndex.build(VectorMatrix(matrix), groups_from=100)
     allowed = np.random.default_rng(3).random(3000) < 0.3
     for query in clustered(10, 24, seed=4):
         positions = index.search(query, 50, allowed, wider=index.index.nlist)
@@ -97,7 +97,7 @@ def test_only_what_is_allowed_is_found():
 
 def test_bytes_and_back():
     matrix = clustered(1000, 24)
-    index = ApproximateIndex.build(MemoryRows(matrix))
+    index = ApproximateIndex.build(VectorMatrix(matrix))
     again = ApproximateIndex.from_bytes(index.to_bytes())
     assert again.describe() == index.describe() and again.describe()["kind"] == "pq4 fast scan"
     query = clustered(1, 24, seed=5)[0]
@@ -106,13 +106,13 @@ def test_bytes_and_back():
 
 def test_building_repeats_exactly():
     matrix = clustered(1500, 24)
-    first, second = (ApproximateIndex.build(MemoryRows(matrix)) for _ in range(2))
+    first, second = (ApproximateIndex.build(VectorMatrix(matrix)) for _ in range(2))
     assert first.to_bytes() == second.to_bytes()
 
 
 def test_fewer_vectors_than_points_of_the_codes():
     matrix = clustered(5, 24)
-    index = ApproximateIndex.build(MemoryRows(matrix))
+    index = ApproximateIndex.build(VectorMatrix(matrix))
     assert found_by(index, matrix, matrix[2], 5) == set(range(5))
 
 
@@ -120,7 +120,7 @@ def test_without_faiss(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert not ann.faiss_is_there()
     with pytest.raises(MissingExtraError, match=r"pip install .*\[search\]'"):
-        ApproximateIndex.build(MemoryRows(clustered(10, 4)))
+        ApproximateIndex.build(VectorMatrix(clustered(10, 4)))
 
 
 def test_importing_loads_no_faiss():

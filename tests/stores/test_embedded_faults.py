@@ -10,8 +10,8 @@ import pytest
 from dartboard.errors import StoreError, StoreFormatError, StoreLockedError
 from dartboard.stores.embedded import EmbeddedStore, Tuning, store_file, writer_lock
 from dartboard.stores.embedded.connections import connect, translated
-from dartboard.stores.embedded.derived_files import DamagedFileError
-from dartboard.stores.embedded.vector_file import FileRows, RowWriter
+from dartboard.stores.embedded.derived_index import DamagedFileError
+from dartboard.stores.embedded.vector_search import VectorMatrix, write_vectors
 from dartboard.testing.samples import PLAIN, sample_queries, sample_records
 from dartboard.testing.stores import record
 
@@ -150,13 +150,13 @@ def test_a_matrix_harmed_while_it_is_open(path):
 
 
 def test_checksums_that_do_not_fit(tmp_path):
-    writer = RowWriter(tmp_path / "m", 4)
-    writer.add(sample_queries(20)[:, :4])
-    rows = writer.finish()
-    assert rows.shape == (20, 4)
+    queries = sample_queries(20)[:, :4]
+    checksums = write_vectors(tmp_path / "m", 4, [queries[:3], queries[3:]])
+    rows = VectorMatrix.from_file(tmp_path / "m", (20, 4), checksums)
+    assert rows.shape == (20, 4) and (rows.whole() == queries).all()
     with pytest.raises(DamagedFileError, match="checksums"):
-        FileRows(tmp_path / "m", (20, 4), writer.checksums[:1])
+        VectorMatrix.from_file(tmp_path / "m", (20, 4), checksums[:1])
     with pytest.raises(DamagedFileError, match="bytes"):
-        FileRows(tmp_path / "m", (21, 4), writer.checksums)
+        VectorMatrix.from_file(tmp_path / "m", (21, 4), checksums)
     with pytest.raises(DamagedFileError):
-        FileRows(tmp_path / "nothing", (20, 4), writer.checksums)
+        VectorMatrix.from_file(tmp_path / "nothing", (20, 4), checksums)

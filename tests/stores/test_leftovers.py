@@ -51,7 +51,7 @@ if moment == "draft":
     with mock.patch("dartboard.stores.embedded.vector_index.flush_to_disk", reached):
         collection.search_vector(records[0].embedding, 3)
 if moment == "stray":
-    with mock.patch("dartboard.stores.embedded.derived_files._vouch", reached):
+    with mock.patch("dartboard.stores.embedded.derived_index._vouch", reached):
         collection.search_vector(records[0].embedding, 3)
 """
 MOMENTS = ("store", "snapshot", "draft", "stray")

@@ -17,7 +17,8 @@ doctor``.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -65,24 +66,23 @@ def check_text(row: int, id: str, metadata: str, text: str, stored: int | None) 
         raise damaged(f"chunk {id!r}")
 
 
-def check_bytes(what: str, row: int, parts: Iterable[Any], stored: int | None) -> None:
-    """The same of an embedding or a further field."""
-    if stored is None:
-        return
+def bytes_match(stored: int | None, row: int, *parts: Any) -> bool:
+    """Whether an embedding, or a further field's name and parts, are those that were written."""
     try:
-        same = bytes_checksum(row, *parts) == stored
+        return stored is None or bytes_checksum(row, *parts) == stored
     except TypeError:  # a flipped bit can make numbers or text of bytes
-        same = False
-    if not same:
-        raise damaged(f"{what} in row {row}")
+        return False
 
 
-def check_collection(key: int, columns: Sequence[Any], stored: int | None) -> None:
-    """The same of a collection's name, manifest and numbers."""
-    name, manifest, *numbers = columns
-    sound = isinstance(name, str) and isinstance(manifest, str) and all(type(n) is int for n in numbers)
+@lru_cache(maxsize=64, typed=True)
+def check_collection(key: int, stored: int | None, *columns: Any) -> None:
+    """The same of a collection's name, manifest, records, revision and floor.
+
+    Every search asks, mostly about values that were checked before: hence the cache.
+    """
+    sound = [type(column) for column in columns] == [str, str, int, int, int]
     if not sound or (stored is not None and collection_checksum(key, columns) != stored):
-        raise damaged(f"collection {name!r}: its counts or its manifest")
+        raise damaged(f"collection {columns[0]!r}: its counts or its manifest")
 
 
 def check_structure(connection: sqlite3.Connection) -> None:

@@ -8,12 +8,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dartboard.stores.base import CollectionStats
 from dartboard.stores.checks import check_deletion, check_k
+from dartboard.stores.embedded.cache import CollectionCache
 from dartboard.stores.embedded.connections import Connections
-from dartboard.stores.embedded.derived_files import DerivedFiles
-from dartboard.stores.embedded.derived_index import Tuning
-from dartboard.stores.embedded.indexes import Indexes
+from dartboard.stores.embedded.derived_index import DerivedFiles, Tuning
 from dartboard.stores.embedded.record_reader import RecordReader
-from dartboard.stores.embedded.snapshot import ReadSnapshot, SearchCache
+from dartboard.stores.embedded.snapshot import ReadSnapshot
 from dartboard.stores.embedded.tables import manifest_text, raise_revision, remove_rows, write_records
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
@@ -52,8 +51,7 @@ class EmbeddedCollection:
         self.written = False
         self._connections = connections
         self._files = files
-        self._indexes = Indexes(key, files, tuning)
-        self._cache = SearchCache()
+        self._cache = CollectionCache(key, files, tuning)
 
     @contextmanager
     def read_snapshot(self) -> Iterator[ReadSnapshot]:
@@ -65,10 +63,10 @@ class EmbeddedCollection:
                 records = view.get([hit.id for hit in hits])
         """
         # Before the transaction begins, so that what it sees is not older than any of these states.
-        states = self._indexes.states()
+        states = self._cache.states()
         with self._connections.reading() as connection:
             reader = RecordReader(connection, self.key, self.name)
-            yield ReadSnapshot(self.name, reader, self._indexes, states, self._cache)
+            yield ReadSnapshot(self.name, reader, states, self._cache)
 
     get = _of_a_snapshot(ReadSnapshot.get)
     unit_vectors = _of_a_snapshot(ReadSnapshot.unit_vectors)
@@ -157,7 +155,7 @@ class EmbeddedCollection:
             "derived_bytes": derived,
             "revision": reader.revision,
             "files": files,
-            "indexes": self._indexes.describe(),
+            "indexes": self._cache.describe(),
         }
         return CollectionStats(name=self.name, records=reader.records, bytes=own + derived, details=details)
 

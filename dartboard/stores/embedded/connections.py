@@ -154,7 +154,8 @@ class Connections:
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
-                self._check_small(connection)
+                if not self._checked:
+                    self._check_small(connection)
                 yield connection
             except BaseException as error:
                 self._suspect(connection, error)
@@ -245,7 +246,8 @@ class Connections:
         connection = self._writer_connection()
         self.lock.take()
         try:
-            self._check_small(connection)
+            if not self._checked:
+                self._check_small(connection)
             check_nothing_lost(connection, self.path, self.lock.note)
         except BaseException:
             self.lock.release()
@@ -256,10 +258,9 @@ class Connections:
 
     def _check_small(self, connection: sqlite3.Connection) -> None:
         """Check how the pages of a small file fit together, once, before anything is made of them."""
-        if not self._checked:
-            if is_small(connection):
-                check_structure(connection)
-            self._checked = True
+        if is_small(connection):
+            check_structure(connection)
+        self._checked = True
 
     def _suspect(self, connection: sqlite3.Connection, error: BaseException) -> None:
         """Where something failed that should not, look whether the file is damaged, and say that instead.

@@ -1,17 +1,40 @@
-"""What all derived indexes of a collection share: when they are built, and which revision they are of."""
+"""Indexes that only repeat what the store holds: in memory, and in files beside it, ``<file>.derived/``.
 
+Each saved index is a folder under a name that is never used twice. The store itself keeps, in its table
+``derived``, which folder counts, for which revision, with which settings, and the size and SHA-256 of its
+files: a file that was cut, changed or put there by somebody else does not match, and is not parsed. What
+does not match is built again; what cannot be written (a full disk, a read-only one) stays in memory.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
 import sqlite3
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, StoreError, StoreFormatError
 from dartboard.stores.ann import RECALL
-from dartboard.stores.embedded.derived_files import DerivedFiles, SavedIndex
+from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.record_reader import RecordReader
+from dartboard.stores.files import leftovers, open_regular, owned, remove_leftovers
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 2
+_OURS = re.compile(r"\d+-[a-z]+-[0-9a-f]{16}")
+_DRAFT = "draft-"
+_DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +70,163 @@ class Tuning:
         return changed > max(self.tail_least, self.tail_share * indexed)
 
 
+class DamagedFileError(StoreFormatError):
+    """A derived file that cannot be used: it is built again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedIndex:
+    """An index on disk that the store vouches for."""
+
+    folder: Path
+    revision: int
+    last_row: int
+    about: Mapping[str, Any]
+    files: Mapping[str, tuple[int, str]]
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a sealed file, if they are the ones that were written."""
+        if name not in self.files:
+            raise DamagedFileError(f"{name} is missing")
+        size, digest = self.files[name]
+        try:
+            with os.fdopen(open_regular(self.folder / name, os.O_RDONLY), "rb") as stream:
+                data = stream.read(size + 1)
+        except OSError as error:
+            raise DamagedFileError(f"{name}: {error}") from error
+        if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
+            raise DamagedFileError(f"{name} does not match its checksum")
+        return data
+
+
+class DerivedFiles:
+    """The derived folder of one store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        path = connections.path
+        self.folder = path.with_name(f"{path.name}.derived")
+        self._missed = False
+
+    def find(
+        self, connection: sqlite3.Connection, collection: int, kind: str, settings: Mapping[str, Any]
+    ) -> SavedIndex | None:
+        """The index of this kind, made with these settings, that the store knows; it may be stale."""
+        row = connection.execute(
+            "SELECT folder, revision, stamp FROM derived WHERE collection = ? AND kind = ?",
+            (collection, kind),
+        ).fetchone()
+        if row is None or not _OURS.fullmatch(str(row[0])):
+            return None
+        if not (_is_folder(self.folder) and _is_folder(self.folder / row[0])):
+            if self._connections.read_only and not self._missed:  # said once, to who cannot write them again
+                logger.warning(
+                    "%s is gone or incomplete: indexes are built in memory for this run; "
+                    "dartboard index PATH writes them again",
+                    self.folder.name,
+                )
+            self._missed = True
+            return None
+        try:
+            stamp = json.loads(row[2])
+            kept = stamp.pop("crc32")
+            if kept != _stamp_sum(collection, kind, row[0], row[1], stamp):
+                return None
+            if stamp["format"] != FORMAT or stamp["settings"] != json.loads(json.dumps(settings)):
+                return None
+            files = {name: (int(size), str(digest)) for name, (size, digest) in stamp["files"].items()}
+            return SavedIndex(
+                folder=self.folder / row[0],
+                revision=int(row[1]),
+                last_row=int(stamp["last_row"]),
+                about=stamp["about"],
+                files=files,
+            )
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+
+    @contextmanager
+    def draft(self, collection: int, kind: str) -> Iterator[Path | None]:
+        """A new folder to write an index into, gone afterwards unless it was kept; None where none can be."""
+        slug = re.sub("[^a-z].*", "", kind)
+        folder = self.folder / f"{_DRAFT}{collection}-{slug}-{secrets.token_hex(8)}"
+        if self._connections.read_only:
+            yield None
+            return
+        with ExitStack() as stack:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                if not _is_folder(self.folder):
+                    raise OSError("it is a symbolic link; remove it")
+                stack.enter_context(owned(folder))
+                folder.mkdir()
+            except OSError as error:
+                logger.warning("%s cannot be written, indexes are kept in memory: %s", self.folder, error)
+                yield None
+            else:
+                yield folder
+
+    def keep(
+        self,
+        draft: Path,
+        collection: int,
+        kind: str,
+        revision: int,
+        stamp: Mapping[str, Any],
+        *,
+        sealed: Sequence[str],
+    ) -> Path | None:
+        """Vouch for the index of a draft; its final folder, None where the store cannot be written now.
+
+        ``stamp`` is what :meth:`find` needs to know, ``sealed`` names the files that are checked as a whole.
+        """
+        final = draft.with_name(draft.name.removeprefix(_DRAFT))
+        try:
+            stamp = {"format": FORMAT, **stamp, "files": {name: _seal(draft / name) for name in sealed}}
+            with self._connections.may_write() as allowed:
+                if not allowed:
+                    return None
+                draft.rename(final)
+                with self._connections.writing(counted=False) as connection:
+                    _vouch(connection, collection, kind, final.name, revision, stamp)
+        except (OSError, StoreError) as error:
+            shutil.rmtree(final, ignore_errors=True)
+            logger.warning("%s: an index is not kept: %s", self.folder, error)
+            return None
+        self.sweep()
+        return final
+
+    def sweep(self) -> None:
+        """Remove folders that the store does not vouch for, unless somebody else is writing."""
+        with self._connections.may_write() as allowed:
+            if allowed and _is_folder(self.folder):
+                remove_leftovers(self.folder, _DRAFTS)
+                for folder in self._strays():
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def leftovers(self) -> list[Path]:
+        """Drafts that no living process owns, and folders that the store does not vouch for."""
+        drafts = leftovers(self.folder, _DRAFTS) if _is_folder(self.folder) else []
+        return [*drafts, *self._strays()]
+
+    def _strays(self) -> list[Path]:
+        if not _is_folder(self.folder):
+            return []
+        with self._connections.reading() as connection:
+            known = {folder for (folder,) in connection.execute("SELECT folder FROM derived")}
+        return [
+            path
+            for path in sorted(self.folder.iterdir())
+            if _OURS.fullmatch(path.name) and path.name not in known
+        ]
+
+    def bytes_of(self, connection: sqlite3.Connection, collection: int) -> int:
+        """What the collection's derived files take on disk."""
+        rows = connection.execute("SELECT folder FROM derived WHERE collection = ?", (collection,))
+        folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(str(folder))]
+        return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
 class IndexState(Protocol):
     """An index at one revision of its collection. It is never changed: a write leads to another state."""
 
@@ -62,26 +242,20 @@ State = TypeVar("State", bound=IndexState)
 
 
 class DerivedIndex(ABC, Generic[State]):
-    """An index of one kind, made when a search first needs it, and shared by all threads.
+    """An index of one kind over a collection, shared by all threads.
 
-    Readers of an older revision keep the state that they began with.
-
-    Args:
-        collection: the key of the collection.
-        kind: its name among the derived files.
-        settings: what files must have been made with.
-        files: where it is saved.
-        tuning: when it is saved.
+    ``settings`` is what its files must have been made with. Readers of an older revision keep the state that
+    they began with.
     """
 
     def __init__(
-        self, collection: int, kind: str, settings: Mapping[str, Any], files: DerivedFiles, tuning: Tuning
+        self, collection: int, files: DerivedFiles, tuning: Tuning, kind: str, settings: Mapping[str, Any]
     ) -> None:
+        self.kind = kind
         self.settings = settings
         self.state: State | None = None
         """The newest that anybody has asked for."""
         self._collection = collection
-        self._kind = kind
         self._files = files
         self._tuning = tuning
         self._lock = Lock()
@@ -89,11 +263,9 @@ class DerivedIndex(ABC, Generic[State]):
     def at(self, reader: RecordReader, earlier: State | None = None) -> State:
         """The state at the reader's revision.
 
-        Args:
-            reader: what it is built from.
-            earlier: a state that was there before the reader's transaction began, so it is never newer.
-                It serves where another thread has moved the index on to a newer revision since: then this
-                reader gets a state of its own, which is not shared and leaves no files.
+        ``earlier`` is a state that was there before the reader's transaction began, so it is never newer. It
+        serves where another thread has moved the index on to a newer revision since: then this reader gets a
+        state of its own, which is not shared and leaves no files.
         """
         with self._lock:
             shared = self.state is None or self.state.revision <= reader.revision
@@ -110,17 +282,63 @@ class DerivedIndex(ABC, Generic[State]):
 
     def _saved(self, connection: sqlite3.Connection) -> SavedIndex | None:
         """The files that the store knows; they may be of another revision."""
-        return self._files.find(connection, self._collection, self._kind, self.settings)
+        return self._files.find(connection, self._collection, self.kind, self.settings)
 
     def _keep(
         self, draft: Path, reader: RecordReader, *, about: Mapping[str, Any], sealed: list[str]
     ) -> Path | None:
         """Let the store vouch for the files in a draft; the folder's final name if it does."""
-        return self._files.keep(
-            draft,
-            self._collection,
-            self._kind,
-            reader.revision,
-            {"last_row": reader.last_row, "settings": self.settings, "about": about},
-            sealed=sealed,
-        )
+        stamp = {"last_row": reader.last_row, "settings": self.settings, "about": about}
+        return self._files.keep(draft, self._collection, self.kind, reader.revision, stamp, sealed=sealed)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether there is a folder, and no link that would lead writing and removing elsewhere."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def _vouch(
+    connection: sqlite3.Connection,
+    collection: int,
+    kind: str,
+    folder: str,
+    revision: int,
+    stamp: Mapping[str, Any],
+) -> None:
+    """Write the stamp into the store, unless an index of a later revision stands there."""
+    checksum = _stamp_sum(collection, kind, folder, revision, stamp)
+    connection.execute(
+        "INSERT INTO derived SELECT :collection, :kind, :folder, :revision, :stamp "
+        "WHERE EXISTS (SELECT 1 FROM collections WHERE key = :collection) "
+        "ON CONFLICT DO UPDATE SET folder = excluded.folder, revision = excluded.revision, "
+        "stamp = excluded.stamp WHERE excluded.revision >= derived.revision",
+        {
+            "collection": collection,
+            "kind": kind,
+            "folder": folder,
+            "revision": revision,
+            "stamp": json.dumps({**stamp, "crc32": checksum}),
+        },
+    )
+
+
+def _stamp_sum(collection: int, kind: str, folder: str, revision: int, stamp: Mapping[str, Any]) -> int:
+    """A checksum of all that the table says of an index."""
+    said = json.dumps([collection, kind, folder, revision, stamp], sort_keys=True)
+    return zlib.crc32(said.encode())
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until a file's bytes, or the names in a folder, are on disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _seal(path: Path) -> tuple[int, str]:
+    """Size and SHA-256 of a file, which is on disk then."""
+    flush_to_disk(path)
+    with path.open("rb") as stream:
+        return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()

@@ -15,8 +15,14 @@ import numpy as np
 from dartboard.errors import StoreFormatError
 from dartboard.stores.ann import Mask
 from dartboard.stores.embedded.checksums import check_structure
-from dartboard.stores.embedded.derived_files import DamagedFileError, DerivedFiles, SavedIndex, flush_to_disk
-from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
+from dartboard.stores.embedded.derived_index import (
+    DamagedFileError,
+    DerivedFiles,
+    DerivedIndex,
+    SavedIndex,
+    Tuning,
+    flush_to_disk,
+)
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
 
 logger = logging.getLogger(__name__)
@@ -44,9 +50,9 @@ class LexicalState(Generic[Lists]):
     rows: Rows
     index: Lists
 
-    def mask(self, allowed: Rows | None) -> Mask | None:
-        """Which positions may be found; None where all may."""
-        return None if allowed is None else np.isin(self.rows, allowed)
+    def mask(self, allowed: Rows) -> Mask:
+        """Which positions may be found."""
+        return np.isin(self.rows, allowed)
 
     def describe(self) -> dict[str, Any]:
         """For statistics."""
@@ -56,30 +62,23 @@ class LexicalState(Generic[Lists]):
 class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
     """Posting lists over texts or sparse vectors.
 
-    Args:
-        collection: the key of the collection.
-        kind: its name among the derived files.
-        settings: what files must have been made with.
-        files: where indexes are saved.
-        tuning: when indexes are saved.
-        read: rows, and what is indexed of each, by rising id.
-        build: makes the index of what is read.
-        load: reads an index from its folder.
+    ``read`` gives rows, and what is indexed of each, by rising id. ``build`` makes the index of that, and
+    ``load`` reads it from its folder.
     """
 
     def __init__(
         self,
         collection: int,
-        kind: str,
-        settings: Mapping[str, Any],
         files: DerivedFiles,
         tuning: Tuning,
+        kind: str,
+        settings: Mapping[str, Any],
         *,
         read: Callable[[RecordReader], Iterator[tuple[int, Any]]],
         build: Callable[[Iterator[Any]], Lists],
         load: Callable[[Path], Lists],
     ) -> None:
-        super().__init__(collection, kind, settings, files, tuning)
+        super().__init__(collection, files, tuning, kind, settings)
         self._read = read
         self._build = build
         self._load = load
@@ -116,7 +115,7 @@ class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
         return LexicalState(revision=saved.revision, rows=rows, index=index)
 
     def _save(self, state: LexicalState[Lists], reader: RecordReader) -> None:
-        with self._files.draft(self._collection, self._kind) as folder:
+        with self._files.draft(self._collection, self.kind) as folder:
             if folder is None:
                 return
             try:

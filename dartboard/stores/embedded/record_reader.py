@@ -6,7 +6,7 @@ Everything that is read is compared with its checksum: a record that is not as i
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dartboard.errors import CollectionError
 from dartboard.stores.embedded.checksums import (
-    check_bytes,
+    bytes_match,
     check_collection,
     check_structure,
     check_text,
@@ -60,12 +60,12 @@ class RecordReader:
         if found is None:
             raise CollectionError(f"collection {name!r} was dropped meanwhile")
         *columns, checksum, self.last_row = found
-        check_collection(collection, columns, checksum)
+        check_collection(collection, checksum, *columns)
         if not isinstance(self.last_row, int):
             raise damaged("the count of rows")
         _, self._manifest_text, self.records, self.revision, self.floor = columns
 
-    @property
+    @cached_property
     def manifest(self) -> Manifest:
         """What the collection was made with; shared by all readers, so it is not to be changed."""
         return _manifest(self._manifest_text)
@@ -90,7 +90,11 @@ class RecordReader:
         condition, parameters = ("1", {}) if where is None else filter_sql(where)
         condition = f"id > :after AND {condition} ORDER BY id LIMIT :size"
         after, count = "", 0
-        while found := self._read(condition, {"after": after, "size": size, **parameters}):
+        while True:
+            with ending_in_time(self.connection):
+                found = self._read(condition, {"after": after, "size": size, **parameters})
+            if not found:
+                break
             records = list(found.values())
             self._add_fields(found)
             yield records
@@ -171,9 +175,9 @@ class RecordReader:
         )
         while found := cursor.fetchmany(block):
             for row, data, stored in found:
-                if not isinstance(data, bytes) or len(data) != 4 * dimension:
+                whole = isinstance(data, bytes) and len(data) == 4 * dimension
+                if not whole or not bytes_match(stored, row, *name, data):
                     raise damaged(f"a vector in row {row}")
-                check_bytes("a vector", row, (*name, data), stored)
             joined = b"".join(data for _, data, _ in found)
             matrix = np.frombuffer(joined, "<f4").reshape(len(found), dimension)
             yield np.array([row for row, *_ in found], dtype=np.int64), matrix
@@ -203,7 +207,8 @@ class RecordReader:
             (self.collection, field),
         )
         for row, terms, weights, stored in found:
-            check_bytes(f"field {field!r}", row, (field.encode(), terms, weights), stored)
+            if not bytes_match(stored, row, field.encode(), terms, weights):
+                raise damaged(f"field {field!r} in row {row}")
             yield row, (np.frombuffer(terms, "<i4"), np.frombuffer(weights, "<f4"))
 
     def _texts(self, rest: str, **parameters: int) -> Iterator[tuple[int, str]]:
@@ -223,11 +228,11 @@ class RecordReader:
             f"SELECT row, id, metadata, text, embedding, {checksums} "
             f"{_JOINED} WHERE collection = :collection AND {condition}"
         )
-        with ending_in_time(self.connection):
-            found = self.connection.execute(query, {"collection": self.collection, **parameters}).fetchall()
+        found = self.connection.execute(query, {"collection": self.collection, **parameters}).fetchall()
         for row, id, metadata, text, embedding, checksum, vector_checksum in found:
             check_text(row, id, metadata, text, checksum)
-            check_bytes(f"the embedding of chunk {id!r}", row, (embedding,), vector_checksum)
+            if not bytes_match(vector_checksum, row, embedding):
+                raise damaged(f"the embedding of chunk {id!r} in row {row}")
         embeddings = _matrix([embedding for _, _, _, _, embedding, _, _ in found])
         return {
             row: _record(id, text, vector, metadata)
@@ -256,9 +261,8 @@ class RecordReader:
         query = f"SELECT * FROM {table} WHERE row IN {LISTED} {condition}"  # noqa: S608 - our names
         found: dict[int, list[Any]] = {}
         for row, name, *parts in self.connection.execute(query, parameters):
-            if self._summed:
-                stored = parts.pop()
-                check_bytes(f"field {name!r}", row, (str(name).encode(), *parts), stored)
+            if self._summed and not bytes_match(parts.pop(), row, str(name).encode(), *parts):
+                raise damaged(f"field {name!r} in row {row}")
             found.setdefault(row, []).append((name, *parts))
         return found
 

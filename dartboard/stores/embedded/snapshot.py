@@ -1,10 +1,7 @@
 """A collection as one transaction sees it: all that it answers belongs together, whoever writes meanwhile."""
 
-import json
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,21 +9,17 @@ import numpy.typing as npt
 
 from dartboard.errors import StoreError
 from dartboard.stores.checks import check_k, check_query_vector, check_sparse_field
-from dartboard.stores.embedded.checksums import damaged, is_small
-from dartboard.stores.embedded.derived_files import DamagedFileError
-from dartboard.stores.embedded.derived_index import DerivedIndex, State
-from dartboard.stores.embedded.indexes import Indexes
+from dartboard.stores.embedded.cache import CollectionCache
+from dartboard.stores.embedded.checksums import damaged
+from dartboard.stores.embedded.derived_index import DamagedFileError, DerivedIndex, State
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
 from dartboard.stores.embedded.vector_index import VectorIndex
-from dartboard.stores.embedded.vector_state import VectorState
-from dartboard.stores.filters import Filter, filter_to_json
+from dartboard.stores.embedded.vector_search import VectorState
+from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.records import Record, SparseVector
 from dartboard.stores.snapshots import write_snapshot
 from dartboard.types import FloatArray, Hit
-
-_FILTERS_KEPT = 32
-_IDS_KEPT = 200_000
 
 
 class ReadSnapshot:
@@ -37,7 +30,6 @@ class ReadSnapshot:
     Args:
         name: of the collection.
         reader: reads the tables, in a transaction.
-        indexes: shared with all other snapshots of the collection.
         states: of the indexes that were in memory before the transaction began. So none of them is newer
             than the snapshot, and each is brought to the snapshot's revision when it is first searched.
         cache: shared with all other snapshots of the collection.
@@ -47,13 +39,11 @@ class ReadSnapshot:
         self,
         name: str,
         reader: RecordReader,
-        indexes: Indexes,
         states: dict[DerivedIndex[Any], Any],
-        cache: "SearchCache",
+        cache: CollectionCache,
     ) -> None:
         self.name = name
         self._reader = reader
-        self._indexes = indexes
         self._states = states
         self._cache = cache
         self._rows: dict[str, int] = {}
@@ -76,7 +66,7 @@ class ReadSnapshot:
         known = self._rows_of(ids)
         there = [id for id in ids if id in known]
         rows = np.array([known[id] for id in there], dtype=np.int64)
-        index = self._indexes.vectors(self.manifest, None)
+        index = self._cache.vectors(self._reader.manifest, None)
         state = self._state(index)
         try:
             return there, state.take(rows)
@@ -108,11 +98,11 @@ class ReadSnapshot:
     ) -> list[Hit]:
         """Nearest by cosine or dot product."""
         check_k(k)
-        asked, metric = check_query_vector(self.manifest, query, field)
+        asked, metric = check_query_vector(self._reader.manifest, query, field)
         allowed = None if where is None else self._matching(where)
-        index = self._indexes.vectors(self.manifest, field)
+        index = self._cache.vectors(self._reader.manifest, field)
         state = self._state(index)
-        tuning = self._indexes.tuning
+        tuning = self._cache.tuning
         try:
             rows, scores = state.search(asked, k, allowed, exact=exact, tuning=tuning)
         except DamagedFileError as damage:
@@ -127,18 +117,18 @@ class ReadSnapshot:
     ) -> list[Hit]:
         """Best by dot product, through an inverted index."""
         check_k(k)
-        check_sparse_field(self.manifest, field, self.name)
-        state = self._state(self._indexes.sparse(field))
-        allowed = None if where is None else self._matching(where)
-        found, scores = state.index.top(query.terms, query.weights, k, state.mask(allowed))
+        check_sparse_field(self._reader.manifest, field, self.name)
+        state = self._state(self._cache.sparse(field))
+        mask = None if where is None else state.mask(self._matching(where))
+        found, scores = state.index.top(query.terms, query.weights, k, mask)
         return self._hits(state.rows[found], scores, k)
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
         """Best by BM25."""
         check_k(k)
-        state = self._state(self._indexes.text(self.manifest))
-        allowed = None if where is None else self._matching(where)
-        found, scores = state.index.top(query, k, state.mask(allowed))
+        state = self._state(self._cache.text(self._reader.manifest))
+        mask = None if where is None else state.mask(self._matching(where))
+        found, scores = state.index.top(query, k, mask)
         return self._hits(state.rows[found], scores, k)
 
     def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
@@ -146,7 +136,7 @@ class ReadSnapshot:
         known = self._reader.rows_of([chunk_id])
         if not known:
             return []
-        state = self._state(self._indexes.text(self.manifest))
+        state = self._state(self._cache.text(self._reader.manifest))
         found = np.flatnonzero(state.rows == known[chunk_id])
         if found.size != 1:
             raise damaged(f"the text of chunk {chunk_id!r}, which the index does not know,")
@@ -159,11 +149,11 @@ class ReadSnapshot:
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
-        write_snapshot(path, self.name, self.manifest, self.iterate())
+        write_snapshot(path, self.name, self._reader.manifest, self.iterate())
 
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them."""
-        self._indexes.save(self._reader)
+        self._cache.save(self._reader)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Whatever changes the collection, or describes it as a whole."""
@@ -203,58 +193,3 @@ class ReadSnapshot:
         self._rows.update(zip(ids, numbers, strict=True))
         pairs = sorted(zip((-scores).tolist(), ids, strict=True))
         return [Hit(id, -score) for score, id in pairs[:k]]
-
-
-class SearchCache:
-    """What searches of a collection need again: the rows of filters, the ids of rows. Shared by threads."""
-
-    def __init__(self) -> None:
-        self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
-        self._ids: dict[int, str] = {}
-        self._checked_row = 0
-        self._lock = Lock()
-
-    def matching(self, reader: RecordReader, where: Filter) -> Rows:
-        """The rows that match; the last few filters are kept until the next write."""
-        key = (reader.revision, json.dumps(filter_to_json(where)))
-        with self._lock:
-            if key in self._filters:
-                self._filters.move_to_end(key)
-                return self._filters[key]
-        self.check_metadata(reader)
-        rows = reader.matching(where)
-        with self._lock:
-            for old in [old for old in self._filters if old[0] < reader.revision]:
-                del self._filters[old]
-            self._filters[key] = rows
-            while len(self._filters) > _FILTERS_KEPT:
-                self._filters.popitem(last=False)
-        return rows
-
-    def check_metadata(self, reader: RecordReader) -> None:
-        """See that the metadata, by which a filter chooses, are those that were written; each row once.
-
-        In a large file that takes too long: there, only what is handed over is checked.
-        """
-        if is_small(reader.connection):
-            self._checked_row = reader.check_texts(self._checked_row)
-
-    def ids(self, rows: list[int], reader: RecordReader, state: VectorState | None) -> list[str]:
-        """The ids of rows, in their order; a row never changes its id, so it is looked up once.
-
-        The vectors of a saved index have their ids beside them, which spares asking the tables.
-        """
-        known = self._ids
-        if unknown := [row for row in rows if row not in known]:
-            if len(known) > _IDS_KEPT:
-                known, unknown = {}, rows
-                self._ids = known
-            if state is not None:
-                known.update(state.ids_of(unknown))
-                unknown = [row for row in unknown if row not in known]
-            if unknown:
-                known.update(reader.ids_of(unknown))
-        try:
-            return [known[row] for row in rows]
-        except KeyError as error:
-            raise damaged(f"the record in row {error}, which an index knows,") from error

@@ -10,8 +10,7 @@ from dartboard.stores.base import DEFAULT_COLLECTION
 from dartboard.stores.checks import check_name, exists_already, missing
 from dartboard.stores.embedded.collection import EmbeddedCollection
 from dartboard.stores.embedded.connections import Connections
-from dartboard.stores.embedded.derived_files import DerivedFiles
-from dartboard.stores.embedded.derived_index import Tuning
+from dartboard.stores.embedded.derived_index import DerivedFiles, Tuning
 from dartboard.stores.embedded.record_reader import Checked, check_file
 from dartboard.stores.embedded.store_file import prepare, unfinished
 from dartboard.stores.embedded.tables import ROW_TABLES, manifest_text, write_records

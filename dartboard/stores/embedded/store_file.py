@@ -18,16 +18,14 @@ from dartboard.stores.embedded.connections import (
     translated,
     translated_errors,
 )
-from dartboard.stores.embedded.derived_files import flush_to_disk
+from dartboard.stores.embedded.derived_index import flush_to_disk
 from dartboard.stores.embedded.tables import APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, TABLES
 from dartboard.stores.embedded.writer_lock import (
     WRITES_TABLE,
     WriteCount,
     WriterLock,
     check_nothing_lost,
-    lock_path,
     lost_writes,
-    read_note,
     stored_count,
 )
 from dartboard.stores.files import owned
@@ -50,7 +48,7 @@ def prepare(path: Path, *, read_only: bool) -> None:
             f"{path} {'is empty' if there else 'is gone'}, and its log {path.name}-wal is still there: "
             "put the file back, or remove the log to begin anew or to put a backup in its place"
         )
-    if there and not read_only and lock_path(path).exists():
+    if there and not read_only and WriterLock(path).path.exists():
         raise StoreFormatError(
             f"{path} is empty, though a store was written there: {RESTORE}, or remove it to begin anew"
         )
@@ -69,7 +67,7 @@ def prepare(path: Path, *, read_only: bool) -> None:
 
 def _check(path: Path) -> None:
     """Refuse what is no store, not one that this version reads, or has lost writes; nothing is written."""
-    noted = read_note(lock_path(path))
+    noted = WriterLock(path).note
     try:
         with closing(connect_for_checking(path)) as connection:
             names = ("application_id", "user_version", "page_count", "page_size")

@@ -103,7 +103,7 @@ def check_collections(connection: sqlite3.Connection) -> None:
     """Refuse to write where a collection is damaged: a new checksum would hide it."""
     if all(checksum_columns(connection)):
         for key, *columns, stored in connection.execute(_COLLECTIONS).fetchall():
-            check_collection(key, columns, stored)
+            check_collection(key, stored, *columns)
 
 
 def update_collection_checksums(connection: sqlite3.Connection) -> None:

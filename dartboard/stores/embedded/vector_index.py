@@ -10,17 +10,23 @@ import numpy as np
 from dartboard.errors import install_command
 from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
 from dartboard.stores.embedded.checksums import check_structure, damaged
-from dartboard.stores.embedded.derived_files import (
+from dartboard.stores.embedded.derived_index import (
     DamagedFileError,
     DerivedFiles,
+    DerivedIndex,
     SavedIndex,
+    Tuning,
     flush_to_disk,
 )
-from dartboard.stores.embedded.derived_index import DerivedIndex, Tuning
 from dartboard.stores.embedded.record_reader import RecordReader, Rows
-from dartboard.stores.embedded.vector_file import Checksums, FileRows, MemoryRows, PackedIds, RowWriter
-from dartboard.stores.embedded.vector_state import VectorState
-from dartboard.stores.manifest import Metric
+from dartboard.stores.embedded.vector_search import (
+    Checksums,
+    PackedIds,
+    VectorMatrix,
+    VectorState,
+    write_vectors,
+)
+from dartboard.stores.manifest import VectorField
 
 logger = logging.getLogger(__name__)
 
@@ -28,31 +34,22 @@ _MATRIX, _ROWS, _IDS, _INDEX = "vectors.f32", "rows.bin", "ids.bin", "index.fais
 
 
 class VectorIndex(DerivedIndex[VectorState]):
-    """Of the embeddings (``field`` None) or of a further field of a collection.
-
-    Args:
-        collection: the key of the collection.
-        field: the name of the field.
-        dimension: of the vectors.
-        metric: "cosine" compares unit vectors, "dot" the vectors as they are.
-        files: where indexes are saved.
-        tuning: when indexes are saved, approximate, and built anew.
-    """
+    """Of the embeddings (``field`` None) or of a further field."""
 
     def __init__(
         self,
         collection: int,
-        field: str | None,
-        dimension: int,
-        metric: Metric,
         files: DerivedFiles,
         tuning: Tuning,
+        kind: str,
+        field: str | None,
+        described: VectorField,
     ) -> None:
-        kind = "vectors" if field is None else f"vectors:{field}"
-        super().__init__(collection, kind, {"dimension": dimension, "metric": metric}, files, tuning)
+        settings = {"dimension": described.dimension, "metric": described.metric}
+        super().__init__(collection, files, tuning, kind, settings)
         self._field = field
-        self._dimension = dimension
-        self._metric = metric
+        self._dimension = described.dimension
+        self._metric = described.metric
         self._warned = False
         self._distrusted: set[Path | None] = set()
 
@@ -77,7 +74,7 @@ class VectorIndex(DerivedIndex[VectorState]):
 
     def _distrust(self, folder: Path | None, damage: DamagedFileError) -> None:
         """Never read these files again."""
-        logger.warning("%s will be built again: %s", folder or self._kind, damage)
+        logger.warning("%s will be built again: %s", folder or self.kind, damage)
         self._distrusted.add(folder)
 
     def _updated(self, reader: RecordReader, earlier: VectorState | None, *, save: bool) -> VectorState:
@@ -148,7 +145,7 @@ class VectorIndex(DerivedIndex[VectorState]):
             revision=saved.revision,
             last_row=saved.last_row,
             rows=np.frombuffer(data, "<i8", count),
-            vectors=FileRows(saved.folder / _MATRIX, (count, self._dimension), checksums),
+            vectors=VectorMatrix.from_file(saved.folder / _MATRIX, (count, self._dimension), checksums),
             longest=float(saved.about["longest"]),
             index=index,
             tail_rows=np.zeros(0, np.int64),
@@ -161,29 +158,30 @@ class VectorIndex(DerivedIndex[VectorState]):
         """From the records: into files where they pay and can be written, else in memory."""
         check_structure(reader.connection)
         if save and reader.records >= self._tuning.files_from:
-            with self._files.draft(self._collection, self._kind) as folder:
+            with self._files.draft(self._collection, self.kind) as folder:
                 if folder is not None:
                     try:
                         return self._build_files(reader, folder)
                     except OSError as error:
                         logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
         rows, vectors, longest = self._read(reader)
-        return self._new_state(reader, rows, MemoryRows(vectors), longest)
+        return self._new_state(reader, rows, VectorMatrix(vectors), longest)
 
     def _build_files(self, reader: RecordReader, folder: Path) -> VectorState:
         """The vectors are never in memory all at once."""
-        writer = RowWriter(folder / _MATRIX, self._dimension)
-        numbers, longest = [np.zeros(0, np.int64)], 0.0
-        try:
-            for rows, vectors, length in self._stream(reader):
-                writer.add(vectors)
+        numbers, lengths = [np.zeros(0, np.int64)], [0.0]
+
+        def vectors() -> Iterator[Floats]:
+            for rows, part, longest in self._stream(reader):
                 numbers.append(rows)
-                longest = max(longest, length)
-            on_disk = writer.finish()
-        finally:
-            writer.abandon()
-        state = self._new_state(reader, np.concatenate(numbers), on_disk, longest)
-        written = {_ROWS: state.rows.astype("<i8").tobytes() + writer.checksums.astype("<u4").tobytes()}
+                lengths.append(longest)
+                yield part
+
+        checksums = write_vectors(folder / _MATRIX, self._dimension, vectors())
+        rows, longest = np.concatenate(numbers), max(lengths)
+        on_disk = VectorMatrix.from_file(folder / _MATRIX, (rows.size, self._dimension), checksums)
+        state = self._new_state(reader, rows, on_disk, longest)
+        written = {_ROWS: rows.astype("<i8").tobytes() + checksums.astype("<u4").tobytes()}
         if self._field is None:
             ids = PackedIds.pack(reader.ids())
             state = replace(state, ids=ids)
@@ -194,14 +192,14 @@ class VectorIndex(DerivedIndex[VectorState]):
             (folder / name).write_bytes(data)
         flush_to_disk(folder)
         about = {
-            "count": state.rows.size,
+            "count": rows.size,
             "longest": longest,
             "recall": None if state.index is None else self._tuning.recall,
         }
         return replace(state, folder=self._keep(folder, reader, about=about, sealed=list(written)))
 
     def _new_state(
-        self, reader: RecordReader, rows: Rows, vectors: MemoryRows | FileRows, longest: float
+        self, reader: RecordReader, rows: Rows, vectors: VectorMatrix, longest: float
     ) -> VectorState:
         if self._field is None and rows.size != reader.records:
             raise damaged(f"a record ({rows.size} of {reader.records} can be read)")

@@ -35,8 +35,8 @@ except ImportError:  # pragma: no cover - Windows: SQLite's own locks remain
 
 logger = logging.getLogger(__name__)
 
-_MOST_BYTES = 200
-_OURS = re.compile(rb"\x00*|\[\"\w*\", \d+\]\n\d+\n[\d\n]*")
+_NOTE_BYTES = 200
+_NOTE = re.compile(rb"\x00*|\[\"\w*\", \d+\]\n\d+\n[\d\n]*")
 """A note, also one that a kill left before the end of a longer one was cut off; zeros, after a power cut."""
 _TABLE = "CREATE TABLE IF NOT EXISTS writes (store TEXT NOT NULL, number INTEGER NOT NULL)"
 _FIRST = "INSERT INTO writes SELECT lower(hex(randomblob(8))), 0 WHERE NOT EXISTS (SELECT 1 FROM writes)"
@@ -57,8 +57,8 @@ class WriterLock:
     """
 
     def __init__(self, store: Path) -> None:
+        self.path = store.with_name(f"{store.name}.lock")
         self._store = store
-        self._path = lock_path(store)
         self._file: int | None = None
         self._process = 0
 
@@ -75,7 +75,7 @@ class WriterLock:
         if self.held:
             return
         try:
-            file = open_lock_file(self._path, os.O_RDWR | os.O_CREAT)
+            file = self._open(os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(
                 f"{self._store} cannot be written: no lock file can be made beside it ({error.strerror}). "
@@ -83,12 +83,16 @@ class WriterLock:
             ) from error
         try:
             if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(file)
-            raise locked(self._store) from error
-        try:
-            check_own(file, self._path)
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise locked(self._store) from error
+            found = os.read(file, _NOTE_BYTES + 1)
+            if len(found) > _NOTE_BYTES or not _NOTE.fullmatch(found):
+                raise StoreError(
+                    f"{self.path} is no lock file of dartboard: it holds something else, which a write would "
+                    "destroy. Move it away: the next write makes a lock file in its place"
+                )
         except BaseException:
             os.close(file)
             raise
@@ -96,16 +100,32 @@ class WriterLock:
 
     @property
     def note(self) -> WriteCount | None:
-        """How many writes were acknowledged, as the last writer left it."""
-        return read_note(self._path)
+        """How many writes were acknowledged, as the last writer left it; None where that cannot be read."""
+        try:
+            with os.fdopen(self._open(os.O_RDONLY), "rb") as stream:
+                text, checksum, end = stream.read(_NOTE_BYTES).split(b"\n", 2)
+            if end or int(checksum) != zlib.crc32(text):
+                return None
+            store, number = json.loads(text)
+            return WriteCount(str(store), int(number))
+        except (OSError, ValueError, TypeError):
+            return None
 
     def acknowledge(self, count: WriteCount | None) -> None:
         """Note how many writes are acknowledged; None where all of them are in the file itself."""
-        if self.held and self._file is not None:
-            try:
-                write_note(self._file, count)
-            except OSError as error:  # a full disk: the write itself is kept, and an older note harms nobody
-                logger.warning("%s cannot be written: %s", self._path, error.strerror or error)
+        if not self.held or self._file is None:
+            return
+        data = b""
+        if count is not None:
+            text = json.dumps(count).encode()
+            data = b"%b\n%d\n" % (text, zlib.crc32(text))
+        try:
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, data)
+            if os.fstat(self._file).st_size > len(data):
+                os.ftruncate(self._file, len(data))
+        except OSError as error:  # a full disk: the write itself is kept, and an older note harms nobody
+            logger.warning("%s cannot be written: %s", self.path, error.strerror or error)
 
     def release(self) -> None:
         """Let others write; releasing twice does nothing."""
@@ -113,10 +133,15 @@ class WriterLock:
             os.close(self._file)
             self._file = None
 
-
-def lock_path(store: Path) -> Path:
-    """The lock file of a store."""
-    return store.with_name(f"{store.name}.lock")
+    def _open(self, flags: int) -> int:
+        """A descriptor of the lock file; what is no regular file there is refused."""
+        try:
+            return open_regular(self.path, flags)
+        except NotRegularFileError as error:
+            raise StoreError(
+                f"{error}: dartboard did not make it, and neither reads nor writes it. Remove it: the next "
+                "write makes a lock file in its place"
+            ) from error
 
 
 def locked(store: Path) -> StoreLockedError:
@@ -163,53 +188,6 @@ def lost_writes(connection: sqlite3.Connection, noted: WriteCount | None) -> int
     if stored.store and stored.store != noted.store:
         return 0
     return max(0, noted.number - stored.number)
-
-
-def read_note(lock_file: Path) -> WriteCount | None:
-    """What the lock file says, where it says anything that can be relied on."""
-    try:
-        with os.fdopen(open_lock_file(lock_file, os.O_RDONLY), "rb") as stream:
-            text, sum, end = stream.read(_MOST_BYTES).split(b"\n", 2)
-        if end or int(sum) != zlib.crc32(text):
-            return None
-        store, number = json.loads(text)
-        return WriteCount(str(store), int(number))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def open_lock_file(lock_file: Path, flags: int) -> int:
-    """A descriptor of the lock file; what is no regular file there is refused."""
-    try:
-        return open_regular(lock_file, flags)
-    except NotRegularFileError as error:
-        raise StoreError(
-            f"{error}: dartboard did not make it, and neither reads nor writes it. Remove it: the next write "
-            "makes a lock file in its place"
-        ) from error
-
-
-def check_own(lock_file: int, path: Path) -> None:
-    """Refuse an open lock file that holds anything but a note: it would be written over."""
-    os.lseek(lock_file, 0, os.SEEK_SET)
-    held = os.read(lock_file, _MOST_BYTES + 1)
-    if len(held) > _MOST_BYTES or not _OURS.fullmatch(held):
-        raise StoreError(
-            f"{path} is no lock file of dartboard: it holds something else, which a write would destroy. "
-            "Move it away: the next write makes a lock file in its place"
-        )
-
-
-def write_note(lock_file: int, count: WriteCount | None) -> None:
-    """Replace what an open lock file says; None removes it."""
-    data = b""
-    if count is not None:
-        text = json.dumps(count).encode()
-        data = b"%b\n%d\n" % (text, zlib.crc32(text))
-    os.lseek(lock_file, 0, os.SEEK_SET)
-    os.write(lock_file, data)
-    if os.fstat(lock_file).st_size > len(data):
-        os.ftruncate(lock_file, len(data))
 
 
 def _valid(found: tuple[object, ...]) -> WriteCount:

@@ -1,0 +1,147 @@
+"""What searches of a collection share: its derived indexes, the rows of filters, the ids of rows."""
+
+import json
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from dartboard.lexical.bm25 import BM25Index
+from dartboard.lexical.inverted import InvertedIndex
+from dartboard.stores.embedded.checksums import damaged, is_small
+from dartboard.stores.embedded.derived_index import DerivedFiles, DerivedIndex, Tuning
+from dartboard.stores.embedded.lexical_index import LexicalIndex
+from dartboard.stores.embedded.record_reader import RecordReader, Rows
+from dartboard.stores.embedded.vector_index import VectorIndex
+from dartboard.stores.embedded.vector_search import VectorState
+from dartboard.stores.filters import Filter, filter_to_json
+from dartboard.stores.manifest import Manifest, VectorField, build_bm25, lexical_settings
+
+_TERMS_VERSION = 1
+"""Raise it when texts become terms in another way, so that older lexical indexes are built again."""
+_FILTERS_KEPT = 32
+_IDS_KEPT = 200_000
+
+
+class CollectionCache:
+    """Shared by all threads that read the collection; each index is made when a search first needs it."""
+
+    def __init__(self, collection: int, files: DerivedFiles, tuning: Tuning) -> None:
+        self.tuning = tuning
+        self._source = collection, files, tuning
+        self._indexes: dict[str, Any] = {}
+        """By kind."""
+        self._filters: OrderedDict[tuple[int, str], Rows] = OrderedDict()
+        self._ids: dict[int, str] = {}
+        self._checked_row = 0
+        self._lock = Lock()
+
+    def vectors(self, manifest: Manifest, field: str | None) -> VectorIndex:
+        """The index of the embeddings, or of a further field of vectors."""
+        kind = "vectors" if field is None else f"vectors:{field}"
+        with self._lock:
+            index: VectorIndex | None = self._indexes.get(kind)
+            if index is None:
+                own = VectorField(dimension=manifest.dimension)
+                described = own if field is None else manifest.vectors[field]
+                index = self._indexes[kind] = VectorIndex(*self._source, kind, field, described)
+            return index
+
+    def sparse(self, field: str) -> LexicalIndex[InvertedIndex]:
+        """The index of a field of sparse vectors."""
+        kind = f"sparse:{field}"
+        with self._lock:
+            index: LexicalIndex[InvertedIndex] | None = self._indexes.get(kind)
+            if index is None:
+                index = self._indexes[kind] = LexicalIndex(
+                    *self._source,
+                    kind,
+                    {},
+                    read=lambda reader: reader.sparse_vectors(field),
+                    build=InvertedIndex.build,
+                    load=lambda folder: InvertedIndex.load(folder),
+                )
+            return index
+
+    def text(self, manifest: Manifest) -> LexicalIndex[BM25Index]:
+        """The index of the texts; other settings in the manifest replace it."""
+        settings = {"version": _TERMS_VERSION, **lexical_settings(manifest)}
+        with self._lock:
+            index: LexicalIndex[BM25Index] | None = self._indexes.get("text")
+            if index is None or index.settings != settings:
+                index = self._indexes["text"] = LexicalIndex(
+                    *self._source,
+                    "text",
+                    settings,
+                    read=RecordReader.texts,
+                    build=lambda texts: build_bm25(texts, manifest),
+                    load=lambda folder: BM25Index.load(folder),
+                )
+            return index
+
+    def states(self) -> dict[DerivedIndex[Any], Any]:
+        """What is in memory now, by index."""
+        return {index: index.state for index in list(self._indexes.values()) if index.state is not None}
+
+    def matching(self, reader: RecordReader, where: Filter) -> Rows:
+        """The rows that match; the last few filters are kept until the next write."""
+        key = (reader.revision, json.dumps(filter_to_json(where)))
+        with self._lock:
+            if key in self._filters:
+                self._filters.move_to_end(key)
+                return self._filters[key]
+        self.check_metadata(reader)
+        rows = reader.matching(where)
+        with self._lock:
+            for old in [old for old in self._filters if old[0] < reader.revision]:
+                del self._filters[old]
+            self._filters[key] = rows
+            while len(self._filters) > _FILTERS_KEPT:
+                self._filters.popitem(last=False)
+        return rows
+
+    def check_metadata(self, reader: RecordReader) -> None:
+        """See that the metadata, by which a filter chooses, are those that were written; each row once.
+
+        In a large file that takes too long: there, only what is handed over is checked.
+        """
+        if is_small(reader.connection):
+            self._checked_row = reader.check_texts(self._checked_row)
+
+    def ids(self, rows: list[int], reader: RecordReader, state: VectorState | None) -> list[str]:
+        """The ids of rows, in their order; a row never changes its id, so it is looked up once.
+
+        The vectors of a saved index have their ids beside them, which spares asking the tables.
+        """
+        known = self._ids
+        if unknown := [row for row in rows if row not in known]:
+            if len(known) > _IDS_KEPT:
+                known, unknown = {}, rows
+                self._ids = known
+            if state is not None:
+                known.update(state.ids_of(unknown))
+                unknown = [row for row in unknown if row not in known]
+            if unknown:
+                known.update(reader.ids_of(unknown))
+        try:
+            return [known[row] for row in rows]
+        except KeyError as error:
+            raise damaged(f"the record in row {error}, which an index knows,") from error
+
+    def save(self, reader: RecordReader) -> None:
+        """Leave files of all vectors, and of the lexical index, where the collection is worth it."""
+        manifest = reader.manifest
+        if reader.records < self.tuning.files_from:
+            return
+        for field in (None, *manifest.vectors):
+            self.vectors(manifest, field).save(reader)
+        if reader.records <= self.tuning.words_up_to or "text" in self._indexes:
+            self.text(manifest).at(reader)
+        for sparse in manifest.sparse:
+            self.sparse(sparse).at(reader)
+
+    def describe(self) -> dict[str, Any]:
+        """The indexes in memory by the names of their fields, for statistics."""
+        return {
+            "embedding" if index.kind == "vectors" else index.kind.split(":", 1)[-1]: state.describe()
+            for index, state in self.states().items()
+        }
