@@ -8,7 +8,7 @@ import typer
 
 from dartboard.core import DartboardConfig
 from dartboard.datasets import demo as demo_corpus
-from dartboard.datasets.demo import DemoQuestion
+from dartboard.datasets.demo import Question
 from dartboard.errors import ConfigError
 from dartboard.selection import MMR, Dartboard, Method, TopK
 from dartboard.version import __version__
@@ -88,7 +88,7 @@ def demo(
 
 
 def _run(
-    asked: DemoQuestion, config: DartboardConfig, methods: list[Method], *, as_json: bool, started: float
+    asked: Question, config: DartboardConfig, methods: list[Method], *, as_json: bool, started: float
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
     from dartboard.cli.comparison import compare
@@ -116,7 +116,7 @@ def _run(
     draw(results(), asked, comparison, passages=len(vectors), known=known, seconds=seconds)
 
 
-def _question(given: str | None, number: int | None) -> DemoQuestion:
+def _question(given: str | None, number: int | None) -> Question:
     ready = demo_corpus.questions()
     if given is not None and number is not None:
         raise typer.BadParameter("a question and --number exclude each other: give one of them")
@@ -125,7 +125,7 @@ def _question(given: str | None, number: int | None) -> DemoQuestion:
             raise typer.BadParameter(
                 'the question is empty: ask something, e.g. dartboard demo "Why is it slow?"'
             )
-        return next((one for one in ready if one.text == given.strip()), DemoQuestion(given.strip()))
+        return next((one for one in ready if one.text == given.strip()), Question(given.strip()))
     if number is not None and not 1 <= number <= len(ready):
         raise typer.BadParameter(f"--number must be in 1 to {len(ready)}, got {number}: see --list-questions")
     return ready[(number or 1) - 1]

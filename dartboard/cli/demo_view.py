@@ -15,7 +15,7 @@ from rich.text import Text
 
 from dartboard.cli.comparison import Comparison, Outcome, Pick
 from dartboard.cli.terminal import can_draw
-from dartboard.datasets.demo import DemoQuestion, questions
+from dartboard.datasets.demo import Question, questions
 
 _SIGMA_SOURCES = {
     "candidates": "no weight to set: σ = {:.3f} came from the candidates",
@@ -26,13 +26,7 @@ _SIGMA_SOURCES = {
 
 
 def draw(
-    console: Console,
-    asked: DemoQuestion,
-    comparison: Comparison,
-    *,
-    passages: int,
-    known: int,
-    seconds: float,
+    console: Console, asked: Question, comparison: Comparison, *, passages: int, known: int, seconds: float
 ) -> None:
     """The whole page."""
     sections = [
@@ -53,7 +47,7 @@ def label(outcome: Outcome) -> str:
     return {"top_k": "KNN", "mmr": f"MMR {weight}", "dartboard": "Dartboard"}[outcome.name]
 
 
-def _head(asked: DemoQuestion, comparison: Comparison, passages: int) -> Group:
+def _head(asked: Question, comparison: Comparison, passages: int) -> Group:
     lines = [Text(asked.text, style="bold")]
     if asked.wants:
         lines.append(Text(f"A good set covers: {asked.wants}", style="dim"))
@@ -210,7 +204,7 @@ def _point(name: str, words: str) -> Text:
     return Text.assemble((f"{name}: ", "bold"), words)
 
 
-def _next(asked: DemoQuestion, known: int, passages: int, seconds: float) -> Group:
+def _next(asked: Question, known: int, passages: int, seconds: float) -> Group:
     origin = "from the cache" if known == passages else f"{passages - known} encoded now"
     table = Table.grid(padding=(0, 2))
     for typed, meaning in (
@@ -226,7 +220,7 @@ def _next(asked: DemoQuestion, known: int, passages: int, seconds: float) -> Gro
     return Group(title, table, Text("In Python:"), Text(code, style="cyan"))
 
 
-def _another(asked: DemoQuestion) -> int:
+def _another(asked: Question) -> int:
     """The number of the ready-made question after this one."""
     ready = [one.text for one in questions()]
     return (ready.index(asked.text) + 1) % len(ready) + 1 if asked.text in ready else 1

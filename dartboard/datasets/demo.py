@@ -11,7 +11,7 @@ from dartboard.types import Chunk
 
 
 @dataclass(frozen=True, slots=True)
-class DemoQuestion:
+class Question:
     """A question and what a good set of passages covers, where that is known."""
 
     text: str
@@ -19,11 +19,9 @@ class DemoQuestion:
 
 
 @cache
-def questions() -> tuple[DemoQuestion, ...]:
+def questions() -> tuple[Question, ...]:
     """The ready-made questions; the first is the main one."""
-    return tuple(
-        DemoQuestion(row["question"], row["why"]) for row in json.loads(_read("demo_questions.json"))
-    )
+    return tuple(Question(row["question"], row["why"]) for row in json.loads(_read("demo_questions.json")))
 
 
 @cache
