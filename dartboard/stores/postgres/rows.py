@@ -33,17 +33,8 @@ _PLAIN = 4
 """Columns that every read gives: id, text, metadata, embedding."""
 
 
-def columns(table: Table) -> dict[str, str]:
-    """The columns of a record's row and their types, without the generated one."""
-    return {
-        **{"id": "text", "text": "text", "metadata": "jsonb", "embedding": "vector"},
-        **dict.fromkeys(table.vectors.values(), "vector"),
-        **dict.fromkeys(table.sparse.values(), "sparsevec"),
-    }
-
-
 def to_row(record: Record, table: Table) -> tuple[Any, ...]:
-    """The record's values for :func:`columns`."""
+    """The record's values for :attr:`Table.columns`."""
     sparse = [record.sparse.get(name) for name in table.sparse]
     return (
         record.id,
@@ -58,7 +49,7 @@ def to_row(record: Record, table: Table) -> tuple[Any, ...]:
 def from_row(row: Sequence[Any], table: Table, blobs: Mapping[str, bytes] | None) -> Record:
     """The record of a row, with the further vectors where the row has them."""
     id, text, metadata, embedding, *further = row
-    given = dict(zip(list(columns(table))[_PLAIN:], further, strict=False))
+    dense, sparse = further[: len(table.vectors)], further[len(table.vectors) :]
     return Record(
         id,
         text,
@@ -66,13 +57,13 @@ def from_row(row: Sequence[Any], table: Table, blobs: Mapping[str, bytes] | None
         metadata,
         vectors={
             name: vector.to_numpy()
-            for name, column in table.vectors.items()
-            if (vector := given.get(column)) is not None
+            for name, vector in zip(table.vectors, dense, strict=False)
+            if vector is not None
         },
         sparse={
             name: SparseVector.of(vector.indices(), vector.values())
-            for name, column in table.sparse.items()
-            if (vector := given.get(column)) is not None
+            for name, vector in zip(table.sparse, sparse, strict=False)
+            if vector is not None
         },
         blobs=dict(blobs or {}),
     )
@@ -129,7 +120,7 @@ def is_storable(text: str) -> bool:
 def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]) -> list[Record]:
     """The records that exist, in the order asked, with the blobs named and no further vectors."""
     query = table.statement(
-        "SELECT {columns} FROM {records} WHERE id = ANY(%s)", columns=", ".join(list(columns(table))[:_PLAIN])
+        "SELECT {columns} FROM {records} WHERE id = ANY(%s)", columns=", ".join(list(table.columns)[:_PLAIN])
     )
     asked = [id for id in ids if is_storable(id)]
     found = {row[0]: row for row in connection.execute(query, (asked,), binary=True)}
@@ -143,7 +134,7 @@ def read_page(connection: Any, table: Table, where: Filter | None, after: str, l
     matching, parameters = condition(where)
     query = table.statement(
         "SELECT {columns} FROM {records} WHERE id > %(after)s AND {matching} ORDER BY id LIMIT %(limit)s",
-        columns=", ".join(columns(table)),
+        columns=", ".join(table.columns),
         matching=matching,
     )
     rows = connection.execute(query, {**parameters, "after": after, "limit": limit}, binary=True).fetchall()
@@ -193,7 +184,7 @@ def _replace(connection: Any, table: Table, ordered: Sequence[Record]) -> None:
     there = [id for (id,) in connection.execute(query, (ids,))]
     if there:
         connection.execute(table.statement("DELETE FROM {records} WHERE id = ANY(%s)"), (there,))
-    _copy(connection, table.named("records"), columns(table), (to_row(record, table) for record in ordered))
+    _copy(connection, table.named("records"), table.columns, (to_row(record, table) for record in ordered))
     blobs = [(record.id, name, data) for record in ordered for name, data in record.blobs.items()]
     if blobs:
         _copy(connection, table.named("blobs"), {"id": "text", "name": "text", "data": "bytea"}, blobs)

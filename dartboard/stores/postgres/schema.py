@@ -10,7 +10,7 @@ is evaluated on the row that it judges. Blobs have a table of their own, since t
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from psycopg import errors, sql
@@ -174,23 +174,28 @@ def _install_vector(connection: Any) -> None:
 class Table:
     """What a collection is called in the database.
 
-    Names of columns, indexes and tables are made from numbers and safe in a statement as they are; the
-    schema is the user's, so ``records`` and ``blobs`` are quoted.
+    ``vectors`` and ``sparse`` are the columns of further and of sparse vectors, by name, and ``columns`` all
+    columns of a record's row with their types, without the generated one. Names of columns, indexes and
+    tables are made from numbers and safe in a statement as they are; the schema is the user's, and is quoted.
     """
 
     schema: str
     number: int
     manifest: Manifest
+    vectors: dict[str, str] = field(init=False)
+    sparse: dict[str, str] = field(init=False)
+    columns: dict[str, str] = field(init=False)
 
-    @property
-    def vectors(self) -> dict[str, str]:
-        """The column of each further vector."""
-        return {name: f"v{at}" for at, name in enumerate(sorted(self.manifest.vectors))}
-
-    @property
-    def sparse(self) -> dict[str, str]:
-        """The column of each sparse vector."""
-        return {name: f"s{at}" for at, name in enumerate(sorted(self.manifest.sparse))}
+    def __post_init__(self) -> None:
+        vectors = {name: f"v{at}" for at, name in enumerate(sorted(self.manifest.vectors))}
+        sparse = {name: f"s{at}" for at, name in enumerate(sorted(self.manifest.sparse))}
+        columns = {
+            **{"id": "text", "text": "text", "metadata": "jsonb", "embedding": "vector"},
+            **dict.fromkeys(vectors.values(), "vector"),
+            **dict.fromkeys(sparse.values(), "sparsevec"),
+        }
+        for name, value in (("vectors", vectors), ("sparse", sparse), ("columns", columns)):
+            object.__setattr__(self, name, value)
 
     def column(self, field: str | None) -> str:
         """The column of the embedding, or of a further vector."""
@@ -246,13 +251,13 @@ class Table:
         yield 'id text COLLATE "C" PRIMARY KEY'
         yield "text text NOT NULL"
         yield "metadata jsonb NOT NULL"
-        for field in (None, *sorted(self.manifest.vectors)):
-            dimension = self.manifest.vector_field(field).dimension
+        for name in (None, *sorted(self.manifest.vectors)):
+            dimension = self.manifest.vector_field(name).dimension
             if dimension > LARGEST_DIMENSION:
                 raise ConfigError(
-                    f"{field or 'embedding'} has {dimension} dimensions: pgvector keeps {LARGEST_DIMENSION}"
+                    f"{name or 'embedding'} has {dimension} dimensions: pgvector keeps {LARGEST_DIMENSION}"
                 )
-            yield f"{self.column(field)} vector({dimension}){' NOT NULL' if field is None else ''}"
+            yield f"{self.column(name)} vector({dimension}){' NOT NULL' if name is None else ''}"
         for column in self.sparse.values():
             yield f"{column} sparsevec({SPARSE_DIMENSION})"
         yield _terms_column(configuration)
@@ -267,10 +272,10 @@ class Table:
         """The vectors that stay in the row: all, or if they do not fit, those that are small."""
         kept: list[str] = []
         left = _INLINE_BYTES
-        for field in (None, *sorted(self.manifest.vectors)):
-            size = 4 * self.manifest.vector_field(field).dimension
+        for name in (None, *sorted(self.manifest.vectors)):
+            size = 4 * self.manifest.vector_field(name).dimension
             if size <= left:
-                kept.append(self.column(field))
+                kept.append(self.column(name))
                 left -= size
         return kept
 
