@@ -37,7 +37,6 @@ from dartboard.ingest import (
     RowFields,
     SourceFile,
     hash_file,
-    is_text,
     load_file,
     read_bytes,
     walk,
@@ -257,10 +256,10 @@ class _IndexRun:
             if self._names.is_store(path):
                 continue
             source = self._names.of(path)
-            if is_text(source):
+            shown = source.encode("utf-8", "backslashreplace").decode()
+            if shown == source:
                 yield replace(entry, source=source)
-            else:
-                shown = source.encode("utf-8", "backslashreplace").decode()
+            else:  # names of files are bytes, and no store could keep this one
                 yield Problem(shown, "has a name that is not UTF-8: rename it, and index again", "name")
 
     def _gone(self, places: Sequence[Path], files: Mapping[str, SourceFile], known: set[str]) -> list[str]:
