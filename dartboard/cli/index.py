@@ -95,8 +95,8 @@ def index(
     """
     from dartboard.cli.terminal import messages
     from dartboard.engine import index_paths
-    from dartboard.engine.index import check_paths
     from dartboard.ingest import ReadOptions, RowFields
+    from dartboard.ingest.files import check_paths
 
     found = configured(
         **place.settings,

@@ -20,6 +20,8 @@ from dartboard.engine.engine import Engine
 from dartboard.errors import DartboardError
 from dartboard.ingest import ChunkingConfig, Document, Piece, chunk, estimate_tokens
 from dartboard.stores import Collection, Record
+from dartboard.stores.base import iterate_metadata
+from dartboard.stores.filters import Compare
 from dartboard.stores.records import with_fingerprints
 from dartboard.types import FloatArray
 
@@ -48,6 +50,28 @@ def stored_chunking(collection: Collection) -> ChunkingConfig | None:
     """How a collection splits documents; None where its manifest does not say."""
     stored = collection.manifest.settings.get("chunking")
     return ChunkingConfig.from_json(stored) if stored else None
+
+
+def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str, str], set[str]]:
+    """The hash of every source that is there whole, and read as it should be; an empty one for others.
+
+    Beside it the sources that were uploaded: nobody can say whether they are gone.
+    """
+    hashes: dict[str, str] = {}
+    left: dict[str, int] = {}  # chunks of a source that were not seen yet
+    uploaded: set[str] = set()
+    for metadata in iterate_metadata(collection, where=Compare("pieces", ">=", 1)):
+        source, hashed = metadata.get("source"), metadata.get("document_hash")
+        if not isinstance(source, str) or not isinstance(hashed, str):
+            continue
+        if metadata.get("uploaded") is True:
+            uploaded.add(source)
+        if read_as and metadata.get("kind") == "rows" and metadata.get("read_as") != read_as:
+            hashed = ""
+        if hashes.setdefault(source, hashed) != hashed:
+            hashes[source] = ""  # chunks of two versions: a run was stopped while it replaced the file
+        left[source] = left.get(source, int(metadata["pieces"])) - 1
+    return {source: "" if left[source] else hashed for source, hashed in hashes.items()}, uploaded
 
 
 class Encoding(Protocol):

@@ -26,9 +26,17 @@ from functools import partial
 from pathlib import Path
 
 from dartboard.deadline import check
-from dartboard.engine.chunk_writer import BATCH, Batch, ChunkWriter, Encoder, split, stored_chunking
+from dartboard.engine.chunk_writer import (
+    BATCH,
+    Batch,
+    ChunkWriter,
+    Encoder,
+    known_documents,
+    split,
+    stored_chunking,
+)
 from dartboard.engine.engine import Engine
-from dartboard.errors import ConfigError, DartboardError, IngestError
+from dartboard.errors import ConfigError, DartboardError
 from dartboard.ingest import (
     ChunkingConfig,
     Piece,
@@ -37,16 +45,14 @@ from dartboard.ingest import (
     RowFields,
     SourceFile,
     hash_file,
-    is_text,
     load_file,
     read_bytes,
     walk,
 )
 from dartboard.ingest.documents import digest
-from dartboard.ingest.files import absolute
+from dartboard.ingest.files import absolute, check_paths
 from dartboard.stores import Collection
-from dartboard.stores.base import iterate_metadata
-from dartboard.stores.filters import And, Compare, Equal, Not
+from dartboard.stores.filters import And, Equal, Not
 
 _HELD = 20_000
 """Chunks of one file that are held in memory before the first is written."""
@@ -146,17 +152,6 @@ def index_paths(
     return run.report
 
 
-def check_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Files and folders that are there, or an error: before a store is made for nothing."""
-    listed = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-    if not listed:
-        raise ConfigError("nothing to index: name files or folders")
-    for path in listed:
-        if not os.path.lexists(path):
-            raise IngestError(f"there is no file or folder {path}: check the name and the present folder")
-    return listed
-
-
 def _open_collection(engine: Engine, chunking: ChunkingConfig | None) -> tuple[Collection, ChunkingConfig]:
     """The collection, new or old; an old one keeps splitting as it did, for the retriever it has."""
     if not engine.exists:
@@ -225,7 +220,7 @@ class _IndexRun:
                 else:
                     files.setdefault(entry.source, entry)
         gone = [] if self._uploaded else self._gone(places, files, set(known) - uploaded)
-        sizes = {source: _size(file) for source, file in files.items()}
+        sizes = {source: file.size for source, file in files.items()}
         self._files_total, self._bytes_total = len(files), sum(sizes.values())
         self._tell()
         try:
@@ -257,10 +252,10 @@ class _IndexRun:
             if self._names.is_store(path):
                 continue
             source = self._names.of(path)
-            if is_text(source):
+            shown = source.encode("utf-8", "backslashreplace").decode()
+            if shown == source:
                 yield replace(entry, source=source)
-            else:
-                shown = source.encode("utf-8", "backslashreplace").decode()
+            else:  # names of files are bytes, and no store could keep this one
                 yield Problem(shown, "has a name that is not UTF-8: rename it, and index again", "name")
 
     def _gone(self, places: Sequence[Path], files: Mapping[str, SourceFile], known: set[str]) -> list[str]:
@@ -392,28 +387,6 @@ class _Names:
         )
 
 
-def known_documents(collection: Collection, read_as: str = "") -> tuple[dict[str, str], set[str]]:
-    """The hash of every source that is there whole, and read as it should be; an empty one for others.
-
-    Beside it the sources that were uploaded: nobody can say whether they are gone.
-    """
-    hashes: dict[str, str] = {}
-    left: dict[str, int] = {}  # chunks of a source that were not seen yet
-    uploaded: set[str] = set()
-    for metadata in iterate_metadata(collection, where=Compare("pieces", ">=", 1)):
-        source, hashed = metadata.get("source"), metadata.get("document_hash")
-        if not isinstance(source, str) or not isinstance(hashed, str):
-            continue
-        if metadata.get("uploaded") is True:
-            uploaded.add(source)
-        if read_as and metadata.get("kind") == "rows" and metadata.get("read_as") != read_as:
-            hashed = ""
-        if hashes.setdefault(source, hashed) != hashed:
-            hashes[source] = ""  # chunks of two versions: a run was stopped while it replaced the file
-        left[source] = left.get(source, int(metadata["pieces"])) - 1
-    return {source: "" if left[source] else hashed for source, hashed in hashes.items()}, uploaded
-
-
 def _hash(file: SourceFile, data: bytes | Problem) -> str | None:
     """The hash of a file as loaded; one that is too large to be loaded now may still be what it was."""
     if isinstance(data, bytes):
@@ -422,10 +395,3 @@ def _hash(file: SourceFile, data: bytes | Problem) -> str | None:
         return hash_file(file.path) if data.code == "size" else None
     except OSError:
         return None
-
-
-def _size(file: SourceFile) -> int:
-    try:
-        return file.path.stat().st_size
-    except OSError:
-        return 0

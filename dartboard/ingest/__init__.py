@@ -8,7 +8,7 @@
 """
 
 from dartboard.ingest.chunker import ChunkingConfig, chunk
-from dartboard.ingest.documents import Document, Piece, Problem, Section, is_text
+from dartboard.ingest.documents import Document, Piece, Problem, Section
 from dartboard.ingest.files import SourceFile, hash_file, walk
 from dartboard.ingest.readers import ReadOptions, load_file, read_bytes, read_file, read_path
 from dartboard.ingest.splitters import estimate_tokens
@@ -28,7 +28,6 @@ __all__ = [
     "clean",
     "estimate_tokens",
     "hash_file",
-    "is_text",
     "load_file",
     "read_bytes",
     "read_file",

@@ -65,7 +65,17 @@ _RESERVED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkingConfig:
-    """How documents are split; sizes in tokens."""
+    """How documents are split; sizes in tokens.
+
+    Args:
+        method: see the module's docstring.
+        size: tokens that a piece has at most.
+        overlap: tokens at the end of a piece that the next one begins with; less than ``size``.
+        smallest: a section of fewer tokens joins its neighbour.
+
+    Raises:
+        ConfigError: an unknown method, or a size outside its range.
+    """
 
     method: Method = "auto"
     size: int = 256
@@ -101,7 +111,21 @@ def chunk(
     *,
     count_tokens: CountTokens = estimate_tokens,
 ) -> list[Piece]:
-    """The pieces of a document; a text without anything but space has none."""
+    """Split a document.
+
+    Args:
+        document: what a reader made, or ``Document(source=…, text=…, kind="text", title=…)``.
+        config: how to split; None is ``ChunkingConfig()``.
+        count_tokens: the tokens of a text, of which sizes are counted; by default an estimate.
+
+    Returns:
+        The pieces in order; a text without anything but space has none.
+
+    Example:
+        >>> note = Document(source="note.txt", text="Tea grows on hills.", kind="text", title="Note")
+        >>> [piece.text for piece in chunk(note)]
+        ['Tea grows on hills.']
+    """
     config = config or ChunkingConfig()
     cuts = _Cutter(document, config, count_tokens).cuts()
     return _PieceMaker(document).pieces(cuts)

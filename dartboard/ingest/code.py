@@ -16,7 +16,7 @@ from functools import cache
 
 from dartboard.ingest.documents import Section
 from dartboard.ingest.limits import MAX_HEADINGS
-from dartboard.ingest.sections import lines_with_starts
+from dartboard.ingest.sections import lines_with_starts, until_next
 
 _ID = r"([A-Za-z_$][\w$]*[?!]?)"
 _WORDS = (
@@ -160,28 +160,24 @@ class _Open:
 
 def other_sections(text: str, language: str) -> tuple[Section, ...]:
     """The sections of a source file; a file without anything that looks like a definition is one."""
-    starts: list[tuple[int, tuple[str, ...], str]] = [(0, (), "")]
+    begun = [Section(0, 0)]
     stack: list[_Open] = []
     attached = -1  # where the comments right above begin, -1 where there are none
     for at, line in lines_with_starts(text):
-        found = _definition(line, language) if len(starts) < MAX_HEADINGS else None
+        found = _definition(line, language) if len(begun) < MAX_HEADINGS else None
         if found and _stands_outside(stack, found.indent):
             while stack and stack[-1].indent >= found.indent:
                 stack.pop()
             context = "".join(f"{outer.line}\n" for outer in stack)
             stack.append(found)
-            starts.append((at if attached < 0 else attached, tuple(o.name for o in stack), context))
+            start = at if attached < 0 else attached
+            begun.append(Section(start, start, tuple(outer.name for outer in stack), context))
             attached = -1
         elif not _ATTACHED.match(line):
             attached = -1
         elif attached < 0:
             attached = at
-    ends = [start for start, _, _ in starts[1:]] + [len(text)]
-    return tuple(
-        Section(start, end, path, context)
-        for (start, path, context), end in zip(starts, ends, strict=True)
-        if end > start
-    )
+    return until_next(begun, len(text))
 
 
 def _definition(line: str, language: str) -> _Open | None:

@@ -93,15 +93,6 @@ class Piece:
     metadata: dict[str, Any]
 
 
-def is_text(name: str) -> bool:
-    """Whether a name is text that can be kept: names of files are bytes, and need not be UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def digest(data: bytes) -> str:
     """sha256, cut to 32 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()[:32]

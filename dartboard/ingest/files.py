@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.deadline import check
-from dartboard.errors import IngestError
+from dartboard.errors import ConfigError, IngestError
 from dartboard.ingest.documents import Problem
 from dartboard.ingest.gitignore import IgnoreRules
 
@@ -34,6 +34,25 @@ class SourceFile:
     path: Path
     source: str
 
+    @property
+    def size(self) -> int:
+        """Bytes; 0 for a file that is gone meanwhile."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+
+def check_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Files and folders that are there, or an error: before a store is made for nothing."""
+    listed = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+    if not listed:
+        raise ConfigError("nothing to index: name files or folders")
+    for path in listed:
+        if not os.path.lexists(path):
+            raise IngestError(f"there is no file or folder {path}: check the name and the present folder")
+    return listed
+
 
 def hash_file(path: Path) -> str:
     """The ``document_hash`` of a file, without holding it in memory."""
@@ -50,10 +69,22 @@ def walk(
     gitignore: bool = True,
     hidden: bool = False,
 ) -> Iterator[SourceFile | Problem]:
-    """Files and problems below the paths, each path in its turn, sorted.
+    """Find the files below some paths.
 
-    Sources are relative to the folder named, or to ``root`` where it is given: needed if two of the
-    paths hold files of the same relative name.
+    Args:
+        paths: files and folders.
+        excludes: patterns of what to leave out, as in a ``.gitignore``.
+        includes: patterns of which a file must match one.
+        root: the folder to which sources are relative; None is each folder itself. Needed if two of the
+            paths hold files of the same relative name.
+        gitignore: whether ``.gitignore`` files count.
+        hidden: whether hidden files are found too.
+
+    Returns:
+        Files and problems, each path in its turn, sorted by source.
+
+    Raises:
+        IngestError: a pattern cannot be understood, or a path is not below ``root``.
     """
     wanted = IgnoreRules(includes, strict=True) if includes else None
     unwanted = IgnoreRules([*ALWAYS_LEFT_OUT, *excludes], strict=True)

@@ -22,19 +22,8 @@ _LEFT_OUT = {
     *("iframe", "object", "svg", "canvas", "head"),
 }
 _BLOCKS = {
-    *(
-        "address",
-        "article",
-        "blockquote",
-        "body",
-        "caption",
-        "details",
-        "div",
-        "dl",
-        "fieldset",
-        "figcaption",
-    ),
-    *("figure", "header", "hr", "html", "main", "ol", "p", "section", "summary", "table", "ul"),
+    *("address", "article", "blockquote", "body", "caption", "details", "div", "dl", "fieldset"),
+    *("figcaption", "figure", "header", "hr", "html", "main", "ol", "p", "section", "summary", "table", "ul"),
 }
 _CELLS = {"td", "th"}
 _TIGHT = {"li", "dt", "dd", "tr"}
@@ -76,7 +65,9 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
     try:
         soup = BeautifulSoup(markup, "html.parser", multi_valued_attributes=None)
         title = one_line(soup.title.get_text()[:MAX_TITLE]) if soup.title else ""
-        _remove_navigation(soup)
+        for tag in soup.find_all(_is_navigation):
+            if not tag.decomposed:
+                tag.decompose()
         builder = _Flow(_main(soup)).read()
     except DeadlineError:
         raise
@@ -121,16 +112,9 @@ class _Counter(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._add(1)
 
-    def handle_comment(self, data: str) -> None:
-        self._add(1)
+    handle_comment = handle_pi = unknown_decl = handle_data
 
     def handle_decl(self, decl: str) -> None:
-        self._add(1)
-
-    def handle_pi(self, data: str) -> None:
-        self._add(1)
-
-    def unknown_decl(self, data: str) -> None:
         self._add(1)
 
     def _add(self, count: int) -> None:
@@ -214,14 +198,8 @@ class _Flow:
         self._rows = []
 
 
-def _remove_navigation(soup: Any) -> None:
-    """Take out what headings and blocks of code would otherwise show as text."""
-    for tag in soup.find_all(_is_navigation):
-        if not tag.decomposed:
-            tag.decompose()
-
-
 def _is_navigation(tag: Any) -> bool:
+    """Whether a tag is what headings and blocks of code would otherwise show as text."""
     check()
     classes = set(str(tag.get("class") or "")[:_LONGEST_CLASSES].split())
     if classes & _NAVIGATION or {"contents", "topic"} <= classes:

@@ -12,6 +12,7 @@ from dartboard.deadline import check
 from dartboard.errors import DeadlineError, IngestError, MissingExtraError
 from dartboard.ingest.documents import ReadError, Section
 from dartboard.ingest.limits import MAX_CHARACTERS, MAX_TITLE, TooLargeError, check_characters
+from dartboard.ingest.sections import until_next
 from dartboard.ingest.text import clean, one_line
 
 _HYPHEN = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
@@ -217,14 +218,13 @@ def _limit_reached() -> Exception:
 
 
 def _joined(pages: list[str]) -> tuple[str, tuple[Section, ...]]:
-    sections, parts, at = [], [], 0
+    begun, at = [], 0
     for number, page in enumerate(pages, start=1):
         if page:
-            parts.append(page)
-            sections.append(Section(at, at + len(page) + 2, page=number))
+            begun.append(Section(at, at, page=number))
             at += len(page) + 2
-    text = "\n\n".join(parts)
-    return text, tuple(Section(s.start, min(s.end, len(text)), page=s.page) for s in sections)
+    text = "\n\n".join(filter(None, pages))
+    return text, until_next(begun, len(text))
 
 
 @contextmanager

@@ -27,18 +27,20 @@ class Heading(NamedTuple):
 def sections_of(text: str, headings: Iterable[Heading]) -> tuple[Section, ...]:
     """Sections that follow each other and together are the whole text; what precedes all has no title."""
     path: list[tuple[int, str]] = []
-    starts: list[tuple[int, tuple[str, ...], int | None]] = [(0, (), None)]
+    begun = [Section(0, 0)]
     for start, below, level, title in headings:
         while path and path[-1][0] >= level:
             path.pop()
         path.append((level, title))
-        starts.append((start, tuple(title for _, title in path if title), below))
-    ends = [start for start, _, _ in starts[1:]] + [len(text)]
-    return tuple(
-        Section(start, end, titles, body=below)
-        for (start, titles, below), end in zip(starts, ends, strict=True)
-        if end > start
-    )
+        begun.append(Section(start, start, tuple(title for _, title in path if title), body=below))
+    return until_next(begun, len(text))
+
+
+def until_next(begun: Sequence[Section], end: int) -> tuple[Section, ...]:
+    """Sections of which only the beginning is known, each lasting until the next; empty ones are left out."""
+    ends = (*(section.start for section in begun[1:]), end)
+    pairs = zip(begun, ends, strict=False)  # where nothing has begun, nothing ends
+    return tuple(replace(section, end=last) for section, last in pairs if last > section.start)
 
 
 def join_bare_headings(text: str, sections: Sequence[Section]) -> list[Section]:

@@ -140,15 +140,16 @@ def _sample(parsed: Iterator[Numbered | BadRow]) -> list[dict[str, Any]]:
     fields = 0
     for row in parsed:
         if not isinstance(row, BadRow):
-            sample.append({name: _beginning(value) for name, value in row[1].items()})
+            sample.append(
+                {
+                    name: value[:_SAMPLED_CHARACTERS] if isinstance(value, str) else value
+                    for name, value in row[1].items()
+                }
+            )
             fields += len(row[1])
         if len(sample) == _SAMPLE or fields > MAX_FIELDS:
             break
     return sample
-
-
-def _beginning(value: Any) -> Any:
-    return value[:_SAMPLED_CHARACTERS] if isinstance(value, str) else value
 
 
 def _json_rows(lines: Iterator[tuple[int, str | None]]) -> Iterator[Numbered | BadRow]:

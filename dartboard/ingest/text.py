@@ -66,7 +66,11 @@ def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
     """The encoding of a text, which is not held in memory as a whole to find it out."""
     for mark, name in _MARKS:
         if data.startswith(mark):
-            return _marked(data, name)
+            fault = _fault(data, name)
+            if fault is None:
+                return Encoding(name)
+            note = f"marked as {name}, damaged at byte {fault}: the unreadable is left out"
+            return Encoding(name, "replace", (note,))
     if b"\x00" in data:
         raise ReadError("binary file: it contains NUL bytes", "binary")
     if declared and not declared.lower().startswith(("utf-16", "utf-32")):  # those would show NUL bytes
@@ -78,14 +82,6 @@ def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
         return Encoding("utf-8")
     name = "cp1252" if _fault(data, "cp1252") is None else "latin-1"
     return Encoding(name, notes=(_GUESSES[name],))
-
-
-def _marked(data: bytes, name: str) -> Encoding:
-    fault = _fault(data, name)
-    if fault is None:
-        return Encoding(name)
-    note = f"marked as {name}, damaged at byte {fault}: the unreadable is left out"
-    return Encoding(name, "replace", (note,))
 
 
 def _fault(data: bytes, name: str) -> int | None:
