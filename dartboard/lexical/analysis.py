@@ -48,7 +48,20 @@ _stemming = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """How text becomes terms. Stemming needs PyStemmer; ``stop_words`` uses the language's list, if any."""
+    """How text becomes terms, for passages and queries alike.
+
+    Args:
+        language: one of :data:`LANGUAGES`.
+        stem: reduce words to their stems; needs PyStemmer.
+        stop_words: leave out the language's stop words, where there is a list of them.
+
+    Raises:
+        ConfigError: the language is unknown.
+
+    Example:
+        >>> Analyzer().terms("Reads get_user_id")
+        ['read', 'get_user_id', 'get', 'user', 'id']
+    """
 
     language: str = "english"
     stem: bool = True
@@ -63,7 +76,7 @@ class Analyzer:
 
     def terms(self, text: str) -> list[str]:
         """The terms of a text, in order and as often as they occur."""
-        return [term for word in words(text) for term in self.terms_of(word)]
+        return [term for word in words(text) for term in _terms_of(self, word)]
 
     def terms_of(self, word: str) -> tuple[str, ...]:
         """The terms that one of :func:`words` gives: none for a stop word, several for an identifier."""

@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError, StoreFormatError
 from dartboard.lexical.analysis import Analyzer
-from dartboard.lexical.counting import Progress, count_terms
-from dartboard.lexical.files import load_arrays, save_arrays
 from dartboard.lexical.postings import Mask, Postings, Weights
+from dartboard.lexical.saved_arrays import load_arrays, save_arrays
+from dartboard.lexical.term_counts import Progress, count_terms
 
 _KIND = "bm25"
 
@@ -46,7 +46,10 @@ class TermScore(TypedDict):
 
 
 class BM25Index:
-    """The terms of passages, by row in the order they were given. Never changes: build another instead."""
+    """BM25 over the terms of passages, by row in the order they were given. It never changes.
+
+    Written by hand: bm25s imports SciPy and fills an array over all passages for every query (see above).
+    """
 
     def __init__(
         self,
@@ -75,7 +78,23 @@ class BM25Index:
         analyzer: Analyzer | None = None,
         progress: Progress | None = None,
     ) -> "BM25Index":
-        """An index of the texts; one without terms (empty, stop words alone) keeps its row, never found."""
+        """An index of the texts; one without terms (empty, stop words alone) keeps its row, never found.
+
+        Args:
+            texts: the passages; their order gives the rows.
+            k1: how much a further occurrence of a term adds, >= 0.
+            b: how much long passages are held back, 0 to 1.
+            analyzer: how texts become terms.
+            progress: called with how many texts are done, of how many.
+
+        Raises:
+            ConfigError: k1 or b is out of range.
+            InvalidInputError: a text is no string.
+
+        Example:
+            >>> BM25Index.build(["green tea", "black tea"]).top("green", 1)
+            (array([0]), array([0.6931472], dtype=float32))
+        """
         _check_parameters(k1, b)
         analyzer = analyzer or Analyzer()
         vocabulary, keys, tf, lengths = count_terms(texts, analyzer, progress)

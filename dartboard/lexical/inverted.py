@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import InvalidInputError, StoreFormatError
-from dartboard.lexical.files import load_arrays, save_arrays
 from dartboard.lexical.postings import Mask, Postings, Weights
+from dartboard.lexical.saved_arrays import load_arrays, save_arrays
 
 _KIND = "sparse-vectors"
 

@@ -122,7 +122,9 @@ class Postings:
 
     def _candidates(self, lists: list[_List], k: int, mask: Mask | None) -> tuple[Rows, _Sums]:
         """Every row that may be among the k best, once, with its sum."""
-        sums = self._borrow()
+        # Zeros, one for every row: this thread's array, taken away so that nobody meets it dirty.
+        kept: _Sums | None = self._scratch.__dict__.pop("sums", None)
+        sums = np.zeros(self.size) if kept is None else kept
         found: list[Rows] = [np.zeros(0, np.int32)]
         count, done, floor = 0, 0, 0.0
         to_come = sum(part.bound for part in lists)
@@ -138,17 +140,9 @@ class Postings:
             to_come -= part.bound
         rows = np.concatenate(found)
         reached = sums[rows]
-        self._give_back(sums, rows)
-        return _look_up(lists[done:], rows, reached, k, floor) if done < len(lists) else (rows, reached)
-
-    def _borrow(self) -> _Sums:
-        """Zeros, one for every row: this thread's array, taken away so that nobody meets it dirty."""
-        sums: _Sums | None = self._scratch.__dict__.pop("sums", None)
-        return np.zeros(self.size) if sums is None else sums
-
-    def _give_back(self, sums: _Sums, dirty: Rows) -> None:
-        sums[dirty] = 0.0
+        sums[rows] = 0.0
         self._scratch.sums = sums
+        return _look_up(lists[done:], rows, reached, k, floor) if done < len(lists) else (rows, reached)
 
 
 def _kth(values: _Sums, k: int, floor: float) -> float:

@@ -167,7 +167,7 @@ def test_progress_and_any_iterable():
 def test_many_blocks_count_as_one(monkeypatch):
     corpus = corpus_of(200, seed=7)
     whole = BM25Index.build(map(" ".join, corpus))
-    monkeypatch.setattr("dartboard.lexical.counting._WORDS_A_BLOCK", 100)
+    monkeypatch.setattr("dartboard.lexical.term_counts._WORDS_A_BLOCK", 100)
     blocks = BM25Index.build(map(" ".join, corpus))
     assert blocks.scores("w1 w2 w50").tolist() == whole.scores("w1 w2 w50").tolist()
     assert blocks.explain("w1", 3) == whole.explain("w1", 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dartboard.errors import StoreFormatError
-from dartboard.lexical import Analyzer, BM25Index, InvertedIndex, files
+from dartboard.lexical import Analyzer, BM25Index, InvertedIndex, saved_arrays
 
 TEXTS = [f"passage {n} about topic{n % 7} and get_item_{n % 5}" for n in range(60)]
 QUERIES = ["passage about topic3", "get_item_2", "17", "nothing"]
@@ -137,7 +137,7 @@ def forge(folder, change):
     body = json.loads(path.read_text())
     del body["crc32"]
     change(body)
-    path.write_text(json.dumps({**body, "crc32": files._json_checksum(body)}))
+    path.write_text(json.dumps({**body, "crc32": saved_arrays._json_checksum(body)}))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_arrays_that_do_not_fit(tmp_path):
         ("rows", np.array([0, 0, -1], np.int32), "rows that do not exist"),
         ("weights", np.array([[1.0, 1.0, 1.0]], np.float32), "wrong type"),
     ]:
-        files.save_arrays(tmp_path, "sparse-vectors", {"size": 2}, {**good, name: array})
+        saved_arrays.save_arrays(tmp_path, "sparse-vectors", {"size": 2}, {**good, name: array})
         with pytest.raises(StoreFormatError, match=what):
             InvertedIndex.load(tmp_path)
 
@@ -181,7 +181,7 @@ def test_arrays_of_objects_are_refused(saved, tmp_path):
     _, folder = saved
     path = next(folder.glob("rows-*.npy"))
     np.save(path, np.array([{}], dtype=object), allow_pickle=True)
-    entry = {"bytes": path.stat().st_size, "crc32": files._file_checksum(path)}
+    entry = {"bytes": path.stat().st_size, "crc32": saved_arrays._file_checksum(path)}
     forge(folder, lambda body: body["files"]["rows"].update(entry))
     with pytest.raises(StoreFormatError, match="is no array"):
         BM25Index.load(folder)
@@ -191,7 +191,7 @@ def test_arrays_of_objects_are_refused(saved, tmp_path):
 def test_a_reader_overtaken_by_a_save_reads_the_new_index(saved, monkeypatch):
     _, folder = saved
     new = BM25Index.build(TEXTS[:5])
-    real, calls = files._read_manifest, []
+    real, calls = saved_arrays._read_manifest, []
 
     def slow(*args):
         body = real(*args)
@@ -200,5 +200,5 @@ def test_a_reader_overtaken_by_a_save_reads_the_new_index(saved, monkeypatch):
             new.save(folder)
         return body
 
-    monkeypatch.setattr(files, "_read_manifest", slow)
+    monkeypatch.setattr(saved_arrays, "_read_manifest", slow)
     assert len(BM25Index.load(folder)) == 5
