@@ -15,10 +15,11 @@ from typing import Protocol
 
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.texts import count_tokens
 from dartboard.embeddings.vectors import Vectors
 from dartboard.engine.engine import Engine
 from dartboard.errors import DartboardError
-from dartboard.ingest import ChunkingConfig, Document, Piece, chunk, estimate_tokens
+from dartboard.ingest import ChunkingConfig, Document, Piece, chunk
 from dartboard.stores import Collection, Record
 from dartboard.stores.base import iterate_metadata
 from dartboard.stores.filters import Compare
@@ -28,22 +29,14 @@ from dartboard.types import FloatArray
 BATCH = 64
 """Chunks that are encoded and written together: at most so much work is lost to an interruption."""
 
-_LETTERS_PER_TOKEN = 16
-"""A tokenizer may take a word of any length for one unknown token; a text costs at least this."""
-
 
 def split(document: Document, chunking: ChunkingConfig, model: EmbeddingModel) -> list[Piece]:
     """The pieces of a document, with sizes in the tokens of the model."""
-    own: Callable[[list[str]], list[int]] | None = getattr(model, "count_tokens", None)
 
-    def count_tokens(text: str) -> int:
-        if own is None or not text.strip():
-            return estimate_tokens(text)
-        # A whole file is never tokenized at once: that takes a hundred bytes a token.
-        least = len(text) // _LETTERS_PER_TOKEN
-        return least if least > chunking.size else max(int(own([text])[0]), least)
+    def size(text: str) -> int:
+        return count_tokens(model, [text], most=chunking.size)[0] if text.strip() else 0
 
-    return chunk(document, chunking, count_tokens=count_tokens)
+    return chunk(document, chunking, count_tokens=size)
 
 
 def stored_chunking(collection: Collection) -> ChunkingConfig | None:
