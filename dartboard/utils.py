@@ -69,17 +69,18 @@ def unit_rows(rows: npt.NDArray[Float]) -> npt.NDArray[Float]:
         [[0.6, 0.8], [0.0, 0.0]]
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        extreme = np.flatnonzero(~((lengths > 1e-15) & (lengths < np.inf)))
+        # In float64, where the squares of no float32 overflow or vanish.
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, None]
+        extreme = np.flatnonzero(~((lengths > 1e-150) & (lengths < np.inf)))
         if extreme.size:
-            # Squares of these rows leave the number format: divide by the largest entry first.
+            # Squares of these rows leave float64 too: divide by the largest entry first.
             largest = np.abs(rows[extreme]).max(axis=1, keepdims=True, initial=0)
             largest[largest == 0] = 1
             rows = rows.copy()
             rows[extreme] /= largest
             lengths[extreme] = np.linalg.norm(rows[extreme], axis=1, keepdims=True)
             lengths[lengths == 0] = 1
-        unit: npt.NDArray[Float] = rows / lengths
+        unit: npt.NDArray[Float] = (rows / lengths).astype(rows.dtype, copy=False)
     return unit
 
 

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from dartboard.errors import MissingExtraError
 from dartboard.types import FloatArray, IntArray
+from dartboard.utils import unit_rows
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
@@ -74,13 +75,6 @@ def faiss_is_there() -> bool:
     except ImportError:
         return False
     return True
-
-
-def unit_rows(matrix: FloatArray) -> Floats:
-    """Rows scaled to length 1; lengths are worked out in float64, where no float32 overflows."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
-    scaled: Floats = (matrix / lengths[:, None]).astype(np.float32)
-    return scaled
 
 
 def rounding_slack(dimension: int, query: FloatArray, longest: float) -> float:
@@ -254,8 +248,9 @@ def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Flo
     count, _ = rows.shape
     size = min(count, _TRIAL_QUERIES)
     first, second, third = chance.choice(count, (3, size))
-    between = unit_rows(2 * rows.take(first) / 3 + rows.take(second) / 3)
-    anywhere = unit_rows(chance.standard_normal((max(1, size // 2), size)) @ between)
+    between: Floats = unit_rows((2 * rows.take(first) + rows.take(second)) / np.float32(3))
+    noise = chance.standard_normal((max(1, size // 2), size)) @ between
+    anywhere: Floats = unit_rows(noise).astype(np.float32)
     return unit_rows(rows.take(third)), between, anywhere
 
 

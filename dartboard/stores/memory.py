@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dartboard.deadline import check
 from dartboard.lexical.bm25 import BM25Index
 from dartboard.lexical.inverted import InvertedIndex
-from dartboard.stores.ann import near_the_best, unit_rows
+from dartboard.stores.ann import near_the_best
 from dartboard.stores.base import DEFAULT_COLLECTION, CollectionStats
 from dartboard.stores.checks import (
     check_deletion,
@@ -28,6 +28,7 @@ from dartboard.stores.manifest import Manifest, build_bm25
 from dartboard.stores.records import Record, SparseVector, check_metadata
 from dartboard.stores.snapshots import read_snapshot, write_snapshot
 from dartboard.types import FloatArray, Hit
+from dartboard.utils import unit_rows
 
 _Made = TypeVar("_Made")
 _CHECK_EVERY = 16

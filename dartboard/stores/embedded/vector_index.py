@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dartboard.errors import install_command
-from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there, unit_rows
+from dartboard.stores.ann import ApproximateIndex, Floats, faiss_is_there
 from dartboard.stores.embedded.checksums import check_structure, damaged
 from dartboard.stores.embedded.derived_index import (
     DamagedFileError,
@@ -27,6 +27,7 @@ from dartboard.stores.embedded.vector_search import (
     write_vectors,
 )
 from dartboard.stores.manifest import VectorField
+from dartboard.utils import unit_rows
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,6 @@ import numpy as np
 from psycopg import Error, Rollback
 
 from dartboard.errors import ConfigError
-from dartboard.stores.ann import unit_rows
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.postgres.connection import Connections
@@ -40,6 +39,7 @@ from dartboard.stores.postgres.vector_search import (
     set_width,
 )
 from dartboard.types import FloatArray
+from dartboard.utils import unit_rows
 
 _log = logging.getLogger(__name__)
 WIDTHS = (100, 150, 200, 300, 400, 600, 1000)
