@@ -6,7 +6,7 @@ A record has one over its id, metadata and text and one over its embedding; each
 and blob has one, and so has each collection over its manifest and counts. CRC-32 finds every single flipped
 bit and every damaged stretch of up to 32 bits, others but for one in 4 · 10⁹. It is no seal against people,
 who can compute it anew. Files of format 1 carry none, those of format 2 none of collections: what has none
-is read unchecked.
+is read unchecked. (SQLite's own checksums of pages, ``cksumvfs``, are an extension that has to be loaded.)
 
 Checksums find a record that was changed. They do not find one that is out of reach because pages were
 exchanged or lost: a lookup then finds nothing, as if nothing had been written. SQLite's ``integrity_check``

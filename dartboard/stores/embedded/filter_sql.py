@@ -8,11 +8,10 @@ Of many such parts Python gets the whole filter, so that it parses each row once
 
 import json
 import sqlite3
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import count
-from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -99,21 +98,15 @@ def ending_in_time(connection: sqlite3.Connection) -> Iterator[None]:
         connection.set_progress_handler(None, 0)
 
 
-class _Last(threading.local):
-    """What this thread parsed last: the parts of a filter ask about one row after the other."""
-
-    text = "{}"
-    parsed: Mapping[str, Any] = MappingProxyType({})
-
-
-_last = _Last()
-
-
 def _matches(metadata: str, number: int, id: str | None = None) -> bool:
     check()
-    if metadata != _last.text:
-        _last.parsed, _last.text = json.loads(metadata), metadata
-    return _in_use[number].where.matches(_last.parsed, id)
+    return _in_use[number].where.matches(_parsed(metadata), id)
+
+
+@lru_cache(maxsize=32)
+def _parsed(metadata: str) -> Any:
+    """All parts of a filter ask about one row before the next; a few rows for a few threads are enough."""
+    return json.loads(metadata)
 
 
 class _Writer:

@@ -27,6 +27,20 @@ class EmbeddedStore:
     A file that does not exist is made. The store takes the writer's lock with its first write and gives it
     back when it is closed. Closing also leaves indexes on disk for the next process, unless the ``with``
     block ended by an error.
+
+    Args:
+        path: of the file.
+        read_only: never write, and fail where there is no file yet.
+        tuning: when indexes are saved, approximate, and built anew.
+
+    Raises:
+        StoreError: the file cannot be read or made.
+        StoreFormatError: the file is damaged, or is none of dartboard's.
+
+    Example:
+        with EmbeddedStore("index.dartboard") as store:
+            collection = store.create("default", Manifest(model="minilm-1", dimension=384))
+            collection.upsert(records)
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False, tuning: Tuning | None = None) -> None:

@@ -131,7 +131,14 @@ def _check_log(path: Path, noted: WriteCount | None) -> None:
 def accept_loss(path: Path) -> int:
     """Go on with a file that has lost writes with its log.
 
-    Returns how many acknowledged writes are given up, 0 where none are lost.
+    Args:
+        path: of the store.
+
+    Returns:
+        How many acknowledged writes are given up, 0 where none are lost.
+
+    Raises:
+        StoreLockedError: another process is writing to the store.
     """
     lock = WriterLock(path)
     lock.take()

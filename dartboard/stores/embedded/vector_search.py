@@ -7,6 +7,9 @@ revision at any time, and building anew waits until the changes are a good part 
 The file is nothing but float32 numbers, little endian, row by row, and is mapped into memory. A CRC-32 for
 each block of rows is kept elsewhere, under a seal; a search that touches a few rows reads and checks a few
 blocks only.
+
+Vectors are not searched inside SQLite: its vector extensions need a Python that can load extensions, which
+many builds cannot, and NumPy and FAISS are there anyway.
 """
 
 import zlib
