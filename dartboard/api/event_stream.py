@@ -2,11 +2,11 @@
 
 Nothing is sent before the work has something to say: until then an error is an answer of its own, with its
 own status. After that an error is the last event. A client that leaves ends the work; while the work is
-silent, a comment now and then keeps proxies from thinking that nobody is there.
+silent, a comment now and then keeps proxies from thinking that nobody is there. (sse-starlette would be one
+more dependency, and sends its status before the work has begun.)
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,11 +14,8 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dartboard.api.errors import ApiError, content_of, in_our_terms, request_id_of
-from dartboard.api.workers import ClientGone
+from dartboard.api.errors import ApiError, ClientGone, as_api_error, problem_details
 from dartboard.errors import DartboardError
-
-logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "text/event-stream"
 SILENCE = 10.0
@@ -50,7 +47,7 @@ class EventStream(Response):
                 part = await self._next()
             failure = None if self._work.cancelled() else self._work.exception()
             if failure is not None and not isinstance(failure, ClientGone):
-                body = event("error", content_of(_told(failure), request_id_of(scope)))
+                body = event("error", problem_details(as_api_error(failure), scope))
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -89,11 +86,3 @@ async def streamed(start: Callable[[Tell], Awaitable[Any]]) -> EventStream:
 def event(name: str, data: Any) -> bytes:
     """One event; JSON has no line ends of its own."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
-
-
-def _told(failure: BaseException) -> ApiError:
-    if isinstance(failure, ApiError):
-        return failure
-    if isinstance(failure, DartboardError):
-        return in_our_terms(failure)
-    return ApiError(500, "internal", "the service failed: its log has the request's id")

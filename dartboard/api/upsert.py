@@ -1,0 +1,238 @@
+"""Documents into a collection, in small steps that are each kept when they return.
+
+A document is split, its passages are encoded 64 at a time and kept; when all of them are there, what was
+known of an earlier document of the same id goes. So a reader finds the old one or the new one, and an upload
+that stops halfway has added whole batches and lost nothing.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from pydantic import Field, ValidationError
+
+from dartboard.api.endpoints.collections import chunking_of
+from dartboard.api.error_messages import field_errors, plain
+from dartboard.api.errors import ApiError
+from dartboard.api.json_body import Line, loads
+from dartboard.api.locks import lock_store, retry_locked, writable
+from dartboard.api.schemas import Id, Metadata, Model, Words
+from dartboard.api.service import Service
+from dartboard.embeddings.texts import count_tokens
+from dartboard.errors import InvalidInputError
+from dartboard.ingest import Document, Piece, chunk, clean
+from dartboard.ingest.documents import digest
+from dartboard.ingest.limits import TooLargeError, check_metadata_size
+from dartboard.stores import Record
+from dartboard.stores.filters import And, In, Not
+from dartboard.stores.records import check_metadata, with_fingerprints
+from dartboard.types import FloatArray
+
+BATCH = 64
+LISTED = 1000
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_OURS = frozenset(
+    {"source", "position", "start", "end", "content_hash", "document_hash", "pieces", "read_as"}
+)
+"""Names in metadata that mean something to indexing; a document's own of that name gets an underscore."""
+
+
+class DocumentLine(Model):
+    """One line of an upsert. A document of the same id is replaced."""
+
+    id: Id | None = Field(
+        None,
+        description="Its id, the `source` of its passages; made from the text where it is left out.",
+        examples=["handbook/leave.md"],
+    )
+    text: Words = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
+    metadata: Metadata = Field(
+        {},
+        description="What filters and results should know of it: JSON.",
+        examples=[{"year": 2024, "lang": "en"}],
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    line: int
+    id: str
+    hash: str
+    left: list[Piece]
+    chunks: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the lines so far."""
+
+    accepted: int = 0
+    chunks: int = 0
+    failed: int = 0
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    documents: list[dict[str, Any]] = field(default_factory=list)
+
+    def refuse(self, line: int, message: str) -> None:
+        """A line that is not taken."""
+        self.failed += 1
+        if len(self.errors) < LISTED:
+            self.errors.append({"line": line, "message": message})
+
+    def accept(self, line: int, document: str, chunks: int) -> None:
+        """A document that is kept now."""
+        self.accepted += 1
+        self.chunks += chunks
+        if len(self.documents) < LISTED:
+            self.documents.append({"line": line, "id": document, "chunks": chunks})
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the answer."""
+        return {
+            "accepted": self.accepted,
+            "chunks": self.chunks,
+            "failed": self.failed,
+            "errors": self.errors,
+            "documents": self.documents,
+        }
+
+
+class Upsert:
+    """One upload; its methods are called one after another, by workers."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        self._service = service
+        self._engine = writable(service, name)
+        self._engine.check_fields()
+        self._chunking = chunking_of(self._engine)
+        self._longest = service.settings.line_bytes
+        self._pending: list[_Pending] = []
+        self.outcome = Outcome()
+        self._check_lock()
+
+    @property
+    def waiting(self) -> int:
+        """Passages that are split and not yet kept."""
+        return sum(len(one.left) for one in self._pending)
+
+    def add(self, lines: Sequence[Line]) -> None:
+        """Read and split documents; a bad line is noted and the others go on."""
+        for line in lines:
+            try:
+                self._add(line)
+            except ApiError as error:
+                self.outcome.refuse(line.number, error.message)
+            except (InvalidInputError, TooLargeError) as error:
+                self.outcome.refuse(line.number, plain(str(error)))
+
+    def keep(self) -> None:
+        """Encode and keep one batch; documents whose last passage was in it are accepted."""
+        batch: list[Piece] = []
+        finished: list[_Pending] = []
+        for one in self._pending:
+            taken = one.left[: BATCH - len(batch)]
+            batch += taken
+            if len(taken) < len(one.left):
+                break
+            finished.append(one)
+            if len(batch) == BATCH:
+                break
+        with self._service.write_lock.held():
+            self._upsert(batch)
+            self._replace(finished)
+        for one in finished:
+            self.outcome.accept(one.line, one.id, one.chunks)
+        self._pending = self._pending[len(finished) :]
+        if self._pending and (rest := len(batch) - sum(len(one.left) for one in finished)):
+            self._pending[0].left = self._pending[0].left[rest:]
+
+    def finish(self) -> None:
+        """Leave indexes that make the next search quick."""
+        with self._service.write_lock.held():
+            retry_locked(self._engine.collection.prepare)
+
+    def _check_lock(self) -> None:
+        """A store that another process writes to says so before anything is sent."""
+        with self._service.write_lock.held():
+            lock_store(self._engine)
+
+    def _add(self, line: Line) -> None:
+        if line.data is None:
+            raise InvalidInputError(f"the line is longer than {self._longest} bytes: split the document")
+        document = _read(line.data)
+        check_metadata(document.metadata, "the document")
+        check_metadata_size(document.metadata)
+        text = clean(document.text)
+        if not text.strip():
+            raise InvalidInputError("text: holds nothing but space")
+        name = document.id or f"doc-{digest(document.text.encode())[:16]}"
+        stamp = digest(orjson.dumps([name, text, document.metadata], option=orjson.OPT_SORT_KEYS))
+        while any(one.id == name for one in self._pending):
+            self.keep()  # the same id again replaces what stands above
+        pieces = self._pieces(name, text, stamp, document.metadata)
+        self._pending.append(_Pending(line.number, name, stamp, pieces, len(pieces)))
+
+    def _pieces(self, name: str, text: str, stamp: str, metadata: dict[str, Any]) -> list[Piece]:
+        title = metadata.get("title")
+        document = Document(
+            source=name,
+            text=text,
+            kind="text",
+            title=title if isinstance(title, str) else name,
+            document_hash=stamp,
+        )
+        pieces = chunk(document, self._chunking, count_tokens=self._tokens)
+        own = {f"{key}_" if key in _OURS else key: value for key, value in metadata.items()}
+        for piece in pieces:
+            piece.metadata.update(own)
+        return pieces
+
+    def _upsert(self, batch: Sequence[Piece]) -> None:
+        engine = self._engine
+        vectors = self._vectors(batch)
+        records = [Record(piece.id, piece.text, vectors[piece.id], piece.metadata) for piece in batch]
+        indexed = with_fingerprints(engine.retriever.index(records))
+        retry_locked(lambda: engine.collection.upsert(indexed))
+
+    def _vectors(self, batch: Sequence[Piece]) -> dict[str, FloatArray]:
+        """By id: an id holds the hash of its text, so what is known under it has the same vector."""
+        known = {record.id: record.embedding for record in self._engine.collection.get([p.id for p in batch])}
+        missing = {piece.id: piece.text for piece in batch if piece.id not in known}
+        if missing:
+            encoded = self._engine.model.encode_documents(list(missing.values()))
+            known |= dict(zip(missing, encoded, strict=True))
+        return known
+
+    def _replace(self, finished: Sequence[_Pending]) -> None:
+        """Drop what earlier documents of these ids have and these have not."""
+        if finished:
+            ids, hashes = tuple(one.id for one in finished), tuple(one.hash for one in finished)
+            self._engine.collection.delete(where=And((In("source", ids), Not(In("document_hash", hashes)))))
+
+    def _tokens(self, text: str) -> int:
+        """How many tokens a text costs; where that is more than a chunk may have, the least it can be."""
+        if not text.strip():
+            return 0
+        return count_tokens(self._engine.model, [text], most=self._chunking.size)[0]
+
+
+def _read(data: bytes) -> DocumentLine:
+    value = loads(data, one_line=True)
+    if _LONG_NUMBER.search(data):  # kept as they are, to be refused: orjson would round them
+        try:
+            value = json.loads(data)
+        except ValueError:
+            raise InvalidInputError("metadata: a number has too many digits; keep it as text") from None
+    try:
+        return DocumentLine.model_validate(value)
+    except ValidationError as error:
+        listed = field_errors(error.errors(include_input=False, include_url=False))
+        raise InvalidInputError(
+            "; ".join(f"{_named(one['field'])}{one['message']}" for one in listed[:3])
+        ) from None
+
+
+def _named(field: str) -> str:
+    return "the line " if field == "body" else f"{field}: "
