@@ -5,8 +5,9 @@ Endpoints get it by ``service: TheService`` and hold nothing themselves.
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
@@ -20,6 +21,7 @@ from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
 from dartboard.api.worker_pool import WorkerPool, WriteQueue
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -78,3 +80,26 @@ async def _service_of(request: Request) -> Service:
 
 TheService = Annotated[Service, Depends(_service_of)]
 """What an endpoint writes to get the service of the application that a request came to."""
+
+
+def in_worker(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Run a blocking endpoint in a worker of its parameter ``service``, within the time limit.
+
+    FastAPI would run it in a thread, too, but with neither a bounded queue nor a time limit.
+    """
+
+    @wraps(endpoint)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await cast(Service, kwargs["service"]).run(endpoint, *args, **kwargs)
+
+    return run
+
+
+def in_write_queue(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The same for an endpoint that changes a collection; see :class:`WriteQueue`."""
+
+    @wraps(endpoint)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await cast(Service, kwargs["service"]).writes.run(endpoint, *args, **kwargs)
+
+    return run

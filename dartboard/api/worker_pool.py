@@ -271,10 +271,10 @@ class WriteQueue:
         """One step of an admitted request, in a writer's thread; see :meth:`WorkerPool.run`."""
         return await self.workers.run(function, *arguments)
 
-    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """A request of one step."""
         with self.admitted():
-            return await self.step(function, *arguments)
+            return await self.workers.run(function, *arguments, **options)
 
 
 def _retrieve_error(future: "asyncio.Future[Any]") -> None:

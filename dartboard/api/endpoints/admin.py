@@ -17,7 +17,7 @@ from dartboard.api.json_body import answer
 from dartboard.api.keys import Key
 from dartboard.api.metrics import CONTENT_TYPE
 from dartboard.api.schemas import Answer
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, TheService, in_worker
 from dartboard.errors import CollectionError
 from dartboard.version import __version__
 
@@ -105,9 +105,27 @@ Reader = Annotated[Key | None, Depends(reader)]
     response_model=Health,
     dependencies=[Depends(reader)],
 )
-async def health(service: TheService) -> Response:
+@in_worker
+def health(service: TheService) -> Response:
     """Say what is served: version, model, and how many passages the default collection has."""
-    return await service.run(_health, service)
+    engines = service.engines
+    name = engines.default
+    try:
+        engine = engines.get(name)
+        size, model = engine.collection.count(), engine.model.name
+    except CollectionError:
+        size, model = 0, engines.model.name
+    return answer(
+        {
+            "status": "healthy",
+            "version": __version__,
+            "embedding_model": model,
+            "corpus_size": size,
+            "collection": name,
+            "collections": engines.names(),
+            "answer_model": service.answers.name,
+        }
+    )
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -145,27 +163,6 @@ async def ready(service: TheService) -> Response:
 async def metrics(service: TheService) -> Response:
     """Latency by stage, queue, cache, picks and redundancy removed, for Prometheus."""
     return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
-
-
-def _health(service: Service) -> Response:
-    engines = service.engines
-    name = engines.default
-    try:
-        engine = engines.get(name)
-        size, model = engine.collection.count(), engine.model.name
-    except CollectionError:
-        size, model = 0, engines.model.name
-    return answer(
-        {
-            "status": "healthy",
-            "version": __version__,
-            "embedding_model": model,
-            "corpus_size": size,
-            "collection": name,
-            "collections": engines.names(),
-            "answer_model": service.answers.name,
-        }
-    )
 
 
 @router.get("/api/dartboard/jobs", tags=["jobs"], operation_id="list_jobs", response_model=JobList)

@@ -11,7 +11,7 @@ from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import reader, writer
 from dartboard.api.json_body import JsonRoute
 from dartboard.api.schemas import Answer, CollectionName, Id, Model, Words, of_form
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import TheService, in_worker
 from dartboard.errors import DatasetError
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -138,45 +138,14 @@ QueryId = Annotated[str, Path(description="The question's id in the set.", examp
     dependencies=[Depends(writer)],
     response_model=CaseSaved,
 )
-async def save(body: CaseRequest, service: TheService) -> CaseSaved:
+@in_worker
+def save(body: CaseRequest, service: TheService) -> CaseSaved:
     """Keep a question with its marked passages as an evaluation case.
 
     The set is a BEIR folder that `dartboard eval --dataset NAME --data HOME/cases` reads. The same question
     again replaces its judgements. Evaluation ranks all passages of the set by vectors alone, so where the
     collection is searched by words too, it may pick others than were on screen.
     """
-    return await service.run(_save, service, body)
-
-
-@router.get("/cases", operation_id="list_cases", dependencies=[Depends(reader)], response_model=CaseList)
-async def listed(service: TheService) -> CaseList:
-    """The sets of saved cases."""
-    return await service.run(_list, service)
-
-
-@router.get(
-    "/cases/{name}.zip",
-    operation_id="download_cases",
-    dependencies=[Depends(reader)],
-    response_class=Response,
-    responses={200: {"content": {"application/zip": {}}, "description": "A BEIR folder."}},
-)
-async def download(name: Name, service: TheService) -> Response:
-    """A set as a ZIP file: unpack it into the folder of data sets, and `dartboard eval` finds it."""
-    content = await service.run(CaseSets(service.settings.home).packed, name)
-    headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
-    return Response(content, headers=headers, media_type="application/zip")
-
-
-@router.delete(
-    "/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=[Depends(writer)]
-)
-async def delete(name: Name, query_id: QueryId, service: TheService) -> None:
-    """Take a case out of its set, with the passages that only it looked at."""
-    await service.run(CaseSets(service.settings.home).delete, name, query_id)
-
-
-def _save(service: Service, body: CaseRequest) -> CaseSaved:
     engine = service.engines.get(body.collection)
     texts: dict[str, str] = {}
     for field in ("relevant", "candidates"):
@@ -201,9 +170,36 @@ def _save(service: Service, body: CaseRequest) -> CaseSaved:
     )
 
 
-def _list(service: Service) -> CaseList:
+@router.get("/cases", operation_id="list_cases", dependencies=[Depends(reader)], response_model=CaseList)
+@in_worker
+def listed(service: TheService) -> CaseList:
+    """The sets of saved cases."""
     sets = CaseSets(service.settings.home)
     return CaseList(sets=[_described(sets, name) for name in sets.names()])
+
+
+@router.get(
+    "/cases/{name}.zip",
+    operation_id="download_cases",
+    dependencies=[Depends(reader)],
+    response_class=Response,
+    responses={200: {"content": {"application/zip": {}}, "description": "A BEIR folder."}},
+)
+@in_worker
+def download(name: Name, service: TheService) -> Response:
+    """A set as a ZIP file: unpack it into the folder of data sets, and `dartboard eval` finds it."""
+    content = CaseSets(service.settings.home).packed(name)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
+    return Response(content, headers=headers, media_type="application/zip")
+
+
+@router.delete(
+    "/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=[Depends(writer)]
+)
+@in_worker
+def delete(name: Name, query_id: QueryId, service: TheService) -> None:
+    """Take a case out of its set, with the passages that only it looked at."""
+    CaseSets(service.settings.home).delete(name, query_id)
 
 
 def _described(sets: CaseSets, name: str) -> CaseSet:

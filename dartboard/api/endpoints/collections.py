@@ -14,7 +14,7 @@ from dartboard.api.guards.authentication import reader, writer
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.locks import check_not_demo, retry_locked, writable
 from dartboard.api.schemas import Answer, Model
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, TheService, in_worker, in_write_queue
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, DartboardError
 from dartboard.ingest import ChunkingConfig
@@ -93,9 +93,16 @@ Name = Annotated[
     response_model=CollectionList,
     dependencies=[Depends(reader)],
 )
-async def collections(service: TheService) -> Response:
+@in_worker
+def collections(service: TheService) -> Response:
     """List the collections."""
-    return await service.run(_list, service)
+    found = []
+    for name in service.engines.names():
+        try:
+            found.append(_described(service, service.engines.get(name)))
+        except DartboardError as error:  # it cannot be searched, and must not hide the others
+            logger.error("collection %r left out: %s", name, error)
+    return answer({"collections": found})
 
 
 @router.get(
@@ -104,9 +111,10 @@ async def collections(service: TheService) -> Response:
     response_model=CollectionInfo,
     dependencies=[Depends(reader)],
 )
-async def collection(name: Name, service: TheService) -> Response:
+@in_worker
+def collection(name: Name, service: TheService) -> Response:
     """Describe a collection."""
-    return await service.run(_get, service, name)
+    return answer(_described(service, service.engines.get(name)))
 
 
 @router.put(
@@ -117,37 +125,9 @@ async def collection(name: Name, service: TheService) -> Response:
     responses={200: {"model": CollectionInfo, "description": "It was there already, made the same way."}},
     dependencies=[Depends(writer)],
 )
-async def create(name: Name, service: TheService, body: CreateRequest | None = None) -> Response:
+@in_write_queue
+def create(name: Name, service: TheService, body: CreateRequest | None = None) -> Response:
     """Make a collection with the service's model. One that is there stays as it is."""
-    return await service.writes.run(_create, service, name, body)
-
-
-@router.delete(
-    "/collections/{name}",
-    operation_id="drop_collection",
-    response_model=Deleted,
-    dependencies=[Depends(writer)],
-)
-async def drop(name: Name, service: TheService) -> Response:
-    """Drop a collection and all in it."""
-    return await service.writes.run(_drop, service, name)
-
-
-def _list(service: Service) -> Response:
-    found = []
-    for name in service.engines.names():
-        try:
-            found.append(_described(service, service.engines.get(name)))
-        except DartboardError as error:  # it cannot be searched, and must not hide the others
-            logger.error("collection %r left out: %s", name, error)
-    return answer({"collections": found})
-
-
-def _get(service: Service, name: str) -> Response:
-    return answer(_described(service, service.engines.get(name)))
-
-
-def _create(service: Service, name: str, body: CreateRequest | None) -> Response:
     try:
         check_name(name)
     except ConfigError as error:
@@ -168,7 +148,15 @@ def _create(service: Service, name: str, body: CreateRequest | None) -> Response
     return answer(_described(service, engine), 200 if there else 201)
 
 
-def _drop(service: Service, name: str) -> Response:
+@router.delete(
+    "/collections/{name}",
+    operation_id="drop_collection",
+    response_model=Deleted,
+    dependencies=[Depends(writer)],
+)
+@in_write_queue
+def drop(name: Name, service: TheService) -> Response:
+    """Drop a collection and all in it."""
     engine = writable(service, name)
     with service.write_lock.held():
         count = engine.collection.count()

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from dartboard.api.guards.authentication import reader
 from dartboard.api.json_body import answer
 from dartboard.api.schemas import Answer
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, TheService, in_worker
 from dartboard.datasets import demo
 from dartboard.datasets.catalogue import data_root, find_datasets, list_datasets
 
@@ -51,9 +51,18 @@ router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=[Dep
 
 
 @router.get("/datasets", operation_id="list_datasets", response_model=DatasetList)
-async def datasets(service: TheService) -> Response:
+@in_worker
+def datasets(service: TheService) -> Response:
     """List the data sets that can be evaluated on, with their sizes; saved cases are among them."""
-    return await service.run(_datasets, service)
+    roots = roots_by_name(service)
+    listed = _listed(data_root(), _state(data_root()))
+    cases = service.settings.home / "cases"
+    saved = [
+        one
+        for one in _listed(cases, _state(cases))
+        if one["type"] == "real" and roots.get(one["name"]) == cases
+    ]
+    return answer({"datasets": [*listed, *saved]})
 
 
 @router.get("/questions", operation_id="demo_questions", response_model=DemoQuestions)
@@ -69,18 +78,6 @@ def roots_by_name(service: Service) -> dict[str, Path]:
         for entry in find_datasets(root):
             found.setdefault(entry.name, root)
     return found
-
-
-def _datasets(service: Service) -> Response:
-    roots = roots_by_name(service)
-    listed = _listed(data_root(), _state(data_root()))
-    cases = service.settings.home / "cases"
-    saved = [
-        one
-        for one in _listed(cases, _state(cases))
-        if one["type"] == "real" and roots.get(one["name"]) == cases
-    ]
-    return answer({"datasets": [*listed, *saved]})
 
 
 def _state(root: Path) -> tuple[tuple[str, str, int], ...]:

@@ -16,7 +16,7 @@ from dartboard.api.guards.authentication import reader, writer
 from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
 from dartboard.api.locks import retry_locked, writable
 from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, TheService, in_worker, in_write_queue
 from dartboard.api.upsert import BATCH, Upsert
 from dartboard.errors import DeadlineError, StoreLockedError
 from dartboard.stores import Collection, Filter, Record
@@ -166,9 +166,23 @@ async def upsert(name: Name, request: Request, service: TheService) -> Response:
     response_model=DocumentResponse,
     dependencies=[Depends(reader)],
 )
-async def get(name: Name, id: DocumentId, service: TheService) -> Response:
+@in_worker
+def get(name: Name, id: DocumentId, service: TheService) -> Response:
     """The passages of a document as they are kept, or one passage by its own id."""
-    return await service.run(_get, service, name, id)
+    collection = service.engines.get(name).collection
+    records = _passages(collection, id)
+    if not records:
+        raise NotFound("there is no such document")
+    records.sort(key=lambda record: (_position(record), record.id))
+    passages: list[orjson.Fragment] = []
+    left = service.settings.answer_bytes
+    for one in records[:_LISTED]:
+        encoded = dumps({"chunk_id": one.id, "text": one.text, "metadata": one.metadata})
+        left -= len(encoded)
+        if left < 0:
+            break
+        passages.append(orjson.Fragment(encoded))
+    return answer({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
 
 
 @router.delete(
@@ -177,9 +191,16 @@ async def get(name: Name, id: DocumentId, service: TheService) -> Response:
     response_model=Deleted,
     dependencies=[Depends(writer)],
 )
-async def delete(name: Name, id: DocumentId, service: TheService) -> Response:
+@in_write_queue
+def delete(name: Name, id: DocumentId, service: TheService) -> Response:
     """Delete a document with all its passages, or one passage by its own id."""
-    return await service.writes.run(_delete_one, service, name, id)
+    engine = writable(service, name)
+    with service.write_lock.held():
+        count = retry_locked(lambda: engine.collection.delete(where=Equal("source", id)))
+        count = count or engine.collection.delete([id])
+    if not count:
+        raise NotFound("there is no such document")
+    return answer({"deleted": count})
 
 
 @router.post(
@@ -188,9 +209,13 @@ async def delete(name: Name, id: DocumentId, service: TheService) -> Response:
     response_model=Deleted,
     dependencies=[Depends(writer)],
 )
-async def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
+@in_write_queue
+def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
     """Delete documents by their ids, or all passages that match a filter."""
-    return await service.writes.run(_delete_many, service, name, body)
+    where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
+    engine = writable(service, name)
+    with service.write_lock.held():
+        return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})
 
 
 async def _take_all(service: Service, run: Upsert, request: Request) -> int:
@@ -247,23 +272,6 @@ def _answer(run: Upsert, request: Request) -> Response:
     return Response(body, media_type=NDJSON)
 
 
-def _get(service: Service, name: str, id: str) -> Response:
-    collection = service.engines.get(name).collection
-    records = _passages(collection, id)
-    if not records:
-        raise NotFound("there is no such document")
-    records.sort(key=lambda record: (_position(record), record.id))
-    passages: list[orjson.Fragment] = []
-    left = service.settings.answer_bytes
-    for one in records[:_LISTED]:
-        encoded = dumps({"chunk_id": one.id, "text": one.text, "metadata": one.metadata})
-        left -= len(encoded)
-        if left < 0:
-            break
-        passages.append(orjson.Fragment(encoded))
-    return answer({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
-
-
 def _passages(collection: Collection, id: str) -> list[Record]:
     found: list[Record] = []
     for batch in collection.iterate(where=Equal("source", id)):
@@ -276,20 +284,3 @@ def _passages(collection: Collection, id: str) -> list[Record]:
 def _position(record: Record) -> int:
     position = record.metadata.get("position")
     return position if isinstance(position, int) else 0
-
-
-def _delete_one(service: Service, name: str, id: str) -> Response:
-    engine = writable(service, name)
-    with service.write_lock.held():
-        count = retry_locked(lambda: engine.collection.delete(where=Equal("source", id)))
-        count = count or engine.collection.delete([id])
-    if not count:
-        raise NotFound("there is no such document")
-    return answer({"deleted": count})
-
-
-def _delete_many(service: Service, name: str, body: DeleteRequest) -> Response:
-    where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
-    engine = writable(service, name)
-    with service.write_lock.held():
-        return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})

@@ -13,7 +13,7 @@ from dartboard.api.guards.authentication import reader
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import at_most, check_query
 from dartboard.api.schemas import Answer, CollectionName, Metadata, Model, Sigma, Words
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import TheService, in_worker
 from dartboard.inspection import explore as look_at
 from dartboard.inspection.exploring import DEFAULT_K, TRIAGE
 
@@ -259,16 +259,13 @@ router = APIRouter(
 
 
 @router.post("/explore", operation_id="explore", response_model=ExploreResponse)
-async def explore(body: ExploreRequest, service: TheService) -> Response:
+@in_worker
+def explore(body: ExploreRequest, service: TheService) -> Response:
     """Look at one question: candidates, three methods side by side, and why Dartboard picks what it picks.
 
     The picks are those of `/retrieve`. The map and the sweep take the most time and are left out on request;
     the map stays the same while σ and k change.
     """
-    return await service.run(_explore, service, body)
-
-
-def _explore(service: Service, body: ExploreRequest) -> Response:
     started = time.perf_counter()
     settings = service.settings
     at_most("k", body.k, settings.k)

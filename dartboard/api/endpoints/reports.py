@@ -32,7 +32,7 @@ from dartboard.api.errors import ApiError, NotFound, Unauthorized
 from dartboard.api.guards.authentication import reader
 from dartboard.api.json_body import loads
 from dartboard.api.schemas import Answer
-from dartboard.api.service import TheService
+from dartboard.api.service import TheService, in_worker
 from dartboard.evaluation.summary import rows, sentences
 
 _ROW = {
@@ -154,9 +154,10 @@ _TYPES = {".json": "application/json", ".md": "text/markdown; charset=utf-8", ".
 @router.get(
     "/reports", operation_id="list_reports", dependencies=[Depends(reader)], response_model=ReportList
 )
-async def reports(service: TheService) -> ReportList:
+@in_worker
+def reports(service: TheService) -> ReportList:
     """The reports in the service's home, newest first, with their headline figures."""
-    found, more = await service.run(list_reports, service.settings.home)
+    found, more = list_reports(service.settings.home)
     return ReportList(reports=found, more=more)
 
 
@@ -166,9 +167,10 @@ async def reports(service: TheService) -> ReportList:
     dependencies=[Depends(reader)],
     response_model=ReportTicket,
 )
-async def ticket(name: Name, service: TheService) -> ReportTicket:
+@in_worker
+def ticket(name: Name, service: TheService) -> ReportTicket:
     """An address under which a frame can show the report's page, for a few minutes."""
-    await service.run(report_file, service.settings.home, name, "report.html")
+    report_file(service.settings.home, name, "report.html")
     until = int(time.time()) + TICKET_SECONDS
     return ReportTicket(
         url=f"/api/dartboard/reports/{quote(name)}?ticket={until}.{_signature(name, until)}",
@@ -197,9 +199,10 @@ async def with_ticket(
     response_class=Response,
     responses={200: {"content": {"text/html": {}}, "description": "The page."}},
 )
-async def page(name: Name, service: TheService) -> FileResponse:
+@in_worker
+def page(name: Name, service: TheService) -> FileResponse:
     """The page of a report: it stands alone, and its policy allows it nothing but its own style."""
-    path = await service.run(report_file, service.settings.home, name, "report.html")
+    path = report_file(service.settings.home, name, "report.html")
     return FileResponse(path, media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
 
 
@@ -210,9 +213,10 @@ async def page(name: Name, service: TheService) -> FileResponse:
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
 )
-async def download(name: Name, file: File, service: TheService) -> FileResponse:
+@in_worker
+def download(name: Name, file: File, service: TheService) -> FileResponse:
     """A file of a report: `results.json`, `report.md`, `per_query/…`, `runs/…` (TREC)."""
-    path = await service.run(report_file, service.settings.home, name, file)
+    path = report_file(service.settings.home, name, file)
     kind = _TYPES.get(path.suffix, "application/octet-stream")
     return FileResponse(path, media_type=kind, filename=f"{name}-{path.name}")
 

@@ -22,7 +22,7 @@ from dartboard.api.guards.authentication import reader
 from dartboard.api.json_body import JsonRoute, answer, dumps
 from dartboard.api.limits import check_query, check_sizes
 from dartboard.api.schemas import not_blank
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, TheService, in_worker
 from dartboard.deadline import check
 from dartboard.engine import Engine
 from dartboard.errors import DartboardError, DeadlineError
@@ -41,29 +41,23 @@ _EXPLAINED = ("gain", "coverage", "similarity", "stands_for", "shares", "retriev
 
 
 @router.post("/retrieve", operation_id="retrieve", response_model=RetrieveResponse)
-async def retrieve(body: RetrieveRequest, service: TheService) -> Response:
+@in_worker
+def retrieve(body: RetrieveRequest, service: TheService) -> Response:
     """Retrieve the passages that together say most about a question.
 
     Candidates come from the collection's retriever; Dartboard picks from them, each passage for what it adds
     to those before it.
     """
-    return await service.run(_retrieve, service, body)
-
-
-@router.post("/retrieve/batch", operation_id="retrieve_batch", response_model=BatchResponse)
-async def retrieve_batch(body: BatchRequest, service: TheService) -> Response:
-    """Ask many questions at once, with the same options. One that fails does not spoil the others."""
-    return await service.run(_retrieve_batch, service, body)
-
-
-def _retrieve(service: Service, body: RetrieveRequest) -> Response:
     started = time.perf_counter()
     engine = engine_of(service, body)
     check_query(engine.model, body.query, service.settings)
     return answer(_found(service, engine, body.query, body, started))
 
 
-def _retrieve_batch(service: Service, body: BatchRequest) -> Response:
+@router.post("/retrieve/batch", operation_id="retrieve_batch", response_model=BatchResponse)
+@in_worker
+def retrieve_batch(body: BatchRequest, service: TheService) -> Response:
+    """Ask many questions at once, with the same options. One that fails does not spoil the others."""
     started = time.perf_counter()
     check_sizes(service.settings, batch=body.queries)
     engine = engine_of(service, body)

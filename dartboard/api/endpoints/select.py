@@ -15,7 +15,7 @@ from dartboard.api.guards.authentication import reader
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import at_most, check_sizes
 from dartboard.api.schemas import Answer, Id, Model, Sigma
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import TheService, in_worker
 from dartboard.near_duplicates import candidate_groups
 from dartboard.selection import (
     Limits,
@@ -186,12 +186,9 @@ _TOP_K = 5
 
 
 @router.post("/select", operation_id="select", response_model=SelectResponse)
-async def select(body: SelectRequest, service: TheService) -> Response:
+@in_worker
+def select(body: SelectRequest, service: TheService) -> Response:
     """Select from candidates that you bring along: vectors, distances, log-probabilities or scores."""
-    return await service.run(_select, service, body)
-
-
-def _select(service: Service, body: SelectRequest) -> Response:
     started = time.perf_counter()
     settings = service.settings
     name, rows = body.matrix()
