@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dartboard.api.errors import NotFound, Stopping
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ, reader
 from dartboard.api.job_queue import Job
 from dartboard.api.json_body import answer
 from dartboard.api.keys import Key
@@ -99,11 +99,7 @@ Reader = Annotated[Key | None, Depends(reader)]
 
 
 @router.get(
-    "/api/dartboard/health",
-    tags=["health"],
-    operation_id="health",
-    response_model=Health,
-    dependencies=[Depends(reader)],
+    "/api/dartboard/health", tags=["health"], operation_id="health", response_model=Health, dependencies=READ
 )
 @in_worker
 def health(service: TheService) -> Response:
@@ -144,12 +140,12 @@ async def ready(service: TheService) -> Response:
     return answer({"status": "ready"})
 
 
-@router.head("/metrics", include_in_schema=False, dependencies=[Depends(reader)])
+@router.head("/metrics", include_in_schema=False, dependencies=READ)
 @router.get(
     "/metrics",
     tags=["health"],
     operation_id="metrics",
-    dependencies=[Depends(reader)],
+    dependencies=READ,
     responses={
         200: {
             "description": "Counters and histograms in Prometheus' text format.",

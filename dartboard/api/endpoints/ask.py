@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -11,7 +11,7 @@ from dartboard.api.answers import NotConfigured
 from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
 from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, SearchRequest
 from dartboard.api.event_stream import MEDIA_TYPE, Tell, streamed
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import check_query
 from dartboard.api.schemas import Answer, Metadata, Words
@@ -130,9 +130,7 @@ EVENTS: dict[str, Any] = {
 """What a stream is made of, for the OpenAPI document."""
 
 
-router = APIRouter(
-    prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute, dependencies=[Depends(reader)]
-)
+router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute, dependencies=READ)
 
 
 @router.post(

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from pydantic import AfterValidator, Field
 from starlette.responses import Response
 
 from dartboard.api.case_sets import Case, CaseSets, check_id, query_id
 from dartboard.api.errors import Invalid
-from dartboard.api.guards.authentication import reader, writer
+from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute
 from dartboard.api.schemas import Answer, CollectionName, Id, Model, Words, of_form
 from dartboard.api.service import TheService, in_worker
@@ -131,13 +131,7 @@ Name = Annotated[str, Path(description="The set's name.", examples=["my-cases"])
 QueryId = Annotated[str, Path(description="The question's id in the set.", examples=["q1"])]
 
 
-@router.post(
-    "/cases",
-    operation_id="save_case",
-    status_code=201,
-    dependencies=[Depends(writer)],
-    response_model=CaseSaved,
-)
+@router.post("/cases", operation_id="save_case", status_code=201, dependencies=WRITE)
 @in_worker
 def save(body: CaseRequest, service: TheService) -> CaseSaved:
     """Keep a question with its marked passages as an evaluation case.
@@ -170,7 +164,7 @@ def save(body: CaseRequest, service: TheService) -> CaseSaved:
     )
 
 
-@router.get("/cases", operation_id="list_cases", dependencies=[Depends(reader)], response_model=CaseList)
+@router.get("/cases", operation_id="list_cases", dependencies=READ)
 @in_worker
 def listed(service: TheService) -> CaseList:
     """The sets of saved cases."""
@@ -181,7 +175,7 @@ def listed(service: TheService) -> CaseList:
 @router.get(
     "/cases/{name}.zip",
     operation_id="download_cases",
-    dependencies=[Depends(reader)],
+    dependencies=READ,
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "A BEIR folder."}},
 )
@@ -193,9 +187,7 @@ def download(name: Name, service: TheService) -> Response:
     return Response(content, headers=headers, media_type="application/zip")
 
 
-@router.delete(
-    "/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=[Depends(writer)]
-)
+@router.delete("/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=WRITE)
 @in_worker
 def delete(name: Name, query_id: QueryId, service: TheService) -> None:
     """Take a case out of its set, with the passages that only it looked at."""

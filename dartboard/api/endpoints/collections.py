@@ -4,13 +4,13 @@ import logging
 import pathlib
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from dartboard.api.error_messages import plain
 from dartboard.api.errors import Conflict, Invalid
-from dartboard.api.guards.authentication import reader, writer
+from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.locks import check_not_demo, retry_locked, writable
 from dartboard.api.schemas import Answer, Model
@@ -87,12 +87,7 @@ Name = Annotated[
 ]
 
 
-@router.get(
-    "/collections",
-    operation_id="list_collections",
-    response_model=CollectionList,
-    dependencies=[Depends(reader)],
-)
+@router.get("/collections", operation_id="list_collections", response_model=CollectionList, dependencies=READ)
 @in_worker
 def collections(service: TheService) -> Response:
     """List the collections."""
@@ -106,10 +101,7 @@ def collections(service: TheService) -> Response:
 
 
 @router.get(
-    "/collections/{name}",
-    operation_id="get_collection",
-    response_model=CollectionInfo,
-    dependencies=[Depends(reader)],
+    "/collections/{name}", operation_id="get_collection", response_model=CollectionInfo, dependencies=READ
 )
 @in_worker
 def collection(name: Name, service: TheService) -> Response:
@@ -123,7 +115,7 @@ def collection(name: Name, service: TheService) -> Response:
     response_model=CollectionInfo,
     status_code=201,
     responses={200: {"model": CollectionInfo, "description": "It was there already, made the same way."}},
-    dependencies=[Depends(writer)],
+    dependencies=WRITE,
 )
 @in_write_queue
 def create(name: Name, service: TheService, body: CreateRequest | None = None) -> Response:
@@ -149,10 +141,7 @@ def create(name: Name, service: TheService, body: CreateRequest | None = None) -
 
 
 @router.delete(
-    "/collections/{name}",
-    operation_id="drop_collection",
-    response_model=Deleted,
-    dependencies=[Depends(writer)],
+    "/collections/{name}", operation_id="drop_collection", response_model=Deleted, dependencies=WRITE
 )
 @in_write_queue
 def drop(name: Name, service: TheService) -> Response:

@@ -4,11 +4,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import answer
 from dartboard.api.schemas import Answer
 from dartboard.api.service import Service, TheService, in_worker
@@ -47,7 +47,7 @@ class DemoQuestions(Answer):
     questions: list[DemoQuestion] = Field(description="The main one first.", examples=[[]])
 
 
-router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=[Depends(reader)])
+router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=READ)
 
 
 @router.get("/datasets", operation_id="list_datasets", response_model=DatasetList)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any, Self
 
 import orjson
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Path, Request
 from pydantic import Field, model_validator
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from dartboard.api.endpoints.collections import Deleted, Name
 from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
 from dartboard.api.filters import of_corpus, read_filter
-from dartboard.api.guards.authentication import reader, writer
+from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
 from dartboard.api.locks import retry_locked, writable
 from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
@@ -128,7 +128,7 @@ _BODY = {
     operation_id="upsert_documents",
     response_model=UpsertResponse,
     openapi_extra=_BODY,
-    dependencies=[Depends(writer)],
+    dependencies=WRITE,
 )
 async def upsert(name: Name, request: Request, service: TheService) -> Response:
     """Add or replace documents, one JSON object a line: `text`, and if you like `id` and `metadata`.
@@ -164,7 +164,7 @@ async def upsert(name: Name, request: Request, service: TheService) -> Response:
     "/collections/{name}/documents/{id:path}",
     operation_id="get_document",
     response_model=DocumentResponse,
-    dependencies=[Depends(reader)],
+    dependencies=READ,
 )
 @in_worker
 def get(name: Name, id: DocumentId, service: TheService) -> Response:
@@ -189,7 +189,7 @@ def get(name: Name, id: DocumentId, service: TheService) -> Response:
     "/collections/{name}/documents/{id:path}",
     operation_id="delete_document",
     response_model=Deleted,
-    dependencies=[Depends(writer)],
+    dependencies=WRITE,
 )
 @in_write_queue
 def delete(name: Name, id: DocumentId, service: TheService) -> Response:
@@ -207,7 +207,7 @@ def delete(name: Name, id: DocumentId, service: TheService) -> Response:
     "/collections/{name}/documents/delete",
     operation_id="delete_documents",
     response_model=Deleted,
-    dependencies=[Depends(writer)],
+    dependencies=WRITE,
 )
 @in_write_queue
 def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -41,7 +42,6 @@ from dartboard.evaluation.runner import answer as answered
 from dartboard.evaluation.systems import KnownVector, Selecting
 from dartboard.selection import Dartboard
 from dartboard.selection.kernels import Auto
-from dartboard.types import Dataset
 
 _METRIC = r"^[a-z_0-9]+(@[1-9][0-9]{0,2})?$"
 _SYSTEM = (
@@ -164,7 +164,7 @@ async def evaluate(
 ) -> Response:
     """Measure a configuration on a data set; where that takes longer than a request may, by a job."""
     await service.run(_check, service, body)
-    job = service.jobs.start("evaluate", _Evaluation(service, body), key.id if key else None)
+    job = service.jobs.start("evaluate", partial(_evaluate, service, body), key.id if key else None)
     if not body.background and await _ended(job, request, service.settings.timeout - _SPARE):
         if job.problem is not None:
             raise job.problem
@@ -193,13 +193,14 @@ def _check(service: Service, body: EvaluateRequest) -> None:
     check_sizes(service.settings, k=config.top_k, triage_k=config.triage_k)
     if config.triage_k < config.top_k:
         raise Invalid("triage_k must be at least top_k", field="config.triage_k")
-    known = {info.name for info in _synthetic()} | set(roots_by_name(service))
+    synthetic = {info.name for info in list_datasets("\0") if info.type == "synthetic"}
+    known = synthetic | set(roots_by_name(service))
     if body.dataset_name not in known:
         raise NotFound("there is no such data set: GET /api/dartboard/datasets lists them")
     for at, name in enumerate(body.metrics):
         if name == _HEADLINE:
             continue
-        measure = _measure(name, config.top_k, f"metrics.{at}")
+        _, measure = _measure(name, config.top_k, f"metrics.{at}")
         if (measure.k or 0) > config.triage_k:
             raise Invalid("a measure looks deeper than triage_k", field=f"metrics.{at}")
     try:
@@ -208,120 +209,97 @@ def _check(service: Service, body: EvaluateRequest) -> None:
         raise Invalid("systems: see the names that are allowed in /openapi.json", field="systems") from None
 
 
-def _synthetic() -> list[Any]:
-    return [info for info in list_datasets("\0") if info.type == "synthetic"]
+def _measure(name: str, top_k: int, field: str) -> tuple[str, Measure]:
+    """What the answer calls a measure, and the measure.
 
-
-def _measure(name: str, top_k: int, field: str) -> Measure:
+    ``ndcg`` → ``ndcg@5``; measures of a whole set keep their name unless a depth was asked for.
+    """
     try:
         given = Measure.parse(name)
     except ConfigError:
         known = ", ".join((_HEADLINE, *MEASURES))
         raise Invalid(f"unknown measure: choose from {known}", field=field) from None
-    return Measure(given.name, given.k or top_k)
+    measure = Measure(given.name, given.k or top_k)
+    return given.name if given.k is None and given.name in _SET_MEASURES else str(measure), measure
 
 
-class _Evaluation:
-    """The job's task."""
+def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> dict[str, Any]:
+    """The job's task: load the data set, let the systems answer, measure."""
+    started = time.perf_counter()
+    config = body.config
 
-    def __init__(self, service: Service, body: EvaluateRequest) -> None:
-        self._service = service
-        self._body = body
+    def listen(step: str, done: int, total: int | None) -> None:
+        progress(done, total or 0, step)
 
-    def __call__(self, progress: Progress) -> dict[str, Any]:
-        """Load the data set, let the systems answer, measure."""
-        started = time.perf_counter()
-        body, config = self._body, self._body.config
-
-        def hear(step: str, done: int, total: int) -> None:
-            progress(done, total, step)
-
-        dataset = self._dataset(hear)
-        judgements, content = Judgements.of(dataset), Content.of(dataset)
-        headline = headline_measure(judgements, config.top_k)
-        measures = self._measures(judgements, headline)
-        asked = [one.name for one in measures.values()]
-        if lacking := set(asked) - set(available(judgements, content, asked)):
-            raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
-        own = self._own()
-        others = choose(
-            list(body.systems),
-            dataset,
-            judgements,
-            scorer=self._scorer,
-            model=lambda: self._service.engines.model,
-        )
-        runs, _ = answered(
-            Triage(dataset, config.triage_k),
-            judgements.query_ids,
-            [own, *(system for system in others.systems if system.name != own.name)],
-            depth=max(measure.k or 1 for measure in measures.values()),
-            workers=1,
-            listener=hear,
-        )
-        found = {}
-        for system, seeded in runs.items():
-            scores = Scores.mean_of(
-                [measured(run, judgements, list(measures.values()), content=content) for run in seeded]
-            ).means
-            found[system] = {name: round(scores[str(measure)], 6) for name, measure in measures.items()}
-        return {
-            "dataset": body.dataset_name,
-            "metrics": found.pop(own.name),
-            "headline": str(headline),
-            "num_queries": len(judgements.query_ids),
-            "execution_time_ms": round(1000 * (time.perf_counter() - started), 3),
-            "config": config.model_dump(),
-            "systems": found,
-            "skipped": others.skipped,
-        }
-
-    def _dataset(self, hear: Any) -> Dataset:
-        return load_dataset(
-            self._body.dataset_name,
-            roots_by_name(self._service).get(self._body.dataset_name),
-            model=self._service.engines.model,
-            progress=hear,
-            fetch=False,
-        )
-
-    def _own(self) -> System:
-        """The configuration that was asked for, as a system."""
-        config = self._body.config
-        if config.reranker_type == "cosine":
-            return Selecting(_OWN, Dartboard(), config.sigma)
-        return _ReadingTexts(config.reranker_type, config.sigma, self._scorer())
-
-    def _scorer(self) -> PairScorer:
+    def scorer() -> PairScorer:
         try:
-            return self._service.engines.pair_scorer()
+            return service.engines.pair_scorer()
         except ConfigError:
             raise Invalid(
                 "the model has no token vectors: choose cosine", field="config.reranker_type"
             ) from None
 
-    def _measures(self, judgements: Judgements, headline: Measure) -> dict[str, Measure]:
-        """What is measured, by the names of the answer, in the order asked.
+    dataset = load_dataset(
+        body.dataset_name,
+        roots_by_name(service).get(body.dataset_name),
+        model=service.engines.model,
+        progress=listen,
+        fetch=False,
+    )
+    judgements, content = Judgements.of(dataset), Content.of(dataset)
+    headline = headline_measure(judgements, config.top_k)
+    measures = _measures(body, judgements, headline)
+    asked = [one.name for one in measures.values()]
+    if lacking := set(asked) - set(available(judgements, content, asked)):
+        raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
+    own: System = (
+        Selecting(_OWN, Dartboard(), config.sigma)
+        if config.reranker_type == "cosine"
+        else _ReadingTexts(config.reranker_type, config.sigma, scorer())
+    )
+    others = choose(
+        list(body.systems), dataset, judgements, scorer=scorer, model=lambda: service.engines.model
+    )
+    runs, _ = answered(
+        Triage(dataset, config.triage_k),
+        judgements.query_ids,
+        [own, *(system for system in others.systems if system.name != own.name)],
+        depth=max(measure.k or 1 for measure in measures.values()),
+        workers=1,
+        listener=listen,
+    )
+    found = {}
+    for system, seeded in runs.items():
+        scores = Scores.mean_of(
+            [measured(run, judgements, list(measures.values()), content=content) for run in seeded]
+        ).means
+        found[system] = {name: round(scores[str(measure)], 6) for name, measure in measures.items()}
+    return {
+        "dataset": body.dataset_name,
+        "metrics": found.pop(own.name),
+        "headline": str(headline),
+        "num_queries": len(judgements.query_ids),
+        "execution_time_ms": round(1000 * (time.perf_counter() - started), 3),
+        "config": config.model_dump(),
+        "systems": found,
+        "skipped": others.skipped,
+    }
 
-        Where chunks are copies of one another, a measure of relevance comes with the one that counts
-        copies once.
-        """
-        wanted: dict[str, Measure] = {}
-        for name in self._body.metrics:
-            if name == _HEADLINE:
-                wanted[str(headline)] = headline
-                continue
-            own, *distinct = with_distinct([_measure(name, self._body.config.top_k, "metrics")], judgements)
-            wanted[self._name(name)] = own
-            wanted.update((str(one), one) for one in distinct)
-        return wanted
 
-    def _name(self, metric: str) -> str:
-        """``ndcg`` → ``ndcg@5``; measures of a whole set keep their name unless a depth was asked for."""
-        given = Measure.parse(metric)
-        if given.k is None and given.name in _SET_MEASURES:
-            return given.name
-        return str(Measure(given.name, given.k or self._body.config.top_k))
+def _measures(body: EvaluateRequest, judgements: Judgements, headline: Measure) -> dict[str, Measure]:
+    """What is measured, by the names of the answer, in the order asked.
+
+    Where chunks are copies of one another, a measure of relevance comes with the one that counts copies once.
+    """
+    wanted: dict[str, Measure] = {}
+    for metric in body.metrics:
+        if metric == _HEADLINE:
+            wanted[str(headline)] = headline
+            continue
+        name, measure = _measure(metric, body.config.top_k, "metrics")
+        wanted[name], *distinct = with_distinct([measure], judgements)
+        wanted.update((str(one), one) for one in distinct)
+    return wanted
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 import time
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import Field, ValidationInfo, field_validator
 from starlette.responses import Response
 
 from dartboard.api.endpoints.retrieve_schemas import Count, FoundRelevance, RerankerName, Share
 from dartboard.api.filters import condition_of
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import at_most, check_query
 from dartboard.api.schemas import Answer, CollectionName, Metadata, Model, Sigma, Words
@@ -253,9 +253,7 @@ class ExploreResponse(Answer):
     )
 
 
-router = APIRouter(
-    prefix="/api/dartboard", tags=["explore"], route_class=JsonRoute, dependencies=[Depends(reader)]
-)
+router = APIRouter(prefix="/api/dartboard", tags=["explore"], route_class=JsonRoute, dependencies=READ)
 
 
 @router.post("/explore", operation_id="explore", response_model=ExploreResponse)

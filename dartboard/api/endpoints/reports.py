@@ -29,7 +29,7 @@ from pydantic import Field
 from starlette.responses import FileResponse, Response
 
 from dartboard.api.errors import ApiError, NotFound, Unauthorized
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ, reader
 from dartboard.api.json_body import loads
 from dartboard.api.schemas import Answer
 from dartboard.api.service import TheService, in_worker
@@ -151,9 +151,7 @@ PAGE_HEADERS = {
 _TYPES = {".json": "application/json", ".md": "text/markdown; charset=utf-8", ".trec": "text/plain"}
 
 
-@router.get(
-    "/reports", operation_id="list_reports", dependencies=[Depends(reader)], response_model=ReportList
-)
+@router.get("/reports", operation_id="list_reports", dependencies=READ)
 @in_worker
 def reports(service: TheService) -> ReportList:
     """The reports in the service's home, newest first, with their headline figures."""
@@ -161,12 +159,7 @@ def reports(service: TheService) -> ReportList:
     return ReportList(reports=found, more=more)
 
 
-@router.post(
-    "/reports/{name}/ticket",
-    operation_id="report_ticket",
-    dependencies=[Depends(reader)],
-    response_model=ReportTicket,
-)
+@router.post("/reports/{name}/ticket", operation_id="report_ticket", dependencies=READ)
 @in_worker
 def ticket(name: Name, service: TheService) -> ReportTicket:
     """An address under which a frame can show the report's page, for a few minutes."""
@@ -209,7 +202,7 @@ def page(name: Name, service: TheService) -> FileResponse:
 @router.get(
     "/reports/{name}/{file:path}",
     operation_id="download_report_file",
-    dependencies=[Depends(reader)],
+    dependencies=READ,
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
 )

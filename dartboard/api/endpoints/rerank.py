@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import orjson
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from dartboard.api.endpoints.rerank_schemas import (
@@ -30,7 +30,7 @@ from dartboard.api.endpoints.rerank_schemas import (
 )
 from dartboard.api.endpoints.rerank_scores import decreasing, novelty
 from dartboard.api.errors import Invalid, TooLarge
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import at_most, check_query
 from dartboard.api.service import Service, TheService
@@ -42,7 +42,7 @@ from dartboard.selection import Limits, Selection, from_embeddings
 from dartboard.selection.methods import method_of
 from dartboard.types import FloatArray
 
-router = APIRouter(tags=["rerank"], route_class=JsonRoute, dependencies=[Depends(reader)])
+router = APIRouter(tags=["rerank"], route_class=JsonRoute, dependencies=READ)
 
 MOST_TEXTS = 500
 """Texts are encoded while the client waits, so fewer than ``/select`` takes as vectors. Measured: 60 ms of

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import orjson
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from dartboard.api.endpoints.retrieve_schemas import (
@@ -18,7 +18,7 @@ from dartboard.api.endpoints.retrieve_schemas import (
 )
 from dartboard.api.errors import ApiError, Invalid, as_api_error
 from dartboard.api.filters import condition_of
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer, dumps
 from dartboard.api.limits import check_query, check_sizes
 from dartboard.api.schemas import not_blank
@@ -29,9 +29,7 @@ from dartboard.errors import DartboardError, DeadlineError
 from dartboard.options import TRIAGE, SearchOptions
 from dartboard.types import FloatArray, RetrievalResult
 
-router = APIRouter(
-    prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=[Depends(reader)]
-)
+router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=READ)
 
 TOP_K = 5
 _TOO_LONG = (

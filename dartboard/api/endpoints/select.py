@@ -5,13 +5,13 @@ import time
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import Field, SkipValidation, TypeAdapter, ValidationError, model_validator
 from starlette.responses import Response
 
 from dartboard.api.endpoints.retrieve_schemas import Count, MethodName
 from dartboard.api.errors import Invalid
-from dartboard.api.guards.authentication import reader
+from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import at_most, check_sizes
 from dartboard.api.schemas import Answer, Id, Model, Sigma
@@ -175,9 +175,7 @@ class SelectResponse(Answer):
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[0.9])
 
 
-router = APIRouter(
-    prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=[Depends(reader)]
-)
+router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=READ)
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _NUMBERS = TypeAdapter(list[_Number])

@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import Field
 
 from dartboard.api.endpoints.collections import Name
 from dartboard.api.errors import Busy
-from dartboard.api.guards.authentication import writer
+from dartboard.api.guards.authentication import WRITE
 from dartboard.api.job_queue import Progress
 from dartboard.api.locks import lock_store, writable
 from dartboard.api.memory import release_memory
@@ -109,8 +109,7 @@ _FORM = {
 @router.post(
     "/collections/{name}/files",
     status_code=202,
-    dependencies=[Depends(writer)],
-    response_model=UploadAccepted,
+    dependencies=WRITE,
     operation_id="upload_files",
     openapi_extra=_FORM,
 )

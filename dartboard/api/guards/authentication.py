@@ -11,7 +11,7 @@ address.
 
 from typing import Annotated
 
-from fastapi import Request, Security
+from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -47,6 +47,12 @@ async def writer(
 ) -> Key | None:
     """Let in who may write; the key, or None where no keys are used."""
     return _admit(request, "write")
+
+
+READ = [Depends(reader)]
+"""The dependencies of an operation that reads."""
+WRITE = [Depends(writer)]
+"""The dependencies of an operation that changes something."""
 
 
 def key_of(scope: Scope, keys: Keys) -> Key | None:
