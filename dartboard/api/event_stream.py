@@ -21,12 +21,12 @@ MEDIA_TYPE = "text/event-stream"
 SILENCE = 10.0
 """Seconds after which a silent stream sends a comment."""
 
-Tell = Callable[[str, Any], None]
+SendEvent = Callable[[str, Any], None]
 """Sends an event of a name with some data; any thread may."""
 
 
 class EventStream(Response):
-    """The answer of a request whose work tells events."""
+    """The answer of a request whose work sends events."""
 
     media_type = MEDIA_TYPE
 
@@ -62,25 +62,27 @@ class EventStream(Response):
             return b": still there\n\n"
 
 
-async def streamed(start: Callable[[Tell], Awaitable[Any]]) -> EventStream:
-    """The stream of what ``start`` tells, once it has told something; its error, where that comes first."""
+async def streamed(start: Callable[[SendEvent], Awaitable[Any]]) -> EventStream:
+    """The stream of the events that ``start`` sends, once there is one; its error, where that comes first."""
     loop = asyncio.get_running_loop()
-    told: asyncio.Queue[bytes | None] = asyncio.Queue()
+    events: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-    def tell(name: str, data: Any) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, event(name, data))
+    def send_event(name: str, data: Any) -> None:
+        loop.call_soon_threadsafe(events.put_nowait, event(name, data))
 
-    work = asyncio.ensure_future(start(tell))
-    work.add_done_callback(lambda _: told.put_nowait(None))
+    work = asyncio.ensure_future(start(send_event))
+    work.add_done_callback(lambda _: events.put_nowait(None))
     try:
-        first = await told.get()
+        first = await events.get()
         if first is None:
             await work
-            raise RuntimeError("the work ended without a word")  # pragma: no cover - it tells, or fails
+            raise RuntimeError(
+                "the work ended without a word"
+            )  # pragma: no cover - it sends an event, or fails
     except BaseException:
         work.cancel()
         raise
-    return EventStream(work, first, told)
+    return EventStream(work, first, events)
 
 
 def event(name: str, data: Any) -> bytes:

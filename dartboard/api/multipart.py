@@ -21,7 +21,7 @@ from typing import IO, Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from dartboard.api.errors import BadRequest, Invalid, TooLarge, UnsupportedType
+from dartboard.api.errors import BadRequest, Invalid, UnsupportedType
 
 MOST_FILES = 10_000
 _MOST_PARTS = 20_000
@@ -47,18 +47,11 @@ class Received:
     bytes: int = 0
 
 
-async def receive_files(request: Request, folder: Path, *, most_bytes: int) -> Received:
-    """Write the files of a request below ``folder``; more than ``most_bytes`` in all are refused."""
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and int(said) > most_bytes:
-        raise _too_large(most_bytes)
+async def receive_files(request: Request, folder: Path) -> Received:
+    """Write the files of a request below ``folder``; the guard of bodies limits how large they may be."""
     writer = _Writer(_boundary(request.headers.get("content-type", "")), folder)
-    arrived = 0
     try:
         async for block in request.stream():
-            arrived += len(block)
-            if arrived > most_bytes:
-                raise _too_large(most_bytes)
             await run_in_threadpool(writer.write, block)
         writer.finish()
     finally:
@@ -77,10 +70,6 @@ def _boundary(content_type: str) -> bytes:
     if not options.get(b"boundary"):
         raise BadRequest("the Content-Type of a form names its boundary, and this one does not")
     return options[b"boundary"]
-
-
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"an upload may have {most:,} bytes in all: send the files in several uploads")
 
 
 class _Writer:

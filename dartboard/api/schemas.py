@@ -27,7 +27,7 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class of_form:
+class TextPattern:
     """Text that matches a pattern, which the OpenAPI document shows; callers are told in words."""
 
     pattern: str

@@ -10,7 +10,7 @@ from dartboard.answering import AnswerError, Asking, numbered
 from dartboard.api.answers import NotConfigured
 from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
 from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, SearchRequest
-from dartboard.api.event_stream import MEDIA_TYPE, Tell, streamed
+from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import check_query
@@ -155,21 +155,21 @@ async def ask(body: AskRequest, service: TheService) -> Response:
         raise NotConfigured
     run = service.answers.workers.run
     if body.stream:
-        return await streamed(lambda tell: run(_ask, service, body, tell))
+        return await streamed(lambda send_event: run(_ask, service, body, send_event))
     return answer(await run(_ask, service, body, _unheard))
 
 
-def _ask(service: Service, body: AskRequest, tell: Tell) -> dict[str, Any]:
-    """The answer as plain data, told piece by piece."""
+def _ask(service: Service, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:
+    """The answer as plain data, sent piece by piece."""
     asking = _asking(service, body)
     begun = False
     try:
         for piece in asking:
             if not begun:
-                tell("passages", {"passages": asking.answer.to_json()["passages"]})
+                send_event("passages", {"passages": asking.answer.to_json()["passages"]})
                 begun = True
             if piece:
-                tell("text", {"text": piece})
+                send_event("text", {"text": piece})
     except AnswerError as error:
         raise service.answers.failed(error) from None
     except DeadlineError:
@@ -179,8 +179,8 @@ def _ask(service: Service, body: AskRequest, tell: Tell) -> dict[str, Any]:
     service.answers.count(whole)
     content = whole.to_json()
     if not begun:
-        tell("passages", {"passages": content["passages"]})
-    tell("answer", content)
+        send_event("passages", {"passages": content["passages"]})
+    send_event("answer", content)
     return content
 
 

@@ -10,7 +10,7 @@ from dartboard.api.case_sets import Case, CaseSets, check_id, query_id
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute
-from dartboard.api.schemas import Answer, CollectionName, Id, Model, Words, of_form
+from dartboard.api.schemas import Answer, CollectionName, Id, Model, TextPattern, Words
 from dartboard.api.service import TheService, in_worker
 from dartboard.errors import DatasetError
 
@@ -33,7 +33,9 @@ def _no_dots(name: str) -> str:
 
 CaseSetName = Annotated[
     str,
-    of_form(NAME, "should be 1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first"),
+    TextPattern(
+        NAME, "should be 1 to 64 letters, digits, dots, dashes or underscores, a letter or digit first"
+    ),
     AfterValidator(_no_dots),
 ]
 

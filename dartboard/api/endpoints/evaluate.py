@@ -24,7 +24,7 @@ from dartboard.api.job_queue import Job, Progress
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.keys import Key
 from dartboard.api.limits import check_sizes
-from dartboard.api.schemas import Answer, Model, Sigma, of_form
+from dartboard.api.schemas import Answer, Model, Sigma, TextPattern
 from dartboard.api.service import Service, TheService
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
@@ -52,12 +52,12 @@ _SYSTEM = (
 MetricName = Annotated[
     str,
     Field(max_length=40),
-    of_form(_METRIC, "should be a measure such as ndcg or ndcg@10"),
+    TextPattern(_METRIC, "should be a measure such as ndcg or ndcg@10"),
 ]
 SystemName = Annotated[
     str,
     Field(max_length=40),
-    of_form(
+    TextPattern(
         _SYSTEM,
         "should be a system such as cosine, mmr-0.7, dedup-0.90, dartboard, dartboard-0.09, dense, bm25, "
         "colbert, hybrid, rrf, random or oracle",

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import Field
@@ -46,39 +46,11 @@ class UploadAccepted(Answer):
     bytes: int = Field(description="The size of all of them together.", examples=[482133])
 
 
-class FileResult(Answer):
-    """What became of one file."""
-
-    name: str = Field(
-        description="The name that its passages carry as their source.", examples=["guides/install.md"]
-    )
-    state: Literal["indexed", "unchanged", "left_out"] = Field(
-        description="indexed: its passages are in the collection now; unchanged: they were there already; "
-        "left_out: nothing of it can be used, and the message says why.",
-        examples=["indexed"],
-    )
-    chunks: int = Field(description="Passages that it was split into.", examples=[7])
-    message: str = Field(description="What is wrong, or what had to be guessed.", examples=[""])
-
-
-class IndexingResult(Answer):
-    """The result of an indexing job, in ``GET /jobs/{id}``."""
-
-    collection: str = Field(description="The collection that grew.", examples=["handbook"])
-    indexed: int = Field(description="Files whose passages are new or replaced.", examples=[11])
-    unchanged: int = Field(description="Files that were there already.", examples=[0])
-    left_out: int = Field(description="Files of which nothing can be used.", examples=[1])
-    chunks: int = Field(description="Passages written.", examples=[77])
-    seconds: float = Field(description="How long indexing took.", examples=[3.2])
-    files: list[FileResult] = Field(description="File by file, those with trouble first.")
-    more_files: int = Field(description="Files that the list leaves off.", examples=[0])
-
-
 router = APIRouter(prefix="/api/dartboard", tags=["documents"])
 
 LISTED = 1000
 """Files that a result lists; those with trouble come first."""
-_SAID = 3
+_SHOWN = 3
 _IGNORED = "is hidden or named by a .gitignore: upload it by itself to have it read"
 _OLD = 24 * 3600.0
 """Seconds after which a folder that nobody removed was left behind by a crash."""
@@ -118,9 +90,7 @@ async def upload(name: Name, request: Request, service: TheService) -> UploadAcc
     await service.run(writable, service, name)
     upload = await service.run(_Upload, service, name)
     try:
-        upload.received = await receive_files(
-            request, upload.content, most_bytes=service.settings.upload_bytes
-        )
+        upload.received = await receive_files(request, upload.content)
         key = getattr(request.state, "key", None)
         job = service.jobs.start("index", upload, key.id if key else None)
     except BaseException:
@@ -161,9 +131,7 @@ class _Upload:
     def __call__(self, progress: Progress) -> dict[str, Any]:
         """Index what was received; the job's result."""
         try:
-            return index_files(
-                self._service, self._collection, self.content, self.received.files, progress
-            ).model_dump()
+            return _index(self._service, self._collection, self.content, self.received.files, progress)
         finally:
             self.remove()
             release_memory()
@@ -181,40 +149,43 @@ def _sweep(above: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def index_files(
+def _index(
     service: Service, collection: str, folder: Path, names: Sequence[str], progress: Progress
-) -> IndexingResult:
-    """Index the files below ``folder``, each under its name there."""
+) -> dict[str, Any]:
+    """Index the files below ``folder``, each under its name there; what became of each, trouble first.
+
+    A file is ``indexed`` (its passages are in the collection now), ``unchanged`` (they were there already) or
+    ``left_out`` (nothing of it can be used); its message says what is wrong, or what had to be guessed.
+    """
     engine = service.engines.get(collection)
     places = sorted(folder.iterdir())
-    seen = {entry.source for entry in walk(places, root=folder) if isinstance(entry, SourceFile)}
+    walked = {entry.source for entry in walk(places, root=folder) if isinstance(entry, SourceFile)}
 
     def listen(now: Done) -> None:
-        progress(now.bytes, now.bytes_total, _told(now))
+        progress(now.bytes, now.bytes_total, _progress_message(now))
 
     progress(0, 0, "waiting for its turn to write")
     with service.write_lock.held():
         lock_store(engine)
         report = index_paths(engine, places, uploaded_to=folder, listen=listen)
-    said = _said(report, set(names), folder)
-    results = [
-        _result(name, report.files.get(name), said.get(name, []), walked=name in seen) for name in names
+    messages = _messages(report, set(names), folder)
+    files = [
+        _file_result(name, report.files.get(name), messages.get(name, []), walked=name in walked)
+        for name in names
     ]
-    results.sort(key=lambda one: (one.state != "left_out", not one.message))
-    counts = {
-        state: sum(one.state == state for one in results) for state in ("indexed", "unchanged", "left_out")
+    files.sort(key=lambda one: (one["state"] != "left_out", not one["message"]))
+    states = ("indexed", "unchanged", "left_out")
+    return {
+        "collection": collection,
+        **{state: sum(one["state"] == state for one in files) for state in states},
+        "chunks": report.chunks,
+        "seconds": round(report.seconds, 3),
+        "files": files[:LISTED],
+        "more_files": max(0, len(files) - LISTED),
     }
-    return IndexingResult(
-        collection=collection,
-        chunks=report.chunks,
-        seconds=round(report.seconds, 3),
-        files=results[:LISTED],
-        more_files=max(0, len(results) - LISTED),
-        **counts,
-    )
 
 
-def _told(now: Done) -> str:
+def _progress_message(now: Done) -> str:
     """How far the job is, in words; before anything is known to be read there is nothing to count."""
     if not now.files_total:
         return "looking for what is new"
@@ -222,26 +193,31 @@ def _told(now: Done) -> str:
     return f"{now.files:,} of {now.files_total:,} file{'' if now.files_total == 1 else 's'}, {passages}"
 
 
-def _result(name: str, chunks: int | None, said: list[str], *, walked: bool) -> FileResult:
+def _file_result(name: str, chunks: int | None, messages: list[str], *, walked: bool) -> dict[str, Any]:
     """``chunks`` is None for a file that was not read."""
-    state: Literal["indexed", "unchanged", "left_out"] = "left_out"
+    state = "left_out"
     if chunks:
         state = "indexed"
-    elif walked and chunks is None and not said:
+    elif walked and chunks is None and not messages:
         state = "unchanged"
-    elif not said:
-        said = ["holds no text" if walked else _IGNORED]
-    more = f"; and {len(said) - _SAID} more" if len(said) > _SAID else ""
-    return FileResult(name=name, state=state, chunks=chunks or 0, message="; ".join(said[:_SAID]) + more)
+    elif not messages:
+        messages = ["holds no text" if walked else _IGNORED]
+    more = f"; and {len(messages) - _SHOWN} more" if len(messages) > _SHOWN else ""
+    return {
+        "name": name,
+        "state": state,
+        "chunks": chunks or 0,
+        "message": "; ".join(messages[:_SHOWN]) + more,
+    }
 
 
-def _said(report: IndexReport, names: set[str], folder: Path) -> dict[str, list[str]]:
-    """What is to be told of each file: what is wrong, then what was guessed; no path of this machine."""
-    told: dict[str, list[str]] = {}
+def _messages(report: IndexReport, names: set[str], folder: Path) -> dict[str, list[str]]:
+    """What there is to say of each file: what is wrong, then what was guessed; no path of this machine."""
+    found: dict[str, list[str]] = {}
     for problem in report.problems:
-        told.setdefault(problem.source, []).append(problem.reason.replace(f"{folder}/", ""))
+        found.setdefault(problem.source, []).append(problem.reason.replace(f"{folder}/", ""))
     for note in dict.fromkeys(report.notes):
         ends = (at for at in range(len(note)) if note.startswith(": ", at) and note[:at] in names)
         if (end := next(ends, None)) is not None:
-            told.setdefault(note[:end], []).append(note[end + 2 :])
-    return told
+            found.setdefault(note[:end], []).append(note[end + 2 :])
+    return found

@@ -52,7 +52,7 @@ ASKING = frozenset(
 LONGEST_QUESTION = 2000
 """Characters of a question that are logged."""
 _MOST_QUESTIONS = 100
-_STRANGERS = (401, 403, 421)
+_NOT_LET_IN = (401, 403, 421)
 """Answers to those who are not let in: what they ask is no business of the log."""
 _KEY = re.compile(r"dbk_[0-9a-f]{8}_[A-Za-z0-9_-]+")
 
@@ -115,7 +115,7 @@ class RequestLog:
             raise
         finally:
             seconds = time.perf_counter() - began
-            asked = _questions(bytes(body)) if asking and status not in _STRANGERS else {}
+            asked = _questions(bytes(body)) if asking and status not in _NOT_LET_IN else {}
             if status in (0, GONE):
                 status = 400 if state.get(BROKEN_BODY) else GONE
             self._write(scope, status, seconds, sent, broken, asked)
