@@ -5,7 +5,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from dartboard import DartboardConfig
-from dartboard.api.schemas.common import Sigma
+from dartboard.api.schemas import Sigma
 from dartboard.calibration import Calibration, Estimate, Evidence, fit_sigma
 from dartboard.embeddings.descriptions import ModelDescription
 from dartboard.engine import load_settings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dartboard.api.configuring import service_settings
+from dartboard.api.settings import service_settings
 
 ROOT = Path(__file__).parents[1]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()

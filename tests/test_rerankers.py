@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dartboard.api.configuring import service_settings
+from dartboard.api.settings import service_settings
 from dartboard.cli.app import main
 from dartboard.embeddings import CrossEncoder, LateInteraction, default_model
 from dartboard.embeddings.by_name import pair_scorer_by_name

@@ -11,10 +11,10 @@ from dataclasses import replace
 from dartboard.answering import AnswerError, answer_model
 from dartboard.answering.answer import Answer
 from dartboard.answering.by_name import PATIENCE
-from dartboard.api.errors import ApiError
+from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.workers import Counters, Workers
+from dartboard.api.worker_pool import WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -22,13 +22,11 @@ logger = logging.getLogger(__name__)
 class NotConfigured(ApiError):
     """No model was configured to write answers."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            501,
-            "not_configured",
-            "this service writes no answers: whoever runs it has to set answer_model "
-            "(DARTBOARD_ANSWER_MODEL); POST /api/dartboard/retrieve gives the passages",
-        )
+    status, code = 501, "not_configured"
+    message = (
+        "this service writes no answers: whoever runs it has to set answer_model (DARTBOARD_ANSWER_MODEL); "
+        "POST /api/dartboard/retrieve gives the passages"
+    )
 
 
 class Answers:
@@ -47,7 +45,7 @@ class Answers:
             else None
         )
         own = replace(settings, workers=settings.answers, timeout=settings.answer_timeout)
-        self.workers = Workers(own, Counters(metrics.writing, metrics.rejected), few=settings.answers)
+        self.workers = WorkerPool(own, metrics, report=metrics.writing, overload_concurrency=settings.answers)
 
     @property
     def name(self) -> str | None:
@@ -73,9 +71,9 @@ class Answers:
         self._metrics.answer(error.kind, {}, {})
         status = f" (HTTP {error.status})" if error.status else ""
         logger.error("%s gave no answer: %s%s", self.name, error.kind, status)
-        wait = "5" if error.retry_after is None else str(max(1, round(error.retry_after + 0.499)))
+        wait = 5.0 if error.retry_after is None else error.retry_after
         code, message = _MESSAGES.get(error.kind, _MESSAGES["failed"])
-        return ApiError(503, code, message, headers={"Retry-After": wait})
+        return Unavailable(message, code=code, retry_after=wait)
 
     def stopped(self) -> None:
         """Time was up, or the client had left."""

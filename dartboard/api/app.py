@@ -1,4 +1,4 @@
-"""The application: every router, every layer around them, and the service that they share."""
+"""The application: every endpoint group, every guard around them, and the service that they share."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,54 +7,60 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from dartboard.api import (
+from dartboard.api import errors
+from dartboard.api.endpoints import (
+    admin,
     ask,
     cases,
     collections,
     datasets,
     documents,
-    errors,
     evaluate,
     explore,
-    files,
-    health,
-    job_status,
+    pages,
     reports,
     rerank,
     retrieve,
     select,
-    static,
+    uploads,
 )
-from dartboard.api.body_limits import BodyLimit
-from dartboard.api.door import Door
-from dartboard.api.headers import HostCheck, SecurityHeaders
-from dartboard.api.logs import RequestLog
+from dartboard.api.guards.admission_control import AdmissionControl
+from dartboard.api.guards.body_limit import BodyLimit
+from dartboard.api.guards.request_log import RequestLog
+from dartboard.api.guards.security_headers import SecurityHeaders, TrustedHosts
 from dartboard.api.openapi import DESCRIPTION, REFUSALS, describe
 from dartboard.api.service import Service
 from dartboard.api.settings import ServiceSettings
 from dartboard.version import __version__
 
-ROUTERS = (
-    retrieve.router,
-    select.router,
-    explore.router,
-    ask.router,
-    evaluate.router,
-    datasets.router,
-    job_status.router,
-    collections.router,
-    documents.router,
-    files.router,
-    reports.router,
-    cases.router,
-    rerank.router,
-    health.router,
-    static.router,
+ENDPOINTS = (
+    retrieve,
+    select,
+    explore,
+    ask,
+    evaluate,
+    datasets,
+    collections,
+    documents,
+    uploads,
+    reports,
+    cases,
+    rerank,
+    admin,
+    pages,
 )
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
-    """An application for these settings; its service starts and stops with it."""
+    """An application for these settings; its service starts and stops with it.
+
+    Args:
+        settings: Everything that can be set; no request can widen it.
+
+    Returns:
+        What an ASGI server runs, such as ``uvicorn.run(create_app(ServiceSettings()))``. Its service is at
+        ``app.state.service``.
+    """
     service = Service(settings)
 
     @asynccontextmanager
@@ -71,7 +77,7 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         summary="The passages that together say most about a question.",
         description=DESCRIPTION,
         lifespan=lifespan,
-        middleware=_layers(service),
+        middleware=_middleware(service),
         responses=REFUSALS,
         docs_url=None,
         redoc_url=None,
@@ -79,19 +85,19 @@ def create_app(settings: ServiceSettings) -> FastAPI:
     )
     app.state.service = service
     errors.install(app)
-    for router in ROUTERS:
-        app.include_router(router)
+    for group in ENDPOINTS:
+        app.include_router(group.router)
     describe(app, settings)
     return app
 
 
-def _layers(service: Service) -> list[Middleware]:
+def _middleware(service: Service) -> list[Middleware]:
     """What a request passes through, outermost first."""
     settings = service.settings
     layers = [
         Middleware(RequestLog, service=service),
         Middleware(SecurityHeaders),
-        Middleware(HostCheck, settings=settings),
+        Middleware(TrustedHosts, settings=settings),
     ]
     if settings.origins:
         layers.append(
@@ -109,4 +115,6 @@ def _layers(service: Service) -> list[Middleware]:
                 ],
             )
         )
-    return [*layers, Middleware(Door, workers=service.workers), Middleware(BodyLimit, settings=settings)]
+    layers.append(Middleware(AdmissionControl, workers=service.workers))
+    layers.append(Middleware(BodyLimit, settings=settings))
+    return layers

@@ -148,9 +148,9 @@ class CaseSets:
             raise Invalid("a name is letters, digits, dots, dashes and underscores", field="name")
         folder = self._above / name
         (folder / "qrels").mkdir(parents=True, exist_ok=True)
-        contents = dict(zip(_FILES, (_corpus(found), _queries(found), _judgements(found)), strict=True))
-        for file in _FILES if growing else reversed(_FILES):
-            _replace(folder / file, contents[file])
+        contents = list(zip(_FILES, (_corpus(found), _queries(found), _judgements(found)), strict=True))
+        for file, content in contents if growing else reversed(contents):
+            _replace(folder / file, content)
 
 
 _FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")

@@ -9,28 +9,30 @@ import logging
 import os
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
-from typing import TYPE_CHECKING
 
-from dartboard.api.batching import BatchingModel
-from dartboard.api.demo import DEMO, demo_engine
+from dartboard.api.batch_encoder import BatchingModel
+from dartboard.api.locks import FifoSemaphore
+from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.turns import Turns
+from dartboard.datasets import demo
+from dartboard.embeddings import CachedModel, EmbeddingModel
 from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.by_name import model_by_name, pair_scorer_by_name
+from dartboard.embeddings.vectors import Vectors
 from dartboard.engine import Engine
 from dartboard.engine.trust import confirm, names_in
-from dartboard.errors import CollectionError, StoreLockedError
-from dartboard.stores import Manifest, Store, open_store
+from dartboard.errors import CollectionError, ConfigError, StoreLockedError
+from dartboard.stores import Manifest, Record, Store, open_store
 from dartboard.stores.checks import missing
 from dartboard.stores.embedded import EmbeddedStore
 from dartboard.stores.memory import MemoryStore
+from dartboard.stores.records import with_fingerprints
 from dartboard.stores.urls import is_there
-
-if TYPE_CHECKING:
-    from dartboard.api.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
+DEMO = "demo"
+"""The collection that is the small corpus of the package."""
 _ENCODER_THREADS = max(1, (os.cpu_count() or 1) // 2)
 """Half of the processors: the other half searches and selects, and batches make up for the lost threads."""
 _AT_A_TIME = max(1, (os.cpu_count() or 1) // 2)
@@ -40,7 +42,7 @@ _IN_THIS_PROCESS = (EmbeddedStore, MemoryStore)
 class Engines:
     """Engines by the name of their collection; usable from many threads."""
 
-    def __init__(self, settings: ServiceSettings, metrics: "Metrics") -> None:
+    def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
         self._settings = settings
         self._metrics = metrics
         self._models: dict[tuple[str, bool], BatchingModel] = {}
@@ -50,7 +52,7 @@ class Engines:
         self._demo: Engine | None = None
         self._pair_scorer: PairScorer | None = None
         self._lock = RLock()
-        self._turns = Turns(_AT_A_TIME)
+        self._search_slots = FifoSemaphore(_AT_A_TIME)
         self.ready = False
         """Whether the model is loaded and the default collection is open."""
 
@@ -84,9 +86,13 @@ class Engines:
         there = store is not None and self._settings.collection in store.collections()
         return self._settings.collection if there or not self._settings.demo else DEMO
 
-    def turn(self, engine: Engine) -> AbstractContextManager[None]:
-        """The time of one search; where the store is a server, which does the work, no turns are taken."""
-        return self._turns.one() if isinstance(engine.store, _IN_THIS_PROCESS) else nullcontext()
+    def search_slot(self, engine: Engine) -> AbstractContextManager[None]:
+        """The time of one search; where the store is a server, which does the work, there is no limit.
+
+        Python runs one thread at a time, and threads that hand the interpreter to each other after every
+        short NumPy call lose more than they gain: a few searches at a time are done sooner.
+        """
+        return self._search_slots.held() if isinstance(engine.store, _IN_THIS_PROCESS) else nullcontext()
 
     def names(self) -> list[str]:
         """The collections that can be asked, sorted."""
@@ -220,3 +226,28 @@ def _opened(url: str) -> Store:
     except StoreLockedError:
         logger.warning("another process writes to the store: it is open for reading only")
         return open_store(url, read_only=True)
+
+
+def demo_engine(
+    model: EmbeddingModel, retriever: str | None = None, pair_scorer: PairScorer | str | None = None
+) -> Engine:
+    """An engine over the demo corpus, in memory: something to ask before anything is indexed."""
+    engine = Engine(MemoryStore(), collection=DEMO, model=model, retriever=retriever, pair_scorer=pair_scorer)
+    collection = engine.create()
+    records = [
+        Record(chunk.id, chunk.text, chunk.embedding, chunk.metadata)
+        for chunk in demo.chunks(_encoded(model, demo.texts()))
+    ]
+    collection.upsert(with_fingerprints(engine.retriever.index(records)))
+    collection.prepare()
+    return engine
+
+
+def _encoded(model: EmbeddingModel, texts: list[str]) -> Vectors:
+    """Through the cache on disk where there is one: a second start takes no time."""
+    try:
+        with CachedModel(model) as cached:
+            return cached.encode_documents(texts)
+    except ConfigError as error:
+        logger.warning("%s; the demo is encoded at every start", error)
+        return model.encode_documents(texts)

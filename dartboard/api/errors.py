@@ -7,6 +7,7 @@ request's id. Texts of library errors may quote what was asked or where files li
 """
 
 import logging
+import math
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -18,7 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from dartboard.api.wording import field_errors, plain
+from dartboard.api.error_messages import field_errors, plain
 from dartboard.errors import (
     CollectionError,
     DartboardError,
@@ -41,149 +42,159 @@ FieldErrors = Sequence[Mapping[str, str]]
 
 
 class ApiError(Exception):
-    """An answer that says no: HTTP status, a code for programs, a sentence for people."""
+    """A refusal; subclasses are those with a usual status, code and sentence.
+
+    Args:
+        message: What was wrong and what to do, for people.
+        status: The HTTP status.
+        code: One word, for programs.
+        retry_after: Seconds after which it is worth trying again, sent as ``Retry-After``.
+        headers: More headers of the answer.
+        errors: The fields that were wrong, as ``{"field": …, "message": …}``.
+    """
+
+    status = 500
+    code = "internal"
+    message = "the service failed: its log has the request's id"
+    retry_after: float | None = None
 
     def __init__(
         self,
-        status: int,
-        code: str,
-        message: str,
+        message: str | None = None,
         *,
+        status: int | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
         headers: Mapping[str, str] | None = None,
         errors: FieldErrors = (),
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.headers = dict(headers or {})
+        self.message = message or self.message
+        super().__init__(self.message)
+        self.status = status or self.status
+        self.code = code or self.code
         self.errors = list(errors)
+        wait = self.retry_after if retry_after is None else retry_after
+        self.headers = {} if wait is None else {"Retry-After": str(max(1, math.ceil(wait)))}
+        self.headers.update(headers or {})
 
 
 class BadRequest(ApiError):
     """The request is no HTTP or JSON that can be read."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(400, "bad_request", message)
+    status, code = 400, "bad_request"
+    message = "the request cannot be read"
 
 
 class Unauthorized(ApiError):
     """No key, or one that is not known."""
 
-    def __init__(self, message: str = "a valid key is needed: Authorization: Bearer KEY") -> None:
-        super().__init__(
-            401, "unauthorized", message, headers={"WWW-Authenticate": 'Bearer realm="dartboard"'}
-        )
+    status, code = 401, "unauthorized"
+    message = "a valid key is needed: Authorization: Bearer KEY"
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message, headers={"WWW-Authenticate": 'Bearer realm="dartboard"'})
 
 
 class Forbidden(ApiError):
     """The key may not do this."""
 
-    def __init__(self, message: str = "this key may read only: ask for one with the scope write") -> None:
-        super().__init__(403, "forbidden", message)
+    status, code = 403, "forbidden"
+    message = "this key may read only: ask for one with the scope write"
 
 
 class NotFound(ApiError):
     """There is nothing of that name."""
 
-    def __init__(self, message: str = "there is nothing at this address") -> None:
-        super().__init__(404, "not_found", message)
+    status, code = 404, "not_found"
+    message = "there is nothing at this address"
 
 
 class Conflict(ApiError):
-    """What is there already stands against it."""
+    """It conflicts with what is there already."""
 
-    def __init__(
-        self, message: str, *, code: str = "conflict", headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(409, code, message, headers=headers)
+    status, code = 409, "conflict"
 
 
 class TooLarge(ApiError):
     """More bytes than the service takes."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(413, "too_large", message)
+    status, code = 413, "too_large"
 
 
 class UnsupportedType(ApiError):
     """A body of another type than the operation reads."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(415, "unsupported_media_type", message)
+    status, code = 415, "unsupported_media_type"
 
 
 class Invalid(ApiError):
     """Values that cannot be used; ``field`` says where, and is not said again beside itself."""
 
+    status, code = 422, "invalid_input"
+
     def __init__(self, message: str, *, field: str | None = None, errors: FieldErrors = ()) -> None:
-        listed = errors or ([{"field": field, "message": _beside(field, message)}] if field else [])
-        super().__init__(422, "invalid_input", message, errors=listed)
+        if field and not errors:
+            beside = message.removeprefix(field).removeprefix(":")
+            errors = [{"field": field, "message": beside[1:] if beside.startswith(" ") else message}]
+        super().__init__(message, errors=errors)
 
 
 class TooManyRequests(ApiError):
     """Faster than the key's limit."""
 
-    def __init__(
-        self, message: str, *, retry_after: float = 1.0, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(
-            429, "rate_limited", message, headers={"Retry-After": _seconds(retry_after), **(headers or {})}
-        )
+    status, code, retry_after = 429, "rate_limited", 1.0
 
 
 class Busy(ApiError):
     """All workers are taken and the queue is full."""
 
-    def __init__(
-        self,
-        message: str = "the service is busy: try again a little later",
-        *,
-        retry_after: float = 1.0,
-    ) -> None:
-        super().__init__(429, "busy", message, headers={"Retry-After": _seconds(retry_after)})
+    status, code, retry_after = 429, "busy", 1.0
+    message = "the service is busy: try again a little later"
+
+
+class ClientGone(ApiError):
+    """Nobody waits for the answer; the status is what logs show."""
+
+    status, code = 499, "client_gone"
+    message = "the client has left"
+
+
+class Unavailable(ApiError):
+    """Something that the service depends on fails."""
+
+    status, code = 503, "unavailable"
+    message = "a server that this service depends on cannot be reached: try again later"
 
 
 class Stopping(ApiError):
     """The service is shutting down, or not up yet."""
 
-    def __init__(
-        self,
-        message: str = "the service is shutting down: try again later",
-        *,
-        retry_after: float = 5.0,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(
-            503, "stopping", message, headers={"Retry-After": _seconds(retry_after), **(headers or {})}
-        )
+    status, code, retry_after = 503, "stopping", 5.0
+    message = "the service is shutting down: try again later"
 
 
 class TimedOut(ApiError):
     """The time of the request is up."""
 
-    def __init__(
-        self, message: str = "out of time: ask for less (k, triage_k, a smaller batch), or try again later"
-    ) -> None:
-        super().__init__(504, "timed_out", message)
+    status, code = 504, "timed_out"
+    message = "out of time: ask for less (k, triage_k, a smaller batch), or try again later"
 
 
 def install(app: FastAPI) -> None:
     """Answer every kind of error in the one shape."""
     app.add_exception_handler(ApiError, _api_error)  # type: ignore[arg-type]
     app.add_exception_handler(DartboardError, _library_error)  # type: ignore[arg-type]
-    app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
+    app.add_exception_handler(RequestValidationError, _validation_error)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http_error)  # type: ignore[arg-type]
 
 
-def problem(error: ApiError, request_id: str = "") -> Response:
-    """The answer to an error."""
-    body = orjson.dumps(content_of(error, request_id))
-    return Response(body, error.status, error.headers, PROBLEM)
+def problem(error: ApiError, scope: Mapping[str, Any]) -> Response:
+    """The answer to an error, for the request of an ASGI scope."""
+    return Response(orjson.dumps(problem_details(error, scope)), error.status, error.headers, PROBLEM)
 
 
-def content_of(error: ApiError, request_id: str) -> dict[str, Any]:
-    """What an answer to an error holds."""
+def problem_details(error: ApiError, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """What an answer to an error holds; the id is the one that the request log gave to the request."""
     return {
         "title": _title(error.status),
         "status": error.status,
@@ -191,17 +202,21 @@ def content_of(error: ApiError, request_id: str) -> dict[str, Any]:
         "detail": error.message,
         "message": error.message,
         "errors": error.errors,
-        "request_id": request_id,
+        "request_id": str(scope.get("state", {}).get("request_id", "")),
     }
 
 
-def in_our_terms(error: DartboardError) -> ApiError:
-    """A library's error as an answer, without what it quotes."""
+def as_api_error(error: BaseException) -> ApiError:
+    """Any error as a refusal, without what it quotes; one that nobody expected is internal (500)."""
+    if isinstance(error, ApiError):
+        return error
+    if not isinstance(error, DartboardError):
+        return ApiError()
     if isinstance(error, StoreLockedError):
         return Conflict(
             "another process is writing to the store: try again when it has finished; searches go on",
             code="store_locked",
-            headers={"Retry-After": "1"},
+            retry_after=1,
         )
     if isinstance(error, CollectionError):
         if "exists already" in str(error):
@@ -210,69 +225,48 @@ def in_our_terms(error: DartboardError) -> ApiError:
     if isinstance(error, DeadlineError):
         return TimedOut()
     if isinstance(error, MissingExtraError):
-        return ApiError(501, "not_installed", str(error))
+        return ApiError(str(error), status=501, code="not_installed")
     if isinstance(error, (StoreUnavailableError, EndpointError)):
-        return ApiError(
-            503,
-            "unavailable",
-            "a server that this service depends on cannot be reached: try again later",
-            headers={"Retry-After": "5"},
-        )
+        return Unavailable(retry_after=5)
     if isinstance(error, (StoreError, ModelError)):
         logger.error("%s: %s", type(error).__name__, error)
-        return ApiError(503, "unusable", "the collection cannot be used: the service's log says why")
+        return Unavailable("the collection cannot be used: the service's log says why", code="unusable")
     if isinstance(error, DatasetError):
         logger.error("data set: %s", error)
         return Invalid("the data set cannot be read: the service's log says why")
-    said = plain(str(error))
-    named = _NAMED.search(said)
-    return Invalid(said, field=named.group() if named else None)
-
-
-def request_id_of(scope: Mapping[str, Any]) -> str:
-    """The id that the log gave to a request, or an empty one."""
-    return str(scope.get("state", {}).get("request_id", ""))
+    message = plain(str(error))
+    named = _NAMED.search(message)
+    return Invalid(message, field=named.group() if named else None)
 
 
 async def _api_error(request: Request, error: ApiError) -> Response:
-    return problem(error, request_id_of(request.scope))
+    return problem(error, request.scope)
 
 
 async def _library_error(request: Request, error: DartboardError) -> Response:
-    return problem(in_our_terms(error), request_id_of(request.scope))
+    return problem(as_api_error(error), request.scope)
 
 
-async def _invalid(request: Request, error: RequestValidationError) -> Response:
+async def _validation_error(request: Request, error: RequestValidationError) -> Response:
     unread: ApiError | None = getattr(request.state, "unread_body", None)
     if unread is not None:
-        return problem(unread, request_id_of(request.scope))
+        return problem(unread, request.scope)
     field = getattr(request.scope.get("route"), "body_field", None)
     listed = field_errors(error.errors(), field.field_info.annotation if field is not None else None)
-    message = (
-        "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3]) or "the request is not valid"
-    )
-    return problem(Invalid(message, errors=listed), request_id_of(request.scope))
+    message = "; ".join(f"{one['field']}: {one['message']}" for one in listed[:3])
+    return problem(Invalid(message or "the request is not valid", errors=listed), request.scope)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
+    status = error.status_code
     known = {
+        400: BadRequest(),
         404: NotFound(),
-        405: ApiError(405, "method_not_allowed", "this address does not take this method"),
-        400: BadRequest("the request cannot be read"),
+        405: ApiError("this address does not take this method", status=405, code="method_not_allowed"),
     }
-    answer = known.get(error.status_code) or ApiError(
-        error.status_code, "http_error", _title(error.status_code)
-    )
+    answer = known.get(status) or ApiError(_title(status), status=status, code="http_error")
     answer.headers.update(error.headers or {})
-    return problem(answer, request_id_of(request.scope))
-
-
-def _beside(field: str, message: str) -> str:
-    """A message without the name of the field that it stands beside."""
-    for begins in (f"{field}: ", f"{field} "):
-        if message.startswith(begins):
-            return message.removeprefix(begins)
-    return message
+    return problem(answer, request.scope)
 
 
 def _title(status: int) -> str:
@@ -280,7 +274,3 @@ def _title(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return "Error"
-
-
-def _seconds(value: float) -> str:
-    return str(max(1, round(value + 0.499)))

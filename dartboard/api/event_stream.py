@@ -2,11 +2,11 @@
 
 Nothing is sent before the work has something to say: until then an error is an answer of its own, with its
 own status. After that an error is the last event. A client that leaves ends the work; while the work is
-silent, a comment now and then keeps proxies from thinking that nobody is there.
+silent, a comment now and then keeps proxies from thinking that nobody is there. (sse-starlette would be one
+more dependency, and sends its status before the work has begun.)
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,22 +14,19 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dartboard.api.errors import ApiError, content_of, in_our_terms, request_id_of
-from dartboard.api.workers import ClientGone
+from dartboard.api.errors import ApiError, ClientGone, as_api_error, problem_details
 from dartboard.errors import DartboardError
-
-logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "text/event-stream"
 SILENCE = 10.0
 """Seconds after which a silent stream sends a comment."""
 
-Tell = Callable[[str, Any], None]
+SendEvent = Callable[[str, Any], None]
 """Sends an event of a name with some data; any thread may."""
 
 
 class EventStream(Response):
-    """The answer of a request whose work tells events."""
+    """The answer of a request whose work sends events."""
 
     media_type = MEDIA_TYPE
 
@@ -50,7 +47,7 @@ class EventStream(Response):
                 part = await self._next()
             failure = None if self._work.cancelled() else self._work.exception()
             if failure is not None and not isinstance(failure, ClientGone):
-                body = event("error", content_of(_told(failure), request_id_of(scope)))
+                body = event("error", problem_details(as_api_error(failure), scope))
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -65,35 +62,29 @@ class EventStream(Response):
             return b": still there\n\n"
 
 
-async def streamed(start: Callable[[Tell], Awaitable[Any]]) -> EventStream:
-    """The stream of what ``start`` tells, once it has told something; its error, where that comes first."""
+async def streamed(start: Callable[[SendEvent], Awaitable[Any]]) -> EventStream:
+    """The stream of the events that ``start`` sends, once there is one; its error, where that comes first."""
     loop = asyncio.get_running_loop()
-    told: asyncio.Queue[bytes | None] = asyncio.Queue()
+    events: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-    def tell(name: str, data: Any) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, event(name, data))
+    def send_event(name: str, data: Any) -> None:
+        loop.call_soon_threadsafe(events.put_nowait, event(name, data))
 
-    work = asyncio.ensure_future(start(tell))
-    work.add_done_callback(lambda _: told.put_nowait(None))
+    work = asyncio.ensure_future(start(send_event))
+    work.add_done_callback(lambda _: events.put_nowait(None))
     try:
-        first = await told.get()
+        first = await events.get()
         if first is None:
             await work
-            raise RuntimeError("the work ended without a word")  # pragma: no cover - it tells, or fails
+            raise RuntimeError(
+                "the work ended without a word"
+            )  # pragma: no cover - it sends an event, or fails
     except BaseException:
         work.cancel()
         raise
-    return EventStream(work, first, told)
+    return EventStream(work, first, events)
 
 
 def event(name: str, data: Any) -> bytes:
     """One event; JSON has no line ends of its own."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
-
-
-def _told(failure: BaseException) -> ApiError:
-    if isinstance(failure, ApiError):
-        return failure
-    if isinstance(failure, DartboardError):
-        return in_our_terms(failure)
-    return ApiError(500, "internal", "the service failed: its log has the request's id")

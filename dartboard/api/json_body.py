@@ -1,4 +1,4 @@
-"""JSON in and out, strictly and quickly.
+"""JSON in and out, strictly and quickly; lines of JSON as they arrive.
 
 A body is read by orjson, which refuses NaN, Infinity, numbers beyond a double, half surrogates, bytes that
 are no UTF-8 and nesting beyond 1,024. What is wrong with a body is said only after the caller's key has been
@@ -6,8 +6,8 @@ looked at: the route notes the problem, and the handler of validation errors ans
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, NamedTuple
 
 import orjson
 from fastapi import Request
@@ -81,3 +81,37 @@ def answer(content: Any, status: int = 200, headers: dict[str, str] | None = Non
 def dumps(content: Any) -> bytes:
     """Plain data as JSON, as :func:`answer` writes it."""
     return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+class Line(NamedTuple):
+    """A line with its number from 1; ``data`` is None where it was too long to be kept."""
+
+    number: int
+    data: bytes | None
+
+
+async def lines_of(body: AsyncIterator[bytes], longest: int) -> AsyncIterator[Line]:
+    """Every line of a body as it arrives that holds more than space, however the client cuts it into parts.
+
+    At most ``longest`` bytes of one are in memory.
+    """
+    number, kept, too_long = 1, bytearray(), False
+    async for part in body:
+        if part.isspace() and not kept:
+            number += part.count(b"\n")
+            continue
+        start = 0
+        while (end := part.find(b"\n", start)) >= 0:
+            too_long = _add(kept, part[start:end], longest) or too_long
+            if too_long or kept.strip():
+                yield Line(number, None if too_long else bytes(kept))
+            kept, too_long, number, start = bytearray(), False, number + 1, end + 1
+        too_long = _add(kept, part[start:], longest) or too_long
+    if too_long or kept.strip():
+        yield Line(number, None if too_long else bytes(kept))
+
+
+def _add(kept: bytearray, more: bytes, longest: int) -> bool:
+    """Keep what fits; whether something did not."""
+    kept += more[: longest + 1 - len(kept)]
+    return len(kept) > longest

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from dartboard.api.errors import PROBLEM
-from dartboard.api.schemas.common import Problem
+from dartboard.api.schemas import Problem
 from dartboard.api.settings import ServiceSettings
 
 DESCRIPTION = """\

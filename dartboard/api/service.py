@@ -1,26 +1,27 @@
 """What all endpoints share: open collections, the model, workers, jobs, limits.
 
-Endpoints get it by ``service: Annotated[Service, Depends(service_of)]`` and hold nothing themselves.
+Endpoints get it by ``service: TheService`` and hold nothing themselves.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from dartboard.api.answers import Answers
 from dartboard.api.engines import Engines
-from dartboard.api.jobs import Jobs
+from dartboard.api.guards.rate_limit import RateLimits
+from dartboard.api.job_queue import JobQueue
 from dartboard.api.keys import Keys
+from dartboard.api.locks import WriteLock
 from dartboard.api.metrics import Metrics
-from dartboard.api.rate_limits import RateLimits
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.turns import Turn
-from dartboard.api.workers import Workers
-from dartboard.api.write_queue import WriteQueue
+from dartboard.api.worker_pool import WorkerPool, WriteQueue
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -31,18 +32,18 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.engines = Engines(settings, self.metrics)
-        self.workers = Workers(settings, self.metrics)
+        self.workers = WorkerPool(settings, self.metrics)
         self.writes = WriteQueue(settings, self.metrics)
         self.answers = Answers(settings, self.metrics)
-        self.jobs = Jobs(settings, self.metrics)
+        self.jobs = JobQueue(settings, self.metrics)
         self.keys = Keys.open(settings.keys) if settings.keys else None
         self.limits = RateLimits()
-        self.writing = Turn(self.engines.let_others_write)
+        self.write_lock = WriteLock(self.engines.let_others_write)
         """One writer at a time into the store; between two, other processes may write."""
         self._told: float | None = None
 
     async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """Call a blocking function in a worker, within the time limit; see :class:`Workers`."""
+        """Call a blocking function in a worker, within the time limit; see :class:`WorkerPool`."""
         return await self.workers.run(function, *arguments, **options)
 
     async def start(self) -> None:
@@ -67,12 +68,38 @@ class Service:
         end = began + self.settings.grace
         self.jobs.close()
         left = max(0.0, end - time.monotonic())
-        await asyncio.gather(self.workers.stop(left), self.writes.stop(left), self.answers.stop(left))
+        await asyncio.gather(self.workers.stop(left), self.writes.workers.stop(left), self.answers.stop(left))
         await asyncio.to_thread(self.jobs.stop, max(0.0, end - time.monotonic()))
         self.engines.close()
 
 
-async def service_of(request: Request) -> Service:
-    """The service of the application that a request came to."""
+async def _service_of(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
+
+
+TheService = Annotated[Service, Depends(_service_of)]
+"""What an endpoint writes to get the service of the application that a request came to."""
+
+
+def in_worker(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Run a blocking endpoint in a worker of its parameter ``service``, within the time limit.
+
+    FastAPI would run it in a thread, too, but with neither a bounded queue nor a time limit.
+    """
+
+    @wraps(endpoint)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await cast(Service, kwargs["service"]).run(endpoint, *args, **kwargs)
+
+    return run
+
+
+def in_write_queue(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The same for an endpoint that changes a collection; see :class:`WriteQueue`."""
+
+    @wraps(endpoint)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await cast(Service, kwargs["service"]).writes.run(endpoint, *args, **kwargs)
+
+    return run

@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from dartboard.api.error_messages import field_errors, plain
 from dartboard.api.errors import ApiError
-from dartboard.api.json_body import loads
-from dartboard.api.lines import Line
-from dartboard.api.schemas.documents import DocumentLine
+from dartboard.api.json_body import Line, loads
+from dartboard.api.locks import lock_store, retry_locked, writable
+from dartboard.api.schemas import Id, Metadata, Model, Words
 from dartboard.api.service import Service
-from dartboard.api.wording import field_errors, plain
-from dartboard.api.writing import lock, our_turn, when_free, writable
 from dartboard.engine.chunk_writer import BATCH, ChunkWriter, split, stored_chunking
 from dartboard.errors import InvalidInputError
 from dartboard.ingest import ChunkingConfig, Document, Piece, clean
@@ -35,6 +34,22 @@ _OURS = frozenset(
     {"source", "position", "start", "end", "content_hash", "document_hash", "pieces", "read_as"}
 )
 """Names in metadata that mean something to indexing; a document's own of that name gets an underscore."""
+
+
+class DocumentLine(Model):
+    """One line of an upsert. A document of the same id is replaced."""
+
+    id: Id | None = Field(
+        None,
+        description="Its id, the `source` of its passages; made from the text where it is left out.",
+        examples=["handbook/leave.md"],
+    )
+    text: Words = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
+    metadata: Metadata = Field(
+        {},
+        description="What filters and results should know of it: JSON.",
+        examples=[{"year": 2024, "lang": "en"}],
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -120,7 +135,7 @@ class Upsert:
             finished.append(one)
             if len(batch) == BATCH:
                 break
-        with our_turn(self._service):
+        with self._service.write_lock.held():
             self._write(batch, finished)
         for one in finished:
             self.outcome.accept(one.line, one.id, one.chunks)
@@ -130,13 +145,13 @@ class Upsert:
 
     def finish(self) -> None:
         """Leave indexes that make the next search quick."""
-        with our_turn(self._service):
-            when_free(self._engine.collection.prepare)
+        with self._service.write_lock.held():
+            retry_locked(self._engine.collection.prepare)
 
     def _check_lock(self) -> None:
         """A store that another process writes to says so before anything is sent."""
-        with our_turn(self._service):
-            lock(self._engine)
+        with self._service.write_lock.held():
+            lock_store(self._engine)
 
     def _add(self, line: Line) -> None:
         if line.data is None:
@@ -176,7 +191,7 @@ class Upsert:
         writer = ChunkWriter(
             self._engine,
             collection,
-            upsert=lambda records: when_free(lambda: collection.upsert(records)),
+            upsert=lambda records: retry_locked(lambda: collection.upsert(records)),
         )
         for piece in batch:
             writer.add(piece)

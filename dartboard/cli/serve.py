@@ -127,7 +127,7 @@ def serve(
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi and uvicorn", "serve", "dartboard serve")
-    from dartboard.api.configuring import service_settings
+    from dartboard.api.settings import service_settings
 
     settings = service_settings(
         {
@@ -219,7 +219,7 @@ def greeting(app: "FastAPI", settings: "ServiceSettings", port: int) -> list[str
 def _serve(app: "FastAPI", settings: "ServiceSettings", bound: socket.socket) -> None:
     import logging
 
-    from dartboard.api.logs import configure
+    from dartboard.api.guards.request_log import configure
 
     configure()
     for handler in list(logging.getLogger("dartboard").handlers):
@@ -231,7 +231,7 @@ def config_of(app: "FastAPI", settings: "ServiceSettings") -> Any:
     """How uvicorn is to serve."""
     import uvicorn
 
-    from dartboard.api.protocol import http_protocol
+    from dartboard.api.guards.head_limit import http_protocol
 
     return uvicorn.Config(
         app,

@@ -12,17 +12,17 @@ import uvicorn
 from fastapi import Body, Depends, FastAPI, Request
 from starlette.responses import JSONResponse, StreamingResponse
 
-from dartboard.api.auth import reader, writer
-from dartboard.api.body_limits import BodyLimit
 from dartboard.api.errors import install
-from dartboard.api.headers import HostCheck, SecurityHeaders
+from dartboard.api.guards.authentication import reader, writer
+from dartboard.api.guards.body_limit import BodyLimit
+from dartboard.api.guards.head_limit import http_protocol
+from dartboard.api.guards.rate_limit import RateLimits
+from dartboard.api.guards.request_log import RequestLog
+from dartboard.api.guards.security_headers import SecurityHeaders, TrustedHosts
 from dartboard.api.keys import Keys
-from dartboard.api.logs import RequestLog
 from dartboard.api.metrics import Metrics
-from dartboard.api.protocol import http_protocol
-from dartboard.api.rate_limits import RateLimits
 from dartboard.api.settings import ServiceSettings
-from dartboard.api.workers import Workers
+from dartboard.api.worker_pool import WorkerPool
 from dartboard.deadline import check
 
 BASE = "http://127.0.0.1"
@@ -36,7 +36,7 @@ def small_app(**options) -> FastAPI:
         metrics=metrics,
         keys=Keys.open(settings.keys) if settings.keys else None,
         limits=RateLimits(),
-        workers=Workers(settings, metrics),
+        workers=WorkerPool(settings, metrics),
         seen=[],
         stopping=False,
     )
@@ -81,7 +81,7 @@ def small_app(**options) -> FastAPI:
         return await service.workers.run(loop, service.seen, seconds)
 
     app.add_middleware(BodyLimit, settings=settings)
-    app.add_middleware(HostCheck, settings=settings)
+    app.add_middleware(TrustedHosts, settings=settings)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestLog, service=service)
     return app

@@ -92,7 +92,7 @@ def test_a_store_in_memory(tmp_path):
 
 
 def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("dartboard.api.writing._PATIENCE", 0.05)
+    monkeypatch.setattr("dartboard.api.locks._PATIENCE", 0.05)
     client.put(f"{BASE}/collections/notes")
     upsert(client, "notes", {"id": "a", "text": PAY})
     with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:
@@ -138,7 +138,7 @@ def test_waits_for_another_process_that_writes_for_a_moment(client, tmp_path, mo
         if len(waits) % 2 == 0:
             taken.release()
 
-    monkeypatch.setattr("dartboard.api.writing.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
+    monkeypatch.setattr("dartboard.api.locks.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pause))
     place = f"{BASE}/collections/notes"
     for change in (
         lambda: client.put(place),

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from dartboard.api.app import create_app
-from dartboard.api.headers import CONTENT_SECURITY_POLICY
+from dartboard.api.guards.security_headers import CONTENT_SECURITY_POLICY
 from dartboard.api.settings import ServiceSettings
 from tests.answering.chat_server import ModelServer
 

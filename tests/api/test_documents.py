@@ -9,7 +9,7 @@ import pytest
 
 from dartboard.api.app import create_app
 from dartboard.api.errors import Stopping
-from dartboard.api.lines import Line, lines_of
+from dartboard.api.json_body import Line, lines_of
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, REMOTE, ids, refused, retrieve, running, upsert
 from tests.api.small_app import serving, talk, until
 
@@ -203,7 +203,7 @@ def test_a_client_that_leaves_keeps_what_was_taken(tmp_path):
         until(lambda: collection.count() >= 64)
         until(lambda: app.state.service.writes.workers.running == 0)
         assert collection.count() in (64, 128)
-        assert not app.state.service.writing.locked()
+        assert not app.state.service.write_lock.locked()
 
 
 def test_two_uploads_at_once(client):
@@ -269,7 +269,7 @@ def test_an_upload_that_is_cancelled_otherwise_is_not_answered(tmp_path, monkeyp
         raise asyncio.CancelledError
 
     with running(tmp_path, collection="notes") as client:
-        monkeypatch.setattr("dartboard.api.documents._take_all", cancelled)
+        monkeypatch.setattr("dartboard.api.endpoints.documents._take_all", cancelled)
         with pytest.raises((asyncio.CancelledError, CancelledError)):
             upsert(client, "notes", {"text": LEAVE})
 
@@ -279,5 +279,5 @@ def test_an_upload_that_finds_the_workers_stopping_is_told_what_is_kept(tmp_path
         raise Stopping
 
     with running(tmp_path, collection="notes") as client:
-        monkeypatch.setattr("dartboard.api.documents._take_all", stopping)
+        monkeypatch.setattr("dartboard.api.endpoints.documents._take_all", stopping)
         refused(upsert(client, "notes", {"text": LEAVE}), 503, "at least 0 documents", "send all of it again")

@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from dartboard import errors as library
-from dartboard.api.errors import ApiError, Invalid, in_our_terms, install, problem
-from dartboard.api.wording import field_errors, plain
+from dartboard.api.error_messages import field_errors, plain
+from dartboard.api.errors import ApiError, Invalid, as_api_error, install, problem
 from tests.api.core_app import BASE, JSON, refused, running
 
 SECRET = "/srv/secret/index.dartboard"
@@ -41,14 +41,14 @@ def client(tmp_path_factory):
     ],
 )
 def test_library_errors_in_our_terms(error, status, code):
-    made = in_our_terms(error)
+    made = as_api_error(error)
     assert (made.status, made.code) == (status, code)
     assert SECRET not in made.message
     assert len(made.message) > 10
 
 
 def test_a_missing_extra_names_its_command():
-    message = in_our_terms(library.MissingExtraError("pypdf", "docs", "reading PDF")).message
+    message = as_api_error(library.MissingExtraError("pypdf", "docs", "reading PDF")).message
     assert library.install_command("docs") in message
 
 
@@ -207,7 +207,7 @@ def test_a_filter_is_pointed_at_and_not_repeated(client, filter, said):
 
 
 def test_a_problem_of_any_status():
-    response = problem(ApiError(499, "odd", "gone"), "abc")
+    response = problem(ApiError("gone", status=499, code="odd"), {"state": {"request_id": "abc"}})
     assert response.status_code == 499
     assert b'"title":"Error"' in response.body
     assert Invalid("no", field="a").errors == [{"field": "a", "message": "no"}]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from dartboard.api.endpoints.explore import ExploreResponse
 from dartboard.api.keys import Keys
-from dartboard.api.schemas.explore import ExploreResponse
 from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running, upsert
 
 SECRET = "zebra-4711"

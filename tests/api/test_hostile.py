@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from dartboard.api import logs
 from dartboard.api.app import create_app
+from dartboard.api.guards import request_log
 from dartboard.api.keys import Keys
 from dartboard.api.settings import ServiceSettings
 from dartboard.cli.serve import config_of
@@ -419,7 +419,7 @@ def test_what_is_no_http_gets_an_answer_or_a_closed_door(guarded):
 def test_the_log_of_it_all_says_nothing_of_the_requests(tmp_path):
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(logs.JsonLines())
+    handler.setFormatter(request_log.JsonLines())
     root, level = logging.getLogger(), logging.getLogger("dartboard").level
     root.addHandler(handler)
     logging.getLogger("dartboard").setLevel(logging.INFO)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from dartboard.api.errors import Busy, NotFound
-from dartboard.api.jobs import Jobs
+from dartboard.api.job_queue import JobQueue
 from dartboard.api.keys import Keys
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
@@ -18,7 +18,7 @@ from tests.api.small_app import until
 
 @pytest.fixture
 def jobs():
-    made = Jobs(ServiceSettings(jobs=3), Metrics())
+    made = JobQueue(ServiceSettings(jobs=3), Metrics())
     yield made
     made.stop()
 
@@ -140,7 +140,7 @@ def test_a_reader_cannot_block_the_uploads_of_a_writer(tmp_path):
 
 
 def test_the_running_job_gets_what_is_left_of_the_grace(caplog):
-    made, go = Jobs(ServiceSettings(), Metrics()), threading.Event()
+    made, go = JobQueue(ServiceSettings(), Metrics()), threading.Event()
 
     def task(progress):
         go.wait(20)
@@ -157,7 +157,7 @@ def test_the_running_job_gets_what_is_left_of_the_grace(caplog):
 
 
 def test_a_job_that_outlasts_the_grace_is_named_in_the_log(caplog):
-    made = Jobs(ServiceSettings(), Metrics())
+    made = JobQueue(ServiceSettings(), Metrics())
     job = made.start("a", until_stopped)
     until(lambda: job.done == 1)
     made.stop(0.05)
@@ -166,7 +166,7 @@ def test_a_job_that_outlasts_the_grace_is_named_in_the_log(caplog):
 
 
 def test_who_tells_twice_does_not_wait():
-    made = Jobs(ServiceSettings(), Metrics())
+    made = JobQueue(ServiceSettings(), Metrics())
     job = made.start("a", until_stopped)
     until(lambda: job.done == 1)
     threading.Timer(0.1, made.hurry).start()
@@ -186,7 +186,7 @@ def test_an_upload_is_indexed_although_the_service_stops(tmp_path):
 
 
 def test_stopping_ends_everything():
-    made = Jobs(ServiceSettings(), Metrics())
+    made = JobQueue(ServiceSettings(), Metrics())
     first, second = made.start("a", until_stopped), made.start("b", until_stopped)
     made.stop()
     assert (first.state, second.state) == ("cancelled", "cancelled")

@@ -7,7 +7,8 @@ import weakref
 
 import pytest
 
-from dartboard.api import body_limits, memory
+from dartboard.api import memory
+from dartboard.api.guards import body_limit
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, running, upsert
 from tests.api.small_app import until
 
@@ -74,7 +75,7 @@ def test_memory_is_given_back_after_a_large_request(client, monkeypatch):
     client.post(f"{BASE}/retrieve", json={"query": "leave " * 200_000})
     until(lambda: given)
     assert len(given) == 1
-    monkeypatch.setattr(body_limits, "LARGE", 1000)
+    monkeypatch.setattr(body_limit, "LARGE", 1000)
     assert len(client.get("/openapi.json").content) > 1000
     until(lambda: len(given) > 1)
 

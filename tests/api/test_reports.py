@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dartboard.api import reports
+from dartboard.api.endpoints import reports
 from dartboard.cli import main
 from tests.api.pages_app import BASE, keys_of, running
 
@@ -154,11 +154,11 @@ def test_unfinished_huge_and_old_ones(client, tmp_path, monkeypatch):
     listed = {one["name"]: one for one in client.get(f"{BASE}/reports").json()["reports"]}
     assert set(listed) == {"begun", "clustered"}
     assert listed["begun"]["problem"].startswith("is not finished")
-    monkeypatch.setattr("dartboard.api.report_folders._LARGEST", 10)
+    monkeypatch.setattr("dartboard.api.endpoints.reports._LARGEST", 10)
     (tmp_path / "home" / "reports" / "clustered" / "results.json").touch()
     listed = {one["name"]: one for one in client.get(f"{BASE}/reports").json()["reports"]}
     assert "more than" in listed["clustered"]["problem"]
-    monkeypatch.setattr("dartboard.api.report_folders.LISTED", 1)
+    monkeypatch.setattr("dartboard.api.endpoints.reports.LISTED", 1)
     answer = client.get(f"{BASE}/reports").json()
     assert len(answer["reports"]) == 1 and answer["more"] == 1
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from dartboard.api.rerank.scores import decreasing, novelty
+from dartboard.api.endpoints.rerank_scores import decreasing, novelty
 
 numbers = st.lists(st.floats(-1, 2, allow_nan=False), min_size=1, max_size=40)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from dartboard.api.engines import Engines
-from dartboard.api.write_queue import WRITERS
+from dartboard.api.worker_pool import WRITERS
 from dartboard.errors import DeadlineError
 from dartboard.stores.embedded import EmbeddedStore
 from tests.api.core_app import BASE, LEAVE, ids, refused, retrieve, running, upsert
@@ -23,7 +23,7 @@ def storm(tmp_path, **options):
     with running(tmp_path, **given) as client, ThreadPoolExecutor(WRITERS + WAITING) as senders:
         assert upsert(client, "docs", {"id": "leave", "text": LEAVE}).status_code == 200
         service = client.app.state.service
-        with service.writing:  # somebody writes and does not come to an end
+        with service.write_lock.held():  # somebody writes and does not come to an end
             sent = [
                 senders.submit(upsert, client, "docs", {"id": f"new {number}", "text": f"Rule {number}."})
                 for number in range(WRITERS + WAITING)

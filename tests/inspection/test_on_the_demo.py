@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dartboard.api.demo import demo_engine
+from dartboard.api.engines import demo_engine
 from dartboard.datasets import demo
 from dartboard.embeddings import default_model
 from dartboard.embeddings.late_interaction import LateInteraction

@@ -1,0 +1,287 @@
+"""``/collections/{name}/documents``: a stream of them in, one out, some away."""
+
+import asyncio
+from typing import Annotated, Any, Self
+
+import orjson
+from fastapi import APIRouter, Path, Request
+from pydantic import Field, model_validator
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from dartboard.api.endpoints.collections import Deleted, Name
+from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
+from dartboard.api.filters import of_corpus, read_filter
+from dartboard.api.guards.authentication import READ, WRITE
+from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
+from dartboard.api.locks import retry_locked, writable
+from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
+from dartboard.api.service import Service, TheService, in_worker, in_write_queue
+from dartboard.api.upsert import Upsert
+from dartboard.engine.chunk_writer import BATCH
+from dartboard.errors import DeadlineError, StoreLockedError
+from dartboard.stores import Collection, Filter, Record
+from dartboard.stores.filters import Equal
+
+
+class LineError(Answer):
+    """A line that was not taken."""
+
+    line: int = Field(description="Its number, from 1.", examples=[3])
+    message: str = Field(description="What is wrong with it.", examples=["text: is required"])
+
+
+class DocumentLineResult(Answer):
+    """A document that was taken."""
+
+    line: int = Field(description="Its line, from 1.", examples=[1])
+    id: str = Field(description="Its id.", examples=["handbook/leave.md"])
+    chunks: int = Field(description="Passages that it was split into.", examples=[3])
+
+
+class UpsertResponse(Answer):
+    """What became of the lines. What is counted as accepted is kept."""
+
+    accepted: int = Field(description="Documents that were taken.", examples=[2])
+    chunks: int = Field(description="Passages that they were split into.", examples=[5])
+    failed: int = Field(description="Lines that were not taken.", examples=[1])
+    errors: list[LineError] = Field(
+        description="Why, by line; the first thousand.",
+        examples=[[{"line": 3, "message": "text: is required"}]],
+    )
+    documents: list[DocumentLineResult] = Field(
+        description="The documents that were taken; the first thousand.",
+        examples=[[{"line": 1, "id": "handbook/leave.md", "chunks": 3}]],
+    )
+
+
+class Passage(Answer):
+    """A passage as it is kept."""
+
+    chunk_id: str = Field(description="Its id.", examples=["handbook/leave.md#0f2c9d1e5a7b3c48"])
+    text: str = Field(description="Its text.", examples=["You earn two days a month."])
+    metadata: Metadata = Field(description="What is known of it.", examples=[{"source": "handbook/leave.md"}])
+
+
+class DocumentResponse(Answer):
+    """A document as it is kept: its passages in order."""
+
+    id: str = Field(description="The document's id, or the passage's.", examples=["handbook/leave.md"])
+    passages: list[Passage] = Field(description="Its passages.", examples=[[]])
+    truncated: bool = Field(description="Whether there are more than a thousand.", examples=[False])
+
+
+class DeleteRequest(Model):
+    """What to delete: one of the two."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=10_000)] | None = Field(
+        None, description="Ids of documents or of passages.", examples=[["handbook/leave.md"]]
+    )
+    filter: Words | dict[str, Any] | None = Field(
+        None, description="A filter on metadata, as in `/retrieve`.", examples=["year < 2020"]
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.ids is None) == (self.filter is None):
+            raise ValueError("give ids or a filter: one of the two")
+        return self
+
+
+router = APIRouter(prefix="/api/dartboard", tags=["documents"], route_class=JsonRoute)
+
+NDJSON = "application/x-ndjson"
+_TYPES = (
+    NDJSON,
+    "application/ndjson",
+    "application/jsonl",
+    "application/json-lines",
+    "application/jsonlines",
+)
+_GATHERED = 256 * 1024
+_LISTED = 1000
+
+DocumentId = Annotated[
+    str,
+    Path(
+        description="The id of a document (its `source`) or of a passage; may hold slashes.",
+        examples=["handbook/leave.md"],
+        min_length=1,
+        max_length=1000,
+    ),
+]
+
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            NDJSON: {
+                "schema": {"type": "string", "description": "One JSON object a line: text, id, metadata."},
+                "example": '{"id": "leave.md", "text": "You earn two days a month."}\n',
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/collections/{name}/documents",
+    operation_id="upsert_documents",
+    response_model=UpsertResponse,
+    openapi_extra=_BODY,
+    dependencies=WRITE,
+)
+async def upsert(name: Name, request: Request, service: TheService) -> Response:
+    """Add or replace documents, one JSON object a line: `text`, and if you like `id` and `metadata`.
+
+    Lines are read as they arrive, split into passages, encoded and kept in batches. A bad line is reported by
+    its number and does not spoil the others. With `Accept: application/x-ndjson` the answer has a line for
+    each line that was sent.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in _TYPES:
+        raise UnsupportedType(f"send one JSON object a line: Content-Type: {NDJSON}")
+    with service.writes.admitted():
+        run = await service.writes.step(Upsert, service, name)
+        try:
+            count = await _take_all(service, run, request)
+            await _finish(service, run)
+        except ClientDisconnect:
+            raise ClientGone from None
+        except Stopping:
+            raise _cut_off(run) from None
+        except asyncio.CancelledError:
+            if not service.stopping:
+                raise
+            raise _cut_off(run) from None
+    if count > service.settings.documents:
+        raise TooLarge(
+            f"a request takes {service.settings.documents} lines: those were taken "
+            f"({run.outcome.accepted} kept, {run.outcome.failed} refused), the rest was not read"
+        )
+    return _answer(run, request)
+
+
+@router.get(
+    "/collections/{name}/documents/{id:path}",
+    operation_id="get_document",
+    response_model=DocumentResponse,
+    dependencies=READ,
+)
+@in_worker
+def get(name: Name, id: DocumentId, service: TheService) -> Response:
+    """The passages of a document as they are kept, or one passage by its own id."""
+    collection = service.engines.get(name).collection
+    records = _passages(collection, id)
+    if not records:
+        raise NotFound("there is no such document")
+    records.sort(key=lambda record: (_position(record), record.id))
+    passages: list[orjson.Fragment] = []
+    left = service.settings.answer_bytes
+    for one in records[:_LISTED]:
+        encoded = dumps({"chunk_id": one.id, "text": one.text, "metadata": one.metadata})
+        left -= len(encoded)
+        if left < 0:
+            break
+        passages.append(orjson.Fragment(encoded))
+    return answer({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
+
+
+@router.delete(
+    "/collections/{name}/documents/{id:path}",
+    operation_id="delete_document",
+    response_model=Deleted,
+    dependencies=WRITE,
+)
+@in_write_queue
+def delete(name: Name, id: DocumentId, service: TheService) -> Response:
+    """Delete a document with all its passages, or one passage by its own id."""
+    engine = writable(service, name)
+    with service.write_lock.held():
+        count = retry_locked(lambda: engine.collection.delete(where=Equal("source", id)))
+        count = count or engine.collection.delete([id])
+    if not count:
+        raise NotFound("there is no such document")
+    return answer({"deleted": count})
+
+
+@router.post(
+    "/collections/{name}/documents/delete",
+    operation_id="delete_documents",
+    response_model=Deleted,
+    dependencies=WRITE,
+)
+@in_write_queue
+def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
+    """Delete documents by their ids, or all passages that match a filter."""
+    where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
+    engine = writable(service, name)
+    with service.write_lock.held():
+        return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})
+
+
+async def _take_all(service: Service, run: Upsert, request: Request) -> int:
+    """Keep the documents of a body as they come in; how many lines there were, one too many included."""
+    gathered: list[Line] = []
+    size = count = 0
+    async for line in lines_of(request.stream(), service.settings.line_bytes):
+        count += 1
+        if count > service.settings.documents:
+            break
+        gathered.append(line)
+        size += len(line.data or b"")
+        if len(gathered) == BATCH or size >= _GATHERED:
+            await _take(service, run, gathered)
+            gathered, size = [], 0
+    await _take(service, run, gathered)
+    while run.waiting:
+        await service.writes.step(run.keep)
+    return count
+
+
+async def _take(service: Service, run: Upsert, lines: list[Line]) -> None:
+    if lines:
+        await service.writes.step(run.add, lines)
+    while run.waiting >= BATCH:
+        await service.writes.step(run.keep)
+
+
+async def _finish(service: Service, run: Upsert) -> None:
+    """Indexes now, if there is time: what was sent is kept all the same."""
+    if not run.outcome.accepted:
+        return
+    try:
+        await service.writes.step(run.finish)
+    except (TimedOut, DeadlineError, StoreLockedError):
+        return
+
+
+def _cut_off(run: Upsert) -> Stopping:
+    """What an upload is told that the service has no more time for; a batch may be on its way yet."""
+    return Stopping(
+        "the service is shutting down in the middle of the upload: at least "
+        f"{run.outcome.accepted} documents of it are kept; send all of it again later, which replaces them"
+    )
+
+
+def _answer(run: Upsert, request: Request) -> Response:
+    outcome = run.outcome
+    if NDJSON not in request.headers.get("accept", ""):
+        return answer(outcome.as_dict())
+    lines = sorted([*outcome.documents, *outcome.errors], key=lambda one: one["line"])
+    summary = {"accepted": outcome.accepted, "chunks": outcome.chunks, "failed": outcome.failed}
+    body = b"".join(orjson.dumps(line) + b"\n" for line in (*lines, summary))
+    return Response(body, media_type=NDJSON)
+
+
+def _passages(collection: Collection, id: str) -> list[Record]:
+    found: list[Record] = []
+    for batch in collection.iterate(where=Equal("source", id)):
+        found += batch
+        if len(found) > _LISTED:
+            break
+    return found or collection.get([id])
+
+
+def _position(record: Record) -> int:
+    position = record.metadata.get("position")
+    return position if isinstance(position, int) else 0

@@ -1,0 +1,241 @@
+"""What rerankers take and answer: text-embeddings-inference, Jina (vLLM and others), Cohere 1 and 2."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+
+from dartboard.api.endpoints.retrieve_schemas import Count, MethodName
+from dartboard.api.schemas import Answer, Model, Sigma, Words
+
+_TEXTS = ["Consumers fall behind when messages take long to handle.", "Add partitions."]
+_DOCUMENTS: list[Any] = [_TEXTS[0], {"text": _TEXTS[1]}]
+_EXPLAINED = {"gain": 0.62, "coverage": 0.62, "similarity": 0.71, "stands_for": [0]}
+_MADE = {"model": "all-MiniLM-L6-v2", "method": "dartboard", "sigma": 0.09, "truncated": 0}
+_RESULT = {"index": 0, "relevance_score": 0.71, "dartboard": _EXPLAINED}
+_META = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}, "tokens": {"input_tokens": 27}}
+_WITH_TEXT = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": True,
+}
+Document = str | dict[str, Any]
+
+
+class RerankOptions(Model):
+    """What every request has: the question, and how Dartboard selects."""
+
+    query: Words = Field(description="The question.", examples=["Why do consumers fall behind?"])
+    method: MethodName = Field(
+        "dartboard",
+        description="Who orders the texts; the others are there to compare.",
+        examples=["dartboard"],
+    )
+    sigma: Sigma = Field(
+        "auto",
+        description="Spread of a question around what it means; `auto` takes it from the texts.",
+        examples=["auto"],
+    )
+
+
+class TeiRequest(RerankOptions):
+    """A question and texts, as text-embeddings-inference takes them."""
+
+    texts: list[str] = Field(min_length=1, description="The texts to order.", examples=[_TEXTS])
+    raw_scores: bool | None = Field(
+        None,
+        description="Whether scores are logits, ln(s / (1 - s)), instead of numbers in (0, 1).",
+        examples=[False],
+    )
+    return_text: bool | None = Field(None, description="Whether results repeat their text.", examples=[True])
+    truncate: bool | None = Field(
+        None,
+        description="Whether texts longer than the model reads are cut (as when it is left out), or refused.",
+        examples=[True],
+    )
+    truncation_direction: Literal["right", "Right"] | None = Field(
+        None, description="Texts are cut at their end.", examples=["right"]
+    )
+
+
+class DocumentsRequest(RerankOptions):
+    """What requests with documents have in common."""
+
+    model: str | None = Field(
+        None,
+        description="Taken, and not used: the service's own model orders the documents.",
+        examples=["rerank-v3.5"],
+    )
+    documents: Annotated[
+        list[str | Annotated[dict[str, Any], WithJsonSchema(_WITH_TEXT)]], Field(min_length=1)
+    ] = Field(description="Texts, or objects with a `text`.", examples=[_DOCUMENTS])
+    top_n: Count | None = Field(None, description="How many results; all where it is left out.", examples=[2])
+    return_documents: bool | None = Field(
+        None, description="Whether results repeat their document; not where it is left out.", examples=[False]
+    )
+
+
+class JinaRequest(DocumentsRequest):
+    """A question and documents, as Jina takes them."""
+
+    return_documents: bool | None = Field(
+        None,
+        description="Whether results repeat their document; they do where it is left out.",
+        examples=[True],
+    )
+
+
+class CohereV1Request(DocumentsRequest):
+    """A question and documents, as Cohere's first version takes them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["rank_fields"]}, {"required": ["max_chunks_per_doc"]}]}
+    )
+
+    documents: Annotated[list[Document], Field(min_length=1)] = Field(
+        description="Texts, or objects with the fields that `rank_fields` names, or with a `text`.",
+        examples=[_DOCUMENTS],
+    )
+    rank_fields: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="The fields of objects that are read, in this order.",
+        examples=[["text"]],
+    )
+    max_chunks_per_doc: Count | None = Field(
+        None, description="Taken, and not used: the beginning of a document is read.", examples=[1]
+    )
+
+
+class CohereV2Request(DocumentsRequest):
+    """A question and documents, as Cohere's second version takes them."""
+
+    max_tokens_per_doc: Count | None = Field(
+        None, description="Only so many tokens of a document are read.", examples=[256]
+    )
+    priority: int | None = Field(
+        None, description="Taken, and not used: requests wait their turn.", examples=[0]
+    )
+
+
+class Explained(Answer):
+    """Why a text stands where it does."""
+
+    gain: float = Field(
+        description="What it adds to those before it: a share of what all texts cover.", examples=[0.62]
+    )
+    coverage: float = Field(description="What is covered up to here.", examples=[0.62])
+    similarity: float = Field(description="Cosine to the question.", examples=[0.71])
+    stands_for: list[int] = Field(
+        description="The texts that it covers best, itself among them.", examples=[[0, 2]]
+    )
+
+
+class Made(Answer):
+    """What made the order."""
+
+    model: str = Field(
+        description="The model that was used; a request cannot choose it.", examples=["all-MiniLM-L6-v2"]
+    )
+    method: str = Field(description="Who picked.", examples=["dartboard"])
+    sigma: float | None = Field(description="σ as it was used; null where there was none.", examples=[0.09])
+    truncated: int = Field(
+        description="Texts that are longer than the model reads; the rest of them did not count.",
+        examples=[0],
+    )
+
+
+class TeiRank(Answer):
+    """One text in its place."""
+
+    index: int = Field(description="Its position in the request.", examples=[0])
+    score: float = Field(description="Strictly decreasing along the results.", examples=[0.71])
+    text: str | None = Field(None, description="With `return_text`.", examples=[_TEXTS[0]])
+    dartboard: Explained = Field(description="Why it stands here.", examples=[_EXPLAINED])
+
+
+class DocumentRank(Answer):
+    """One document in its place."""
+
+    index: int = Field(description="Its position in the request.", examples=[0])
+    relevance_score: float = Field(
+        description="In (0, 1), strictly decreasing along the results.", examples=[0.71]
+    )
+    document: dict[str, Any] | None = Field(
+        None, description="With `return_documents`.", examples=[{"text": _TEXTS[0]}]
+    )
+    dartboard: Explained = Field(description="Why it stands here.", examples=[_EXPLAINED])
+
+
+class Usage(Answer):
+    """What was read."""
+
+    total_tokens: int = Field(description="Tokens of the question and the documents.", examples=[27])
+
+
+class JinaResponse(Answer):
+    """Results, best first."""
+
+    model: str = Field(description="The model that was used.", examples=["all-MiniLM-L6-v2"])
+    usage: Usage = Field(description="What was read.", examples=[{"total_tokens": 27}])
+    results: list[DocumentRank] = Field(
+        description="Best first.", examples=[[{**_RESULT, "document": {"text": _TEXTS[0]}}]]
+    )
+    dartboard: Made = Field(description="What made the order.", examples=[_MADE])
+
+
+class ApiVersion(Answer):
+    """The version of Cohere's shape."""
+
+    version: Literal["1", "2"] = Field(description="As the path says.", examples=["2"])
+
+
+class BilledUnits(Answer):
+    """Searches, as Cohere counts them."""
+
+    search_units: int = Field(description="One a request.", examples=[1])
+
+
+class Tokens(Answer):
+    """What was read."""
+
+    input_tokens: int = Field(description="Tokens of the question and the documents.", examples=[27])
+
+
+class Meta(Answer):
+    """About the request."""
+
+    api_version: ApiVersion = Field(description="The version of this shape.", examples=[{"version": "2"}])
+    billed_units: BilledUnits = Field(description="Nothing is billed here.", examples=[{"search_units": 1}])
+    tokens: Tokens = Field(description="What was read.", examples=[{"input_tokens": 27}])
+    warnings: list[str] = Field(
+        [], description="Where documents were longer than the model reads.", examples=[[]]
+    )
+
+
+class CohereResponse(Answer):
+    """Results, best first."""
+
+    id: str = Field(description="A new id.", examples=["5f3a9c0e-1b2d-4f68-9a7c-2f1d3e4b5a69"])
+    results: list[DocumentRank] = Field(description="Best first.", examples=[[_RESULT]])
+    meta: Meta = Field(description="About the request.", examples=[_META])
+    dartboard: Made = Field(description="What made the order.", examples=[_MADE])
+
+
+def _shape(body: Any) -> str:
+    """Whose shape a body has; in brackets, so that messages do not take it for a field."""
+    if not isinstance(body, dict):
+        return "(documents)"
+    if "texts" in body:
+        return "(texts)"
+    return "(cohere)" if "rank_fields" in body or "max_chunks_per_doc" in body else "(documents)"
+
+
+AnyRequest = Annotated[
+    Annotated[TeiRequest, Tag("(texts)")]
+    | Annotated[JinaRequest, Tag("(documents)")]
+    | Annotated[CohereV1Request, Tag("(cohere)")],
+    Discriminator(_shape),
+]
+"""What tells requests apart is in the body: ``texts``, ``documents``, or a field that only Cohere has."""
+AnyResponse = list[TeiRank] | JinaResponse | CohereResponse

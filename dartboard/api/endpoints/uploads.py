@@ -1,0 +1,223 @@
+"""Files into a collection: they are received whole, then a job indexes them.
+
+What was received lies in a folder of its own below ``home/uploads`` until the job has ended, however it ends,
+and is removed then: passages carry their text, and a file that is uploaded again under its name replaces what
+is known of it, so nobody needs the originals a second time. Cancelling the job keeps the passages of what was
+finished. A dropped folder is read as ``dartboard index`` reads one: hidden files and what its ``.gitignore``
+names are left out.
+"""
+
+import secrets
+import shutil
+import time
+import weakref
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from dartboard.api.endpoints.collections import Name
+from dartboard.api.errors import Busy
+from dartboard.api.guards.authentication import WRITE
+from dartboard.api.job_queue import Progress
+from dartboard.api.locks import lock_store, writable
+from dartboard.api.memory import release_memory
+from dartboard.api.multipart import Received, receive_files
+from dartboard.api.schemas import Answer
+from dartboard.api.service import Service, TheService
+from dartboard.engine import IndexReport, index_paths
+from dartboard.engine import Progress as Done
+from dartboard.ingest import SourceFile, walk
+
+
+class UploadAccepted(Answer):
+    """The files have arrived; a job reads, splits, encodes and keeps them."""
+
+    job_id: str = Field(description="The job that indexes the files.", examples=["3f9a1c0b7d2e4f68"])
+    status_url: str = Field(
+        description="Where to ask how far it is, and, with DELETE, to stop it.",
+        examples=["/api/dartboard/jobs/3f9a1c0b7d2e4f68"],
+    )
+    collection: str = Field(description="The collection that grows.", examples=["handbook"])
+    files: int = Field(description="How many files arrived.", examples=[12])
+    bytes: int = Field(description="The size of all of them together.", examples=[482133])
+
+
+router = APIRouter(prefix="/api/dartboard", tags=["documents"])
+
+LISTED = 1000
+"""Files that a result lists; those with trouble come first."""
+_SHOWN = 3
+_IGNORED = "is hidden or named by a .gitignore: upload it by itself to have it read"
+_OLD = 24 * 3600.0
+"""Seconds after which a folder that nobody removed was left behind by a crash."""
+
+_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {
+                            "type": "array",
+                            "items": {"type": "string", "format": "binary"},
+                            "description": "One part a file; its file name, which may hold folders, "
+                            "becomes the source of its passages.",
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "/collections/{name}/files",
+    status_code=202,
+    dependencies=WRITE,
+    operation_id="upload_files",
+    openapi_extra=_FORM,
+)
+async def upload(name: Name, request: Request, service: TheService) -> UploadAccepted:
+    """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job for them."""
+    await service.run(writable, service, name)
+    upload = await service.run(_Upload, service, name)
+    try:
+        upload.received = await receive_files(request, upload.content)
+        key = getattr(request.state, "key", None)
+        job = service.jobs.start("index", upload, key.id if key else None)
+    except BaseException:
+        upload.remove()
+        raise
+    return UploadAccepted(
+        job_id=job.id,
+        status_url=f"/api/dartboard/jobs/{job.id}",
+        collection=name,
+        files=len(upload.received.files),
+        bytes=upload.received.bytes,
+    )
+
+
+class _Upload:
+    """A folder that was made for one upload, and the task that indexes what lies in it.
+
+    The folder goes when the task has run, and when nobody holds the task any more: a job that is cancelled
+    before its turn is dropped without being run.
+    """
+
+    received: Received
+
+    def __init__(self, service: Service, collection: str) -> None:
+        above = service.settings.home.absolute() / "uploads"
+        above.mkdir(parents=True, exist_ok=True)
+        _sweep(above)
+        if len(list(above.glob(f"{_run()}-*"))) >= service.settings.jobs:
+            raise Busy("too many uploads are waiting: try again when one has been indexed", retry_after=10)
+        folder = above / f"{_run()}-{secrets.token_hex(8)}"
+        self.content = folder / "content"
+        self.content.mkdir(parents=True)
+        (folder / ".git").touch()  # rules of .gitignore files above are not about these files
+        self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._service = service
+        self._collection = collection
+
+    def __call__(self, progress: Progress) -> dict[str, Any]:
+        """Index what was received; the job's result."""
+        try:
+            return _index(self._service, self._collection, self.content, self.received.files, progress)
+        finally:
+            self.remove()
+            release_memory()
+
+
+@cache
+def _run() -> str:
+    """Tells the folders of this process from those that others left behind."""
+    return secrets.token_hex(4)
+
+
+def _sweep(above: Path) -> None:
+    for folder in above.iterdir():
+        if not folder.name.startswith(_run()) and time.time() - folder.stat().st_mtime > _OLD:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _index(
+    service: Service, collection: str, folder: Path, names: Sequence[str], progress: Progress
+) -> dict[str, Any]:
+    """Index the files below ``folder``, each under its name there; what became of each, trouble first.
+
+    A file is ``indexed`` (its passages are in the collection now), ``unchanged`` (they were there already) or
+    ``left_out`` (nothing of it can be used); its message says what is wrong, or what had to be guessed.
+    """
+    engine = service.engines.get(collection)
+    places = sorted(folder.iterdir())
+    walked = {entry.source for entry in walk(places, root=folder) if isinstance(entry, SourceFile)}
+
+    def listen(now: Done) -> None:
+        progress(now.bytes, now.bytes_total, _progress_message(now))
+
+    progress(0, 0, "waiting for its turn to write")
+    with service.write_lock.held():
+        lock_store(engine)
+        report = index_paths(engine, places, uploaded_to=folder, listen=listen)
+    messages = _messages(report, set(names), folder)
+    files = [
+        _file_result(name, report.files.get(name), messages.get(name, []), walked=name in walked)
+        for name in names
+    ]
+    files.sort(key=lambda one: (one["state"] != "left_out", not one["message"]))
+    states = ("indexed", "unchanged", "left_out")
+    return {
+        "collection": collection,
+        **{state: sum(one["state"] == state for one in files) for state in states},
+        "chunks": report.chunks,
+        "seconds": round(report.seconds, 3),
+        "files": files[:LISTED],
+        "more_files": max(0, len(files) - LISTED),
+    }
+
+
+def _progress_message(now: Done) -> str:
+    """How far the job is, in words; before anything is known to be read there is nothing to count."""
+    if not now.files_total:
+        return "looking for what is new"
+    passages = f"{now.chunks:,} passage{'' if now.chunks == 1 else 's'}"
+    return f"{now.files:,} of {now.files_total:,} file{'' if now.files_total == 1 else 's'}, {passages}"
+
+
+def _file_result(name: str, chunks: int | None, messages: list[str], *, walked: bool) -> dict[str, Any]:
+    """``chunks`` is None for a file that was not read."""
+    state = "left_out"
+    if chunks:
+        state = "indexed"
+    elif walked and chunks is None and not messages:
+        state = "unchanged"
+    elif not messages:
+        messages = ["holds no text" if walked else _IGNORED]
+    more = f"; and {len(messages) - _SHOWN} more" if len(messages) > _SHOWN else ""
+    return {
+        "name": name,
+        "state": state,
+        "chunks": chunks or 0,
+        "message": "; ".join(messages[:_SHOWN]) + more,
+    }
+
+
+def _messages(report: IndexReport, names: set[str], folder: Path) -> dict[str, list[str]]:
+    """What there is to say of each file: what is wrong, then what was guessed; no path of this machine."""
+    found: dict[str, list[str]] = {}
+    for problem in report.problems:
+        found.setdefault(problem.source, []).append(problem.reason.replace(f"{folder}/", ""))
+    for note in dict.fromkeys(report.notes):
+        ends = (at for at in range(len(note)) if note.startswith(": ", at) and note[:at] in names)
+        if (end := next(ends, None)) is not None:
+            found.setdefault(note[:end], []).append(note[end + 2 :])
+    return found
