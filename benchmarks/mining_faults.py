@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.limits import CallLimits
 from dartboard.mining.calls import judge_many
 from dartboard.mining.journal import Journal, JournaledJudge
 

@@ -5,15 +5,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from dartboard.answering.answer import INTERRUPTED, NO_PASSAGES, Answer, Tokens
-from dartboard.answering.chats import AnswerModel, Piece
 from dartboard.answering.citations import find_citations
 from dartboard.answering.passages import Passage, numbered
 from dartboard.answering.prompts import DEFAULT_PROMPT, write_prompt
-from dartboard.answering.thoughts import Thoughts
-from dartboard.answering.troubles import AnswerError
 from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
-from dartboard.mining.judges.chat import estimated_tokens
+from dartboard.llm.chat import Piece
+from dartboard.llm.errors import AnswerError
+from dartboard.llm.replies import Thoughts
+from dartboard.llm.streaming import AnswerModel
+from dartboard.llm.usage import estimated_tokens
 from dartboard.options import SearchKeywords, SearchOptions
 from dartboard.relevance import Relevance
 

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.answering.chats import StreamingChat
 from dartboard.answering.passages import Passage
 from dartboard.answering.prompts import DEFAULT_PROMPT, Prompt, write_prompt
 from dartboard.answering.scoring import cases_of, holds_answer
-from dartboard.answering.thoughts import Thoughts
 from dartboard.display.source import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.adding import add_measure
@@ -27,13 +25,16 @@ from dartboard.evaluation.measures import Measure
 from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.meter import current_meter
+from dartboard.llm.replies import without_thoughts
+from dartboard.llm.streaming import StreamingChat
+from dartboard.llm.usage import Usage
 from dartboard.mining.calls import Estimate, Progress, Task, estimate, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.journal import Journal, JournaledJudge
-from dartboard.mining.metering import current_meter
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 from dartboard.types import Dataset
 
 Told = Callable[[Estimate], bool]
@@ -56,12 +57,9 @@ class Writer:
         """The answer; UNSURE and not ``answered`` where the model wrote nothing."""
         prompt = self._prompt(case, contexts)
         written = self.chat.complete(prompt.text, system=prompt.system, attempt=attempt)
-        text = _shown(written.text)
-        streaks = current_meter().streaks
-        if text:
-            streaks.answered(self.name)
-        else:
-            streaks.unanswered(self.name, case.id, written.trouble or "it wrote nothing")
+        text = plain_text(without_thoughts(written.text)).strip()
+        trouble = "" if text else written.trouble or "it wrote nothing"
+        current_meter().circuit_breaker.record(self.name, case.id, trouble)
         return Verdict(
             label="YES" if text else "UNSURE",
             evidence=text,
@@ -186,8 +184,3 @@ def _scores(plan: Plan, runs: Runs, written: Sequence[str], k: int) -> dict[str,
         )
         for system in runs
     }
-
-
-def _shown(text: str) -> str:
-    thoughts = Thoughts()
-    return plain_text(thoughts.after(text) + thoughts.rest()).strip()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dartboard.answering.chats import StreamingChat
     from dartboard.evaluation.experiment import Outcome
     from dartboard.evaluation.runner import Listener
     from dartboard.evaluation.settings import EvaluationConfig
-    from dartboard.mining.budget import CallLimits
+    from dartboard.llm.limits import CallLimits
+    from dartboard.llm.streaming import StreamingChat
     from dartboard.mining.calls import Estimate
     from dartboard.types import Dataset
 
@@ -84,7 +84,7 @@ def answer_options(
         if only_estimate or budget is not None:
             raise typer.BadParameter("--answers-estimate and --answers-budget belong to --answers MODEL")
         return None
-    from dartboard.mining.budget import CallLimits
+    from dartboard.llm.limits import CallLimits
 
     _chat(spec).close()
     return AnswerOptions(
@@ -96,7 +96,7 @@ def answer_options(
 
 def _chat(spec: str) -> "StreamingChat":
     from dartboard.answering import answer_model
-    from dartboard.mining.judges.chat import PATIENCE
+    from dartboard.llm.chat import PATIENCE
 
     return answer_model(spec, patience=PATIENCE)
 

@@ -25,8 +25,8 @@ from dartboard.mining.validating_head import DOUBTFUL
 from dartboard.mining.writing import write_dataset
 
 if TYPE_CHECKING:
+    from dartboard.llm.chat import Chat
     from dartboard.mining.documents import Corpus
-    from dartboard.mining.judges.chat import Chat
     from dartboard.mining.pairs import Mined
     from dartboard.mining.raw import RawCandidates
     from dartboard.mining.verdicts import Judge

@@ -12,11 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from dartboard.llm.usage import Usage
     from dartboard.mining.calls import Estimate
     from dartboard.mining.pairs import Mined
     from dartboard.mining.problems import Problem
     from dartboard.mining.steps import Listener
-    from dartboard.mining.verdicts import Usage
 
 
 _REASONS = 5

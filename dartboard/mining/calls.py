@@ -14,14 +14,14 @@ from threading import Event, Lock
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, ConfigError, DeadlineError, EndpointError
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.errors import NoAnswersError, RefusedError
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.meter import Meter, metered
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.judges.asking import RefusedError
 from dartboard.mining.judges.base import expected_usage, is_known
-from dartboard.mining.metering import Meter, metered
-from dartboard.mining.streaks import NoAnswersError
-from dartboard.mining.verdicts import Judge, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Verdict
 
 _AHEAD = 8
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.journal import Journal, JournaledJudge
 from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
 from dartboard.mining.judges.checks import CheckJudge, KnownParts
-from dartboard.mining.verdicts import Judge, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dartboard.errors import ConfigError
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.meter import Meter
+from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agreements, wilson
-from dartboard.mining.budget import CallLimits
 from dartboard.mining.calls import Listener, Task, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.metering import Meter
 from dartboard.mining.pool import ContextPool
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 ControlKind = Literal["zero", "positive", "negative", "stuffed", "injected"]
 NEGATIVES: tuple[ControlKind, ...] = ("negative", "stuffed", "injected")

@@ -18,14 +18,13 @@ from threading import Event, Lock
 from typing import Any, BinaryIO, Self
 
 from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedError
-from dartboard.mining.budget import total_usage
+from dartboard.llm.usage import Usage, spending, total_usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.journal_lines import FORMAT, plain_verdict, read_line, read_verdict, write_line
 from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.metering import spending
-from dartboard.mining.verdicts import Judge, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Verdict
 
 try:
     import fcntl

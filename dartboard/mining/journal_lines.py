@@ -5,7 +5,8 @@ import zlib
 from dataclasses import asdict, fields
 from typing import Any
 
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.llm.usage import Usage
+from dartboard.mining.verdicts import Verdict
 
 FORMAT = 1
 

@@ -9,8 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dartboard.errors import ConfigError
+from dartboard.llm.chat import CompletionModel
+from dartboard.llm.circuit_breaker import no_answers
+from dartboard.llm.errors import NoAnswersError
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.meter import Meter
+from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
-from dartboard.mining.budget import CallLimits
 from dartboard.mining.calls import Estimate, Task, estimate
 from dartboard.mining.cases import Case
 from dartboard.mining.choosing import ChoosingJudge, journaled, members_in
@@ -20,8 +25,7 @@ from dartboard.mining.journal import Journal
 from dartboard.mining.judges.base import version_of
 from dartboard.mining.judges.ensemble import EnsembleJudge
 from dartboard.mining.kernels.finder import ROUNDS
-from dartboard.mining.kernels.turns import Completes, JournaledChat
-from dartboard.mining.metering import Meter
+from dartboard.mining.kernels.turns import JournaledChat
 from dartboard.mining.pairs import FoundKernel, Mined
 from dartboard.mining.raw import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.reasons import reasons_of
@@ -35,8 +39,7 @@ from dartboard.mining.steps import (
     members_of,
     pool_contexts,
 )
-from dartboard.mining.streaks import NoAnswersError, no_answers
-from dartboard.mining.verdicts import Judge, Usage
+from dartboard.mining.verdicts import Judge
 
 CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
 
@@ -57,7 +60,7 @@ def mine(
     *,
     corpus: Corpus | None = None,
     second: Judge | None = None,
-    agent: Completes | None = None,
+    agent: CompletionModel | None = None,
     journal: Journal | None = None,
     limits: CallLimits | None = None,
     settings: MiningSettings | None = None,
@@ -90,7 +93,7 @@ def _mine(
     bench: Bench,
     corpus: Corpus | None,
     second: Judge | None,
-    agent: Completes | None,
+    agent: CompletionModel | None,
     journal: Journal | None,
     chosen: MiningSettings,
     run_code: bool,

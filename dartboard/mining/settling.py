@@ -14,10 +14,10 @@ from dataclasses import replace
 from threading import Event
 
 from dartboard.deadline import deadline
+from dartboard.llm.meter import metered
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.base import version_of
 from dartboard.mining.kernels.voting import VOTES, Panel
-from dartboard.mining.metering import metered
 from dartboard.mining.pairs import FoundKernel
 from dartboard.mining.pool import ContextPool
 from dartboard.mining.steps import Bench, Labels, source_of

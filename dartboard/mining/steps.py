@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock
 
 from dartboard.deadline import deadline
+from dartboard.llm.chat import CompletionModel
+from dartboard.llm.meter import Meter, metered
+from dartboard.llm.usage import Usage
 from dartboard.mining.calls import Progress, Task, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
@@ -18,12 +21,10 @@ from dartboard.mining.judges.base import is_known
 from dartboard.mining.kernels.agent import agent_kernel
 from dartboard.mining.kernels.finder import Kernel, find_kernel
 from dartboard.mining.kernels.imports import imports_kernel
-from dartboard.mining.kernels.turns import Completes
 from dartboard.mining.kernels.voting import VOTES
-from dartboard.mining.metering import Meter, metered
 from dartboard.mining.pairs import FoundKernel, JudgedContext, Pair, apart
 from dartboard.mining.pool import ContextPool
-from dartboard.mining.verdicts import Judge, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Verdict
 
 Listener = Callable[[str, int, int | None, Usage], None]
 """Hears the step, how much of it is done, of how much, and what the run has cost so far."""
@@ -65,7 +66,7 @@ def find_kernels(
     *,
     most_rounds: int,
     votes: int | None,
-    agent: Completes | None = None,
+    agent: CompletionModel | None = None,
     run_code: bool = False,
 ) -> list[dict[str, FoundKernel]]:
     """The kernels of each case by source: expansion, imports where it has a solution, an agent if given.
@@ -214,7 +215,7 @@ def _imported(case: Case, corpus: Corpus, judge: Judge) -> FoundKernel:
     return _confirmed(case, names, corpus, judge)
 
 
-def _by_agent(case: Case, corpus: Corpus, judge: Judge, agent: Completes, *, run: bool) -> FoundKernel:
+def _by_agent(case: Case, corpus: Corpus, judge: Judge, agent: CompletionModel, *, run: bool) -> FoundKernel:
     """What an agent used to solve the case; sufficient where its solution holds and the judge says so."""
     kernel = agent_kernel(case, corpus, agent, run=run)
     if not kernel.contexts:

@@ -1,37 +1,14 @@
-"""What a judge says of a question and contexts, and what it cost."""
+"""What a judge says of a question and contexts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 
 Label = Literal["YES", "NO", "UNSURE"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens and money of one call, as the endpoint counted them, or as estimated where it does not.
-
-    ``unanswered`` counts requests whose answer never arrived whole: nobody here knows whether they were
-    charged, so they are in no other figure.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
-    unanswered: int = 0
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=self.cost + other.cost,
-            unanswered=self.unanswered + other.unanswered,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +27,7 @@ class Verdict:
     judge: str = ""
     prompt_version: str = ""
     votes: tuple[Label, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     answered: bool = True
 
 

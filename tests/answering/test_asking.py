@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from dartboard.answering import Answer, AnswerError, Asking, Passage, Piece, answer_model, ask, find_citations
-from dartboard.answering.openai import OpenAIAnswers
 from dartboard.deadline import deadline
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, DeadlineError
-from tests.answering.chat_server import (
+from dartboard.llm.openai import OpenAIChat
+from tests.llm.chat_server import (
     QUICK,
     ChatServer,
     ModelServer,
@@ -124,7 +124,7 @@ def test_answers_without_end_are_errors():
 def test_an_answer_that_is_left_is_what_came():
     waiting = Waiting("Monthly ", "[1] ")
     with ChatServer(waiting) as server:
-        asking = Asking(OpenAIAnswers("m", server.url, patience=QUICK), "When?", PASSAGES)
+        asking = Asking(OpenAIChat("m", server.url, patience=QUICK), "When?", PASSAGES)
         pieces = iter(asking)
         while asking.answer.text != "Monthly [1] ":
             next(pieces)
@@ -136,7 +136,7 @@ def test_an_answer_that_is_left_is_what_came():
 
 def test_what_came_before_a_cut_is_kept():
     with ChatServer(cut(openai_events("Monthly [1] ", finish=None, done=False, usage=None))) as server:
-        asking = Asking(OpenAIAnswers("m", server.url, patience=QUICK), "When?", PASSAGES)
+        asking = Asking(OpenAIChat("m", server.url, patience=QUICK), "When?", PASSAGES)
         with pytest.raises(AnswerError, match="broke off"):
             list(asking)
     assert (asking.answer.text, asking.answer.finish_reason) == ("Monthly [1] ", "interrupted")
@@ -226,7 +226,7 @@ def test_faults_on_a_schedule():
     """Every question gets its answer or an error that says what happened; no answer is wrong or mixed up."""
     done = errors = 0
     with FaultyServer(seed=3, faults=0.5) as server:
-        model = OpenAIAnswers("m", server.url, patience=QUICK)
+        model = OpenAIChat("m", server.url, patience=QUICK)
         for door in range(40):
             passage = Passage(number=1, text=f"The code of door {door} is {door * 7919 % 9973:04d}.")
             asking = Asking(model, f"What is the code of door {door}?", [passage])
@@ -245,8 +245,8 @@ def test_faults_on_a_schedule():
 
 def test_gemini_streams_can_be_cut():
     with ChatServer(streamed(gemini_events("One ", finish=None))) as server:
-        from dartboard.answering.gemini import GeminiAnswers
+        from dartboard.llm.gemini import GeminiChat
 
-        asking = Asking(GeminiAnswers("g", "key", base_url=server.url, patience=QUICK), "When?", PASSAGES)
+        asking = Asking(GeminiChat("g", "key", base_url=server.url, patience=QUICK), "When?", PASSAGES)
         with pytest.raises(AnswerError, match="broke off"):
             list(asking)

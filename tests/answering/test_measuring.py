@@ -11,9 +11,9 @@ from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.report import write_report
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.mining.budget import CallLimits
-from tests.answering.chat_server import QUICK, ModelServer, finding
+from dartboard.llm.limits import CallLimits
 from tests.evaluation.data import clustered
+from tests.llm.chat_server import QUICK, ModelServer, finding
 from tests.mining.faulty_server import FaultyServer
 
 SYSTEMS = ["cosine", "dartboard", "random", "oracle"]

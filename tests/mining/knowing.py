@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.searching import SearchingCorpus
 from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 
 TOWNS = ("Avon", "Brno", "Cork", "Delft", "Essen", "Faro", "Ghent", "Hull", "Izmir", "Jena", "Kiel", "Lodz")
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from dartboard.embeddings.remote import Patience
 from dartboard.errors import ConfigError, EndpointError
+from dartboard.http_client import Patience
+from dartboard.llm.meter import Meter
+from dartboard.llm.openai import OpenAIChat
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges import AnswerJudge
-from dartboard.mining.judges.openai import OpenAIChat
 from dartboard.mining.kernels import JournaledChat, agent_kernel
 from dartboard.mining.kernels.agent import LONGEST, imported_names, read_action
-from dartboard.mining.metering import Meter
 from dartboard.mining.pool import ContextPool
 from dartboard.mining.steps import Bench, find_kernels
 from tests.mining.faulty_server import FaultyServer

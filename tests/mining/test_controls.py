@@ -6,6 +6,7 @@ import re
 import pytest
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
 from dartboard.mining.controls import (
@@ -21,7 +22,7 @@ from dartboard.mining.documents import Document
 from dartboard.mining.journal import Journal, JournaledJudge
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge, OpenAIJudge
 from dartboard.mining.pool import ContextPool, PooledContext
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 from tests.mining.faulty_server import FaultyServer
 
 

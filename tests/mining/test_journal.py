@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError, EndpointError, StoreError, StoreLockedError
+from dartboard.llm.meter import Meter
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.journal import Journal, JournaledJudge, key_of
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.metering import Meter
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 
 USAGE = Usage(calls=1, input_tokens=10, output_tokens=2, cost=0.1)
 VERDICT = Verdict(label="YES", evidence="“quote”\n", reason="r", judge="j", votes=("YES", "NO"), usage=USAGE)

@@ -7,7 +7,8 @@ import pytest
 
 from dartboard.errors import BudgetError, ConfigError
 from dartboard.evaluation import hit_rate_at_k
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.choosing import ChoosingJudge, close_judge, journaled, with_checks
 from dartboard.mining.corpora.package import PackageCorpus
@@ -17,7 +18,7 @@ from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, Open
 from dartboard.mining.mine import MiningSettings, estimate_run, mine, total
 from dartboard.mining.reading import compare_sources, read_kernels
 from dartboard.mining.validating import validate
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 from dartboard.mining.writing import dump, write_dataset
 from tests.mining.doors import SMALL, cases, house, raw
 from tests.mining.faulty_run import PRICES, QUICK

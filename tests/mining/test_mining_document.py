@@ -11,9 +11,9 @@ import pytest
 
 from dartboard.calibration import Calibration
 from dartboard.cli.app import main
+from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
+from dartboard.llm.limits import CallLimits
 from dartboard.mining.adapters.reading import CASE_KEYS
-from dartboard.mining.budget import CallLimits
-from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE
 from dartboard.mining.judges.quoting import LEAST_EVIDENCE
 from dartboard.mining.registry import ADAPTERS
 

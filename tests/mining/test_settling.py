@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from dartboard.llm.meter import Meter
 from dartboard.mining.judges import AnswerJudge
-from dartboard.mining.metering import Meter
 from dartboard.mining.mine import mine
 from dartboard.mining.pairs import FoundKernel
 from dartboard.mining.settling import insufficient_targets, settle

@@ -7,11 +7,9 @@ other :class:`ChatJudge` ask a model and believe a YES only with a quote that st
 
 from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.by_name import judge_by_name
+from dartboard.mining.judges.chat_judge import ChatJudge, GeminiJudge, OpenAIJudge
 from dartboard.mining.judges.checks import CheckJudge
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.gemini import GeminiJudge
-from dartboard.mining.judges.model import ChatJudge
-from dartboard.mining.judges.openai import OpenAIJudge
 
 __all__ = [
     "AnswerJudge",

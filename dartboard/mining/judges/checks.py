@@ -16,12 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
 from dartboard.mining.judges.known_parts import Candidate, KnownParts, package_of
 from dartboard.mining.judges.running import Outcome, run_check
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 __all__ = ["Candidate", "CheckJudge", "KnownParts", "Solver", "package_of"]
 

@@ -7,10 +7,11 @@ from operator import add
 from typing import Any
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import expected_usage, looked_at, version_of
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 
 class EnsembleJudge:

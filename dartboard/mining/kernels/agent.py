@@ -14,16 +14,18 @@ from hashlib import sha256
 from typing import Any
 
 from dartboard.errors import ConfigError
+from dartboard.llm.chat import CompletionModel
+from dartboard.llm.fences import fenced
+from dartboard.llm.meter import current_meter
+from dartboard.llm.replies import code_blocks, json_objects
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.judges.chat import ChatAnswer
 from dartboard.mining.kernels.finder import Status
 from dartboard.mining.kernels.imports import imports_of
-from dartboard.mining.kernels.solutions import FENCED, tested
-from dartboard.mining.kernels.turns import Completes
-from dartboard.mining.metering import current_meter
+from dartboard.mining.kernels.solutions import tested
 from dartboard.mining.prompts import question_of
-from dartboard.mining.verdicts import Judge, Usage
+from dartboard.mining.verdicts import Judge
 
 STEPS = 12
 FOUND = 5
@@ -90,7 +92,7 @@ class AgentKernel:
 def agent_kernel(
     case: Case,
     corpus: Corpus,
-    chat: Completes,
+    chat: CompletionModel,
     *,
     most_steps: int = STEPS,
     judge: Judge | None = None,
@@ -113,7 +115,7 @@ def agent_kernel(
 class _Agent:
     case: Case
     corpus: Corpus
-    chat: Completes
+    chat: CompletionModel
     usage: Usage = field(default_factory=Usage)
     trail: list[Turn] = field(default_factory=list)
     inspected: dict[str, Document] = field(default_factory=dict)
@@ -127,7 +129,9 @@ class _Agent:
         reply = self.chat.complete(self._prompt(left), system=SYSTEM, schema=SCHEMA)
         self.usage = self.usage + reply.usage
         wish = read_action(reply.text)
-        self._heard(reply, readable=bool(wish))
+        # A model that says nothing readable, case after case, ends the run.
+        trouble = "" if wish else reply.trouble or f"not JSON: {reply.text[:_GLANCE]!r}"
+        current_meter().circuit_breaker.record(f"the agent {self.chat.model}", self.case.id, trouble)
         match wish.get("action"):
             case "search":
                 self._search(str(wish.get("query") or "").strip())
@@ -144,14 +148,6 @@ class _Agent:
                     "unreadable", reply.text[:_GLANCE], reply.trouble or "not one of the three actions"
                 )
         return self.solved
-
-    def _heard(self, reply: ChatAnswer, *, readable: bool) -> None:
-        """A model that says nothing readable, case after case, ends the run."""
-        streaks, who = current_meter().streaks, f"the agent {self.chat.model}"
-        if readable:
-            streaks.answered(who)
-        else:
-            streaks.unanswered(who, self.case.id, reply.trouble or f"not JSON: {reply.text[:_GLANCE]!r}")
 
     def kernel(self, judge: Judge | None, *, run: bool) -> AgentKernel:
         """What the answer rests on."""
@@ -207,37 +203,29 @@ class _Agent:
     def _note(self, action: str, what: str, outcome: str, text: str = "") -> None:
         self.trail.append(Turn(action=action, what=what, outcome=outcome))
         head = f"{len(self.trail)}. {action} {json.dumps(what, ensure_ascii=False)}: {outcome}"
-        self._notes.append(f"{head}\n{self._fenced('result', text)}" if text else head)
+        self._notes.append(f"{head}\n{_fenced('result', text)}" if text else head)
 
     def _prompt(self, left: int) -> str:
-        task = [self._fenced("task", question_of(self.case))]
+        task = [_fenced("task", question_of(self.case))]
         if self.case.unfixed:
-            task.append(self._fenced("broken file", self.case.unfixed))
+            task.append(_fenced("broken file", self.case.unfixed))
         last = "This is your last turn: answer." if left == 0 else f"{left} more turns after this one."
         return "\n\n".join([*task, *self._notes, f"{last}\n{TOOLS}"])
 
-    def _fenced(self, what: str, text: str) -> str:
-        """Fenced by a token that the text does not hold; the same text gives the same token."""
-        token = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        return f"<<{token} {what}>>\n{text}\n<<end {token}>>"
+
+def _fenced(what: str, text: str) -> str:
+    """Fenced by a token that the text does not hold; the same text gives the same token."""
+    return fenced(sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12], what, text)
 
 
 def read_action(text: str) -> dict[str, Any]:
-    """The JSON object of an answer, bare, fenced or after other words; empty where there is none."""
-    fenced = FENCED.search(text)
-    for candidate in (text.strip(), fenced[1] if fenced else "", text[text.find("{") :]):
-        try:
-            found, _ = json.JSONDecoder().raw_decode(candidate)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}
+    """The JSON object of a reply; empty where there is none."""
+    return next(json_objects(text), {})
 
 
 def imported_names(answer: str, corpus: Corpus) -> set[str]:
     """Documents that the answer's code imports and uses; nothing where it is no code."""
-    blocks = FENCED.findall(answer) or [answer]
+    blocks = code_blocks(answer) or [answer]
     names: set[str] = set()
     for block in blocks:
         try:

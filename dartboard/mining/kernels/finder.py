@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.base import version_of
@@ -24,7 +25,7 @@ from dartboard.mining.kernels.minimality import Minimality
 from dartboard.mining.kernels.searching import Search
 from dartboard.mining.kernels.voting import LEAD, VOTES, Panel, SpentError, Step
 from dartboard.mining.pool import ContextPool
-from dartboard.mining.verdicts import Judge, Usage
+from dartboard.mining.verdicts import Judge
 
 Status = Literal["minimal", "sufficient", "unresolved"]
 

@@ -5,20 +5,18 @@ a model that has read texts of strangers. A case of words compares the answer wi
 offline judge does. Where neither can be done the solution is believed, and that is said.
 """
 
-import re
-
+from dartboard.llm.replies import code_blocks
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.running import run_check
 
-FENCED = re.compile(r"```\w*\s*\n(.*?)```", re.DOTALL)
 UNTESTED = "its solution was not tested"
 
 
 def code_of(answer: str) -> str:
     """The code of an answer: what stands in its fences, else all of it."""
-    return "\n".join(FENCED.findall(answer)) or answer
+    return "\n".join(code_blocks(answer)) or answer
 
 
 def tested(case: Case, answer: str, *, run: bool) -> tuple[bool | None, str]:

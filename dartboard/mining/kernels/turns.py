@@ -6,31 +6,18 @@ A turn is written down like a verdict without a label of its own (UNSURE), with 
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from dartboard.llm.chat import ChatAnswer, CompletionModel
+from dartboard.llm.usage import Usage, spending
 from dartboard.mining.journal import Journal
-from dartboard.mining.judges.chat import ChatAnswer
-from dartboard.mining.metering import spending
-from dartboard.mining.verdicts import Usage, Verdict
-
-
-class Completes(Protocol):
-    """A chat model, as :class:`~dartboard.mining.judges.chat.Chat` is one."""
-
-    @property
-    def model(self) -> str:
-        """Its name."""
-
-    def complete(
-        self, text: str, *, system: str = "", schema: Mapping[str, Any] | None = None, attempt: int = 0
-    ) -> ChatAnswer:
-        """What the model answers."""
+from dartboard.mining.verdicts import Verdict
 
 
 class JournaledChat:
     """A chat model whose answers are written down; one that is known is not asked for."""
 
-    def __init__(self, chat: Completes, journal: Journal) -> None:
+    def __init__(self, chat: CompletionModel, journal: Journal) -> None:
         self._chat = chat
         self._journal = journal
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 LEAD = 2
 VOTES = 7

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.answering.thoughts import Thoughts
+from dartboard.llm.replies import Thoughts
 
 
 def said(*pieces):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Any
 
-from dartboard.embeddings.remote import Patience
+from dartboard.http_client import Patience
 from tests.embeddings.local_server import LocalServer, Request
 
 SSE = {"content-type": "text/event-stream"}

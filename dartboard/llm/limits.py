@@ -1,39 +1,18 @@
-"""Limits of a run, prices, and the money that is left.
+"""Limits of calls to language models: how many at once and a minute, and how much may be spent.
 
 A call reserves the most that it could cost before it is made and settles for what it did cost afterwards,
 so that parallel calls together never exceed the budget: at every moment spent + reserved <= budget.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from threading import Condition
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Lock
 
 from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError
-from dartboard.mining.verdicts import Usage
+from dartboard.llm.usage import PICO, Usage
 
-_PICO = 10**12
 _LEAST_IN_A_ROW = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """Money for a million tokens."""
-
-    input_per_million: float
-    output_per_million: float
-
-    def __post_init__(self) -> None:
-        for price in (self.input_per_million, self.output_per_million):
-            if not 0 <= price < 1e6:
-                raise ConfigError(
-                    f"a price for a million tokens is a number from 0 to 1,000,000, got {price}"
-                )
-
-    def cost(self, input_tokens: int, output_tokens: int) -> float:
-        """What so many tokens cost; computed in whole picos, so that equal tokens cost equal money."""
-        whole = input_tokens * round(self.input_per_million * 10**6)
-        return (whole + output_tokens * round(self.output_per_million * 10**6)) / _PICO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +54,9 @@ class Budget:
     """What may still be spent, shared by threads."""
 
     def __init__(self, limits: CallLimits, spent: Usage) -> None:
-        self._most = (_picos(limits.budget_cost), limits.budget_tokens)
-        self._spent = [_picos(spent.cost) or 0, spent.input_tokens + spent.output_tokens]
+        most_cost = None if limits.budget_cost is None else round(limits.budget_cost * PICO)
+        self._most = (most_cost, limits.budget_tokens)
+        self._spent = list(_amounts(spent))
         self._reserved = [0, 0]
         self._changed = Condition()
 
@@ -109,7 +89,7 @@ class Budget:
     def _message(self, wanted: tuple[int, int]) -> str:
         parts = []
         if self._most[0] is not None:
-            spent, most, next_ = (amount / _PICO for amount in (self._spent[0], self._most[0], wanted[0]))
+            spent, most, next_ = (amount / PICO for amount in (self._spent[0], self._most[0], wanted[0]))
             parts.append(f"{spent:.4f} of {most:.4f} are spent, and the next call may cost {next_:.4f}")
         if self._most[1] is not None:
             parts.append(
@@ -121,16 +101,44 @@ class Budget:
         )
 
 
-def total_usage(usages: Iterable[Usage]) -> Usage:
-    """The sum, with money added in whole picos: the order of the calls does not show in it."""
-    listed = list(usages)
-    picos = sum(round(usage.cost * _PICO) for usage in listed)
-    return replace(sum(listed, Usage()), cost=picos / _PICO)
+class TokenBucket:
+    """Fills at a steady rate and is drawn from; whoever finds too little in it is told how long to wait.
 
+    It starts full with a tenth of a minute's worth (one, at least), and the rest of the minute's worth
+    flows in over the minute, so that no minute sees more than its limit. A draw larger than the bucket waits
+    until it is full and leaves it in debt.
+    """
 
-def _picos(cost: float | None) -> int | None:
-    return None if cost is None else round(cost * _PICO)
+    def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
+        self._capacity = max(1.0, per_minute / 10)
+        flowing = per_minute - self._capacity if per_minute >= 10 else per_minute
+        self._rate = flowing / 60
+        self._clock = clock
+        self._level = self._capacity
+        self._seen = clock()
+        self._lock = Lock()
+
+    def draw(self, amount: float) -> float:
+        """0 where the amount was drawn, else the seconds to wait before asking again."""
+        with self._lock:
+            self._fill()
+            needed = min(amount, self._capacity)
+            if self._level >= needed - 1e-9:
+                self._level -= amount
+                return 0.0
+            return (needed - self._level) / self._rate
+
+    def correct(self, amount: float) -> None:
+        """Draw more afterwards, or give back."""
+        with self._lock:
+            self._fill()
+            self._level = min(self._capacity, self._level - amount)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._seen) * self._rate)
+        self._seen = now
 
 
 def _amounts(usage: Usage) -> tuple[int, int]:
-    return round(usage.cost * _PICO), usage.input_tokens + usage.output_tokens
+    return round(usage.cost * PICO), usage.tokens

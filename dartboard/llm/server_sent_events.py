@@ -1,17 +1,22 @@
 """Server-sent events (WHATWG HTML, 9.2.6) from bytes as they arrive: the data of each event, in order.
 
 Lines end in CR, LF or both, however the bytes are cut; comments and other fields are passed over. What
-follows the last blank line counts as an event too, since many servers leave the blank line out.
+follows the last blank line counts as an event too, since many servers leave the blank line out. httpx-sse is
+no dependency of ours and has no limit to the length of an event, so this stays.
 """
 
 import codecs
+import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from dartboard.errors import EndpointError
 
 LONGEST = 4_000_000
 """Characters of one event; an endpoint that sends more is not sending an answer."""
+DONE = "[DONE]"
+"""The data of OpenAI's last event."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -32,6 +37,28 @@ def event_data(parts: Iterable[bytes], *, longest: int = LONGEST) -> Iterator[st
             data, size = [], 0
     if any(data):
         yield "\n".join(data)
+
+
+def joined_answer(content: bytes) -> dict[str, Any] | None:
+    """The whole answer that OpenAI's events add up to, for endpoints that always stream.
+
+    None where they are no such events, or do not come to their end.
+    """
+    text, finish, usage = "", None, None
+    try:
+        for data in event_data([content]):
+            if data.strip() == DONE:
+                break
+            event = json.loads(data)
+            usage = event.get("usage") or usage
+            for choice in (event.get("choices") or [])[:1]:
+                text += (choice.get("delta") or {}).get("content") or ""
+                finish = choice.get("finish_reason") or finish
+    except (EndpointError, ValueError, RecursionError, AttributeError, TypeError):
+        return None
+    if finish is None:
+        return None
+    return {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage}
 
 
 def _lines(parts: Iterable[bytes], longest: int) -> Iterator[str]:

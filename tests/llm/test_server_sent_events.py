@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.answering.events import event_data
 from dartboard.errors import EndpointError
+from dartboard.llm.server_sent_events import event_data
 
 LINES = st.sampled_from(
     [

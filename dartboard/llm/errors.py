@@ -1,4 +1,12 @@
-"""Why there is no answer, in a word for programs and a sentence for people."""
+"""Why there is no answer from a model.
+
+::
+
+    EndpointError
+    ├── RefusedError     key, model or address are refused: asking on is no use
+    ├── NoAnswersError   too many calls in a row without a readable answer
+    └── AnswerError      a streamed answer did not come, or broke off
+"""
 
 from typing import Literal
 
@@ -6,6 +14,14 @@ from dartboard.errors import EndpointError
 
 Kind = Literal["unreachable", "limited", "failed", "refused", "rejected", "broken", "silent", "cut", "empty"]
 """``refused``: key, model or address; ``rejected``: this question alone; ``cut``: in mid-answer."""
+
+
+class RefusedError(EndpointError):
+    """The endpoint refuses this key, model or address: asking again, or about something else, is no use."""
+
+
+class NoAnswersError(EndpointError):
+    """A model has given no readable answer for so long that asking on is no use."""
 
 
 class AnswerError(EndpointError):

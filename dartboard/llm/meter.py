@@ -1,6 +1,6 @@
-"""The gate that every request passes: rate limits, a common pause after a refusal, the budget, the spend.
+"""What every request to a model passes: rate limits, a common pause after a refusal, the budget, the spend.
 
-A meter holds for the code inside ``with metered(meter): …``, whichever judge is asked there and however it is
+A meter holds for the code inside ``with metered(meter): …``, whichever model is asked there and however it is
 wrapped. What is spent goes to the meter and to the innermost open ``spending()``.
 """
 
@@ -8,29 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
-from dartboard.mining.budget import Budget, CallLimits, total_usage
-from dartboard.mining.rate import Bucket
-from dartboard.mining.streaks import Streaks
-from dartboard.mining.verdicts import Usage
+from dartboard.llm.circuit_breaker import CircuitBreaker
+from dartboard.llm.limits import Budget, CallLimits, TokenBucket
+from dartboard.llm.usage import Usage, UsageTotal, record_spending
 
 _LONGEST_SLEEP = 0.1
-
-
-class Ledger:
-    """A sum of usages."""
-
-    def __init__(self) -> None:
-        self.usage = Usage()
-        self._lock = Lock()
-
-    def add(self, usage: Usage) -> None:
-        """Count one more."""
-        with self._lock:
-            self.usage = total_usage([self.usage, usage])
 
 
 class Meter:
@@ -49,17 +34,19 @@ class Meter:
     ) -> None:
         self.limits = limits or CallLimits()
         self._clock, self._sleep = clock, sleep
-        self._requests = self._bucket(self.limits.requests_per_minute)
-        self._tokens = self._bucket(self.limits.tokens_per_minute)
+        self._requests, self._tokens = (
+            None if per_minute is None else TokenBucket(per_minute, clock)
+            for per_minute in (self.limits.requests_per_minute, self.limits.tokens_per_minute)
+        )
         self._budget = Budget(self.limits, spent or Usage())
         self._held_until = clock()
-        self._ledger = Ledger()
-        self.streaks = Streaks(self.limits.most_in_a_row)
+        self._total = UsageTotal()
+        self.circuit_breaker = CircuitBreaker(self.limits.most_in_a_row)
 
     @property
     def usage(self) -> Usage:
         """What was spent through this meter."""
-        return self._ledger.usage
+        return self._total.usage
 
     def admit(self, bound: Usage, expected: Usage, *, priced: bool) -> None:
         """Wait until a request may be made, and reserve the most that it can cost."""
@@ -69,23 +56,21 @@ class Meter:
             )
         self._budget.reserve(bound)
         try:
-            self._wait_for_pause()
-            self._wait_for(self._requests, 1)
-            self._wait_for(self._tokens, expected.input_tokens + expected.output_tokens)
+            while (left := self._held_until - self._clock()) > 0:
+                self.pause(left)
+            self._draw(self._requests, 1)
+            self._draw(self._tokens, expected.tokens)
         except BaseException:
             self._budget.settle(bound, Usage())
             raise
 
     def settle(self, bound: Usage, expected: Usage, actual: Usage) -> None:
         """What a request did cost. One that was not answered keeps its bound: it may have been charged."""
-        counted = actual.input_tokens + actual.output_tokens
         self._budget.settle(bound, bound if actual.unanswered else actual)
         if self._tokens is not None and not actual.unanswered:
-            self._tokens.correct(counted - expected.input_tokens - expected.output_tokens)
-        self._ledger.add(actual)
-        ledger = _ledger.get()
-        if ledger is not None:
-            ledger.add(actual)
+            self._tokens.correct(actual.tokens - expected.tokens)
+        self._total.add(actual)
+        record_spending(actual)
 
     def hold(self, seconds: float) -> bool:
         """Let nobody ask for so long: the endpoint said that it has enough. Whether that is news."""
@@ -101,20 +86,12 @@ class Meter:
             check()
             self._sleep(min(left, _LONGEST_SLEEP))
 
-    def _bucket(self, per_minute: float | None) -> Bucket | None:
-        return None if per_minute is None else Bucket(per_minute, self._clock)
-
-    def _wait_for_pause(self) -> None:
-        while (left := self._held_until - self._clock()) > 0:
-            self.pause(left)
-
-    def _wait_for(self, bucket: Bucket | None, amount: float) -> None:
+    def _draw(self, bucket: TokenBucket | None, amount: float) -> None:
         while bucket is not None and (wait := bucket.draw(amount)) > 0:
             self.pause(wait)
 
 
 _meter: ContextVar[Meter | None] = ContextVar("dartboard_meter", default=None)
-_ledger: ContextVar[Ledger | None] = ContextVar("dartboard_ledger", default=None)
 
 
 def current_meter() -> Meter:
@@ -130,17 +107,3 @@ def metered(meter: Meter) -> Iterator[Meter]:
         yield meter
     finally:
         _meter.reset(token)
-
-
-@contextmanager
-def spending() -> Iterator[Ledger]:
-    """Adds up what is spent inside, whether it ends well or not."""
-    outer = _ledger.get()
-    ledger = Ledger()
-    token = _ledger.set(ledger)
-    try:
-        yield ledger
-    finally:
-        _ledger.reset(token)
-        if outer is not None:
-            outer.add(ledger.usage)

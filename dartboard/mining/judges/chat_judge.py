@@ -1,24 +1,25 @@
 """A chat model as a judge: ask, read, and believe a YES only with its evidence."""
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
+from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL
+from dartboard.llm.chat import Chat, ChatOptions
+from dartboard.llm.gemini import DEFAULT_MODEL, GeminiChat
+from dartboard.llm.meter import current_meter
+from dartboard.llm.openai import OpenAIChat
+from dartboard.llm.replies import json_objects
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.answers import facets_of, first_match
-from dartboard.mining.judges.chat import Chat
 from dartboard.mining.judges.quoting import check_quote
-from dartboard.mining.metering import current_meter
 from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
-from dartboard.mining.verdicts import Label, Usage, Verdict
+from dartboard.mining.verdicts import Label, Verdict
 
 _PARTS = ("evidence", "missing", "reason")
 _LONGEST = {"missing": 300, "reason": 500}
-_FENCED = re.compile(r"^```\w*\s*\n(.*?)\n?```\s*$", re.DOTALL)
-_THOUGHT = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +36,20 @@ class ChatJudge:
     """Asks a chat model with a versioned prompt; an answer that cannot be read is asked for once more.
 
     Where none can be read then, or the endpoint refuses, the verdict is UNSURE and not ``answered``; too many
-    of these in a row end a run (see :mod:`dartboard.mining.streaks`).
+    of these in a row end a run (see :mod:`dartboard.llm.circuit_breaker`).
     """
 
-    def __init__(self, chat: Chat, *, name: str, prompt_version: str = DEFAULT_PROMPT) -> None:
+    def __init__(self, chat: Chat, *, prompt_version: str = DEFAULT_PROMPT) -> None:
         if prompt_version not in VERSIONS:
             write_prompt(prompt_version, Case(id="?", question="?"), [])
         self.chat = chat
-        self.name = name
+        self.name = chat.full_name
         self.prompt_version = prompt_version
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """The model's verdict, if its evidence holds."""
         prompt = write_prompt(self.prompt_version, case, contexts)
-        usage, trouble, streaks = Usage(), "", current_meter().streaks
+        usage, trouble, breaker = Usage(), "", current_meter().circuit_breaker
         for again in range(2):
             answer = self.chat.complete(
                 prompt.text, system=prompt.system, schema=prompt.schema, attempt=2 * attempt + again
@@ -56,12 +57,12 @@ class ChatJudge:
             usage = usage + answer.usage
             said = read_answer(answer.text)
             if said is not None:
-                streaks.answered(self.name)
+                breaker.record(self.name, case.id)
                 return self._believed(said, case, contexts, usage)
             trouble = answer.trouble or f"the answer cannot be read: {answer.text[:100]!r}"
             if not answer.text or answer.trouble:
                 break
-        streaks.unanswered(self.name, case.id, trouble)
+        breaker.record(self.name, case.id, trouble)
         return replace(self._verdict("UNSURE", usage, reason=trouble), answered=False)
 
     def looks_at(self, case: Case, contexts: Sequence[Document]) -> Any:
@@ -122,34 +123,53 @@ class ChatJudge:
 
 
 def read_answer(text: str) -> Said | None:
-    """The JSON object of an answer, bare, in a code fence or after a few words; None where there is none."""
-    bare = _THOUGHT.sub("", text).strip()
-    fenced = _FENCED.match(bare)
-    for candidate in (bare, fenced[1] if fenced else "", bare[bare.find("{") :] if "{" in bare else ""):
-        said = _said(candidate)
-        if said is not None:
-            return said
-    return None
+    """The verdict in a model's reply; None where no JSON object of it is one."""
+    return next((said for found in json_objects(text) if (said := _said(found)) is not None), None)
 
 
-def _said(text: str) -> Said | None:
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text.strip())
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("label"), str):
-        return None
-    label = found["label"].strip().upper()
-    if label not in ("YES", "NO", "UNSURE"):
-        return None
+def _said(found: dict[str, Any]) -> Said | None:
+    label = found.get("label")
+    label = label.strip().upper() if isinstance(label, str) else None
     parts = {key: found.get(key) or "" for key in _PARTS}
-    if not all(isinstance(part, str) for part in parts.values()):
+    if label not in ("YES", "NO", "UNSURE") or not all(isinstance(part, str) for part in parts.values()):
         return None
     kept = {key: _clean(part).strip()[: _LONGEST.get(key)] for key, part in parts.items()}
-    return Said(label=label, **kept)
+    return Said(label=label, **kept)  # type: ignore[arg-type]  # one of the three, as just checked
 
 
 def _clean(text: str) -> str:
     """Without lone surrogates, which no file can hold, and control characters."""
     sound = text.encode("utf-8", "replace").decode()
     return "".join(character for character in sound if character.isprintable() or character in "\n\t")
+
+
+class OpenAIJudge(ChatJudge):
+    """A judge at an OpenAI-compatible endpoint; ``base_url`` ends before ``/chat/completions``."""
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = OPENAI_URL,
+        api_key: str | None = None,
+        *,
+        prompt_version: str = DEFAULT_PROMPT,
+        **options: Unpack[ChatOptions],
+    ) -> None:
+        super().__init__(OpenAIChat(model, base_url, api_key, **options), prompt_version=prompt_version)
+
+
+class GeminiJudge(ChatJudge):
+    """A judge at Google's endpoint, or at one that speaks like it; ``base_url`` ends before ``/models``."""
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        api_key: str | None = None,
+        *,
+        base_url: str = GEMINI_URL,
+        need_key: bool = True,
+        prompt_version: str = DEFAULT_PROMPT,
+        **options: Unpack[ChatOptions],
+    ) -> None:
+        chat = GeminiChat(model, api_key, base_url=base_url, need_key=need_key, **options)
+        super().__init__(chat, prompt_version=prompt_version)

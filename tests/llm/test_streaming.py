@@ -12,11 +12,11 @@ import time
 import pytest
 
 from dartboard.answering import AnswerError, answer_model
-from dartboard.answering.gemini import GeminiAnswers
-from dartboard.answering.openai import OpenAIAnswers
 from dartboard.deadline import deadline
 from dartboard.errors import ConfigError, DeadlineError, EndpointError
-from tests.answering.chat_server import (
+from dartboard.llm.gemini import GeminiChat
+from dartboard.llm.openai import OpenAIChat
+from tests.llm.chat_server import (
     QUICK,
     SSE,
     ChatServer,
@@ -34,11 +34,11 @@ REFUSED = (401, b'{"error": "bad key sk-secret-key"}', {})
 
 
 def openai(server, **options):
-    return OpenAIAnswers("m", f"{server.url}/v1", SECRET, **({"patience": QUICK} | options))
+    return OpenAIChat("m", f"{server.url}/v1", SECRET, **({"patience": QUICK} | options))
 
 
 def gemini(server, **options):
-    return GeminiAnswers("g", SECRET, base_url=server.url, **({"patience": QUICK} | options))
+    return GeminiChat("g", SECRET, base_url=server.url, **({"patience": QUICK} | options))
 
 
 def text_of(model, prompt="Why?", system=""):
@@ -123,7 +123,10 @@ def test_an_endpoint_that_always_streams_is_read_where_a_whole_answer_is_wanted(
     assert (answer.text, answer.trouble) == ("One two.", "")
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (100, 20)
     for broken in (openai_events("One ", finish=None), [event("{ half")], [event([1])]):
-        with ChatServer(streamed(broken)) as server, pytest.raises(EndpointError, match="answered no JSON"):
+        with (
+            ChatServer(streamed(broken)) as server,
+            pytest.raises(EndpointError, match="answered what is not JSON"),
+        ):
             openai(server, patience=patient(5, attempts=1)).complete("Why?")
 
 

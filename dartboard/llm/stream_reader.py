@@ -3,9 +3,13 @@
 A blocking read cannot be interrupted from its own thread. So a thread of its own reads, and whoever waits
 looks at the deadline between one part and the next. Leaving shuts the socket down, which ends the read and
 tells the server to stop writing; a connection is used for one response only.
+
+Bytes are no sign of life, since a proxy may send comments for ever: only what carries something of an answer
+is. Time that whoever reads the answer takes does not count.
 """
 
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from queue import Empty, Full, Queue
@@ -14,10 +18,12 @@ from typing import Any
 
 import httpx
 
-from dartboard.answering.clock import Clock
-from dartboard.answering.joining import joined
 from dartboard.deadline import check
-from dartboard.mining.judges.asking import ChatEndpoint
+from dartboard.http_client import Endpoint
+from dartboard.llm.server_sent_events import joined_answer
+
+LONGEST_BODY = 8_000_000
+"""Bytes of an answer that is not streamed, and characters of one that is."""
 
 _LONGEST_LOOK = 0.05
 """Seconds between two looks at the deadline."""
@@ -28,17 +34,52 @@ _WAITING = 64
 _CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 
 
+class TooLongError(Exception):
+    """The answer is not there within the time for all of it."""
+
+
+class Stopwatch:
+    """How long an answer may take: ``silence`` seconds without a word, ``longest`` in all.
+
+    It runs from the first attempt to the end of the answer.
+    """
+
+    def __init__(self, silence: float, longest: float) -> None:
+        self.silence, self.longest = silence, longest
+        self._began = self._life = time.monotonic()
+
+    def alive(self) -> None:
+        """Something of the answer has come, or an attempt begins."""
+        self._life = time.monotonic()
+
+    def skip(self, seconds: float) -> None:
+        """So long nobody waited for the endpoint."""
+        self._began += seconds
+        self._life += seconds
+
+    def check(self) -> None:
+        """Go on, or stop here."""
+        now = time.monotonic()
+        if now - self._began >= self.longest:
+            raise TooLongError
+        if now - self._life >= self.silence:
+            raise httpx.ReadTimeout("silence")
+
+
 class _Left(Exception):
     """Nobody waits for this response any more."""
 
 
-class Response:
+class StreamedResponse:
     """A POST under way: :meth:`head` waits for status and headers, :meth:`parts` gives the body."""
 
-    def __init__(self, client: httpx.Client, url: str, body: Mapping[str, Any], *, clock: Clock) -> None:
+    def __init__(
+        self, client: httpx.Client, url: str, body: Mapping[str, Any], *, stopwatch: Stopwatch
+    ) -> None:
         self._client, self._url, self._body = client, url, body
-        self._clock = clock
-        self._timeout = httpx.Timeout(clock.silence, connect=min(_LONGEST_CONNECT, clock.silence))
+        self._stopwatch = stopwatch
+        silence = stopwatch.silence
+        self._timeout = httpx.Timeout(silence, connect=min(_LONGEST_CONNECT, silence))
         self._inbox: Queue[httpx.Response | bytes | BaseException | None] = Queue(_WAITING)
         self._left = Event()
         self._socket: socket.socket | None = None
@@ -68,7 +109,7 @@ class Response:
     def _next(self) -> httpx.Response | bytes | None:
         while True:
             check()
-            self._clock.check()
+            self._stopwatch.check()
             try:
                 got = self._inbox.get(timeout=_LONGEST_LOOK)
             except Empty:
@@ -119,13 +160,15 @@ class Response:
                 raise _Left
 
 
-class StreamingEndpoint(ChatEndpoint):
-    """An endpoint whose answers are read while they are written."""
+class ChatEndpoint(Endpoint):
+    """An endpoint whose answers come whole (:meth:`once`) or while they are written (:meth:`open`)."""
 
-    def open(self, path: str, body: Mapping[str, Any], clock: Clock) -> Response:
-        """Post; the caller has to :meth:`Response.leave`."""
+    longest = LONGEST_BODY
+
+    def open(self, path: str, body: Mapping[str, Any], stopwatch: Stopwatch) -> StreamedResponse:
+        """Post; the caller has to :meth:`StreamedResponse.leave`."""
         client = httpx.Client(headers=self._client.headers, follow_redirects=False)
-        return Response(client, f"{self.base_url}{path}", body, clock=clock)
+        return StreamedResponse(client, f"{self.base_url}{path}", body, stopwatch=stopwatch)
 
     @property
     def silence(self) -> float:
@@ -136,7 +179,7 @@ class StreamingEndpoint(ChatEndpoint):
         """The whole response; one that was streamed all the same is put together."""
         response = super()._answer(url, body)
         if response.is_success and "event-stream" in response.headers.get("content-type", ""):
-            answer = joined(response.content)
+            answer = joined_answer(response.content)
             if answer is not None:
                 return httpx.Response(response.status_code, json=answer)
         return response

@@ -1,10 +1,16 @@
-"""Thoughts that a model writes before its answer, between ``<think>`` and ``</think>``, are left out."""
+"""What of a model's reply counts: not its thoughts, and of JSON or code what is in the usual wrappings."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_CODE = re.compile(r"```\w*\s*\n(.*?)```", re.DOTALL)
 
 
 class Thoughts:
-    """Takes thoughts off the beginning of a text that comes in pieces."""
+    """Takes thoughts (between ``<think>`` and ``</think>``) off the beginning of a text in pieces."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -41,3 +47,27 @@ class Thoughts:
     def _released(self, text: str) -> str:
         self._past, self._held = True, ""
         return text
+
+
+def without_thoughts(text: str) -> str:
+    """A whole reply without the thoughts at its beginning; "" where it is nothing else."""
+    thoughts = Thoughts()
+    return thoughts.after(text) + thoughts.rest()
+
+
+def code_blocks(text: str) -> list[str]:
+    """What stands in the code fences of a reply."""
+    return _CODE.findall(text)
+
+
+def json_objects(text: str) -> Iterator[dict[str, Any]]:
+    """JSON objects of a reply, as they are likeliest meant: bare, in a code fence, after a few words."""
+    bare = without_thoughts(text).strip()
+    places = (bare, *code_blocks(bare)[:1], bare[bare.find("{") :] if "{" in bare else "")
+    for place in places:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(place.strip())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found

@@ -7,17 +7,13 @@ are a wrong model, key or setting, and every further call is money for nothing.
 
 from threading import Lock
 
-from dartboard.errors import EndpointError
+from dartboard.llm.errors import NoAnswersError
 
 _LONGEST_REASON = 300
 
 
-class NoAnswersError(EndpointError):
-    """A model has given no readable answer for so long that asking on is no use."""
-
-
-class Streaks:
-    """Calls in a row without a readable answer, by judge; shared by threads.
+class CircuitBreaker:
+    """Calls in a row without a readable answer, by caller; shared by threads.
 
     ``most`` in a row end the run, if they are about at least two questions: all contexts of one question may
     rightly be refused.
@@ -25,27 +21,29 @@ class Streaks:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._rows: dict[str, list[str]] = {}
+        self._failures: dict[str, list[str]] = {}
         self._lock = Lock()
 
-    def answered(self, judge: str) -> None:
-        """A readable answer: the row is over."""
-        with self._lock:
-            self._rows.pop(judge, None)
+    def record(self, caller: str, question: str, trouble: str = "") -> None:
+        """Count a call; without ``trouble`` its answer could be read, and the row is over.
 
-    def unanswered(self, judge: str, question: str, why: str) -> None:
-        """One more call without an answer; an error where that is one too many."""
+        Raises:
+            NoAnswersError: this was one failure too many.
+        """
         with self._lock:
-            row = self._rows.setdefault(judge, [])
+            if not trouble:
+                self._failures.pop(caller, None)
+                return
+            row = self._failures.setdefault(caller, [])
             row.append(question)
             if len(row) >= self._most and len(set(row)) >= min(2, self._most):
-                raise NoAnswersError(no_answers(judge, f"{len(row)} calls in a row", why))
+                raise NoAnswersError(no_answers(caller, f"{len(row)} calls in a row", trouble))
 
 
-def no_answers(judge: str, calls: str, why: str) -> str:
+def no_answers(caller: str, calls: str, why: str) -> str:
     """What happened, and what to do."""
     return (
-        f"{judge} gave no readable answer to {calls}, at last because: {why[:_LONGEST_REASON]}. None of "
+        f"{caller} gave no readable answer to {calls}, at last because: {why[:_LONGEST_REASON]}. None of "
         "these calls counts as a verdict. Mend the model's name, the key or the limits (--max-output, "
         "--timeout) and resume: they are asked again. If the model is right to refuse, allow more in a row "
         "(--give-up-after)"
