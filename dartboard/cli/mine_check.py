@@ -52,7 +52,7 @@ def compare(file: FileArgument, as_json: JsonOption = False) -> None:
     """
     from dartboard.cli.mine_view import draw_comparisons
     from dartboard.cli.terminal import results
-    from dartboard.mining.reading import compare_sources
+    from dartboard.mining.kernels.comparison import compare_sources
 
     found = compare_sources(_file(file))
     if as_json:

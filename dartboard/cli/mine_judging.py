@@ -11,10 +11,10 @@ from dartboard.http_client import Patience
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Prices
-from dartboard.mining.choosing import close_judge, with_checks
 from dartboard.mining.journal import check_unused
 from dartboard.mining.judges import ChatJudge, judge_by_name
 from dartboard.mining.judges.base import version_of
+from dartboard.mining.judges.judge_selection import close_judge, with_checks
 from dartboard.mining.mine import MiningSettings
 from dartboard.mining.prompts import DEFAULT_PROMPT
 

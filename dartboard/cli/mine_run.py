@@ -12,11 +12,11 @@ from dartboard.cli.mine_view import cost_bar, draw_estimate, draw_outcome
 from dartboard.cli.terminal import messages, results, warn
 from dartboard.datasets.preparation import progress_bar
 from dartboard.errors import ConfigError, DartboardError, DatasetError
-from dartboard.mining.choosing import close_judge
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.extracting import PoolSettings, extract
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges.answers import is_decidable
+from dartboard.mining.judges.judge_selection import close_judge
 from dartboard.mining.mine import estimate_run, mine
 from dartboard.mining.prompts import UNFENCED
 from dartboard.mining.registry import load_cases

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.mining.cases import Case
-from dartboard.mining.corpora.specs import seen_from
+from dartboard.mining.corpora import seen_from
 from dartboard.mining.documents import Corpus
-from dartboard.mining.kernels.imports import imports_kernel
+from dartboard.mining.kernels.import_mining import imports_kernel
 from dartboard.mining.pool import ContextPool, build_pool
 from dartboard.mining.raw import CORPUS, SEEN_FROM, THIS_FILE, RawCandidates, read_raw, write_raw
 from dartboard.stores.urls import without_password

@@ -18,13 +18,13 @@ from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
 from dartboard.mining.calls import Estimate, Task, estimate
 from dartboard.mining.cases import Case
-from dartboard.mining.choosing import ChoosingJudge, journaled, members_in
 from dartboard.mining.controls import Controls, Rate, control_tasks, run_controls, without_positives
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges.base import version_of
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.kernels.finder import ROUNDS
+from dartboard.mining.judges.judge_selection import ChoosingJudge, journaled, members_in
+from dartboard.mining.kernels.expansion import ROUNDS
 from dartboard.mining.kernels.turns import JournaledChat
 from dartboard.mining.pairs import FoundKernel, Mined
 from dartboard.mining.raw import CORPUS, SEEN_FROM, RawCandidates

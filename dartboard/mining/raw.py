@@ -16,7 +16,7 @@ from dartboard.datasets.records import Place, Record, json_lines
 from dartboard.datasets.safe_yaml import odd_character, refused_id
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check, Kind
-from dartboard.mining.corpora.specs import resolved
+from dartboard.mining.corpora import resolved
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.pool import ORIGINS, TARGET, ContextPool, PooledContext
 

@@ -18,9 +18,9 @@ from dartboard.mining.calls import Progress, Task, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.base import is_known
-from dartboard.mining.kernels.agent import agent_kernel
-from dartboard.mining.kernels.finder import Kernel, find_kernel
-from dartboard.mining.kernels.imports import imports_kernel
+from dartboard.mining.kernels.agent_discovery import agent_kernel
+from dartboard.mining.kernels.expansion import Kernel, find_kernel
+from dartboard.mining.kernels.import_mining import imports_kernel
 from dartboard.mining.kernels.voting import VOTES
 from dartboard.mining.pairs import FoundKernel, JudgedContext, Pair, apart
 from dartboard.mining.pool import ContextPool

@@ -13,7 +13,7 @@ from typing import Any
 from dartboard.datasets.records import need_file
 from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_fields, refused_id, string_of
 from dartboard.errors import DatasetError
-from dartboard.mining.judges.folding import fold
+from dartboard.mining.judges.text_folding import fold
 from dartboard.mining.pairs import STATUSES
 from dartboard.mining.problems import Found, Problem
 from dartboard.mining.validating_head import check_head

@@ -7,8 +7,7 @@ import pytest
 
 from dartboard.datasets.text_dataset import TextDataset
 from dartboard.errors import DatasetError
-from dartboard.mining.adapters.labelled import cases_of
-from dartboard.mining.registry import load_cases
+from dartboard.mining.registry import labelled_cases, load_cases
 
 QUESTION = 'cases:\n  - id: "01"\n    question: "Which field?"\n    target: toy.Robot\n    answer: arms\n'
 CHOICE = """\
@@ -203,6 +202,6 @@ def test_required_passages_come_before_relevant_ones():
         kernels={"a": ["q"]},
         answers={"b": ["yes", "", "yes"]},
     )
-    first, second = cases_of(data)
+    first, second = labelled_cases(data)
     assert (first.id, first.targets) == ("a", ("q",)) and second.targets == ("r",)
     assert second.answers == ("yes",) and second.place == "qa"

@@ -16,7 +16,7 @@ import pytest
 
 from dartboard.errors import DatasetError
 from dartboard.mining.corpora import open_corpus
-from dartboard.mining.corpora.locating import locate
+from dartboard.mining.corpora.package_source import locate
 from dartboard.mining.pool import find_targets
 from dartboard.mining.registry import load_cases
 

@@ -14,7 +14,7 @@ from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import JournaledChat, agent_kernel
-from dartboard.mining.kernels.agent import LONGEST, imported_names, read_action
+from dartboard.mining.kernels.agent_discovery import LONGEST, imported_names, read_action
 from dartboard.mining.pool import ContextPool
 from dartboard.mining.steps import Bench, find_kernels
 from tests.mining.faulty_server import FaultyServer

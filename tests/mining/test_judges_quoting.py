@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.mining.documents import Document
-from dartboard.mining.judges.quoting import check_quote
+from dartboard.mining.judges.evidence import check_quote
 
 NOTE = Document("note", "The “Code” of door 7\n   is 4711 — keep it secret. It was Chloé who set it.")
 OTHER = Document("other", "Doors open inwards. LSU")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Document
 from dartboard.mining.pool import build_pool, find_targets
 from tests.models import WordBag
@@ -18,7 +18,7 @@ DOCUMENTS = [
     for second in WORDS
     if first != second
 ]
-CORPUS = SearchingCorpus("toy", DOCUMENTS, model=WordBag())
+CORPUS = MemoryCorpus("toy", DOCUMENTS, model=WordBag())
 CASE = Case(id="one", question="which robot arm", targets=("toy.robot.arm",))
 
 
@@ -69,14 +69,14 @@ def test_several_targets_and_none():
 def test_texts_that_repeat_are_one_context():
     documents = [Document(name, "the same  robot\n words") for name in "abc"]
     documents += [Document("d", "the same robot words"), Document("e", "a robot of its own")]
-    corpus = SearchingCorpus("copies", documents, model=WordBag())
+    corpus = MemoryCorpus("copies", documents, model=WordBag())
     pool = build_pool(Case(id="x", question="same robot words", targets=("b",)), corpus)
     assert [one.document.fqn for one in pool.contexts] == ["b", "e"]
     assert pool.contexts[0].origins == ("target", "random", "lexical", "dense", "dartboard")
 
 
 def test_small_corpora_give_what_they_have():
-    corpus = SearchingCorpus("two", [Document("a", "robot"), Document("b", "sea")], model=WordBag())
+    corpus = MemoryCorpus("two", [Document("a", "robot"), Document("b", "sea")], model=WordBag())
     pool = build_pool(Case(id="x", question="robot", targets=("a",)), corpus, random_negatives=50)
     assert [one.document.fqn for one in pool.contexts] == ["a", "b"]
 

@@ -6,13 +6,13 @@ import pytest
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check
-from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Document
 from dartboard.mining.pool import ContextPool, PooledContext, build_pool
 from dartboard.mining.raw import read_raw, write_raw
 from tests.models import WordBag
 
-CORPUS = SearchingCorpus(
+CORPUS = MemoryCorpus(
     "toy 1.0", [Document(f"d{n}", f"robot {n}", {"line": n}) for n in range(20)], model=WordBag()
 )
 CASES = [
@@ -53,7 +53,7 @@ def test_what_is_written_is_read(written):
 def test_the_same_input_gives_the_same_bytes(written):
     path, _ = written
     before = path.read_bytes()
-    backwards = SearchingCorpus("toy 1.0", reversed([*CORPUS]), model=WordBag())
+    backwards = MemoryCorpus("toy 1.0", reversed([*CORPUS]), model=WordBag())
     pools = (build_pool(case, backwards) for case in CASES)
     write_raw(path, pools, corpus=backwards, settings=dict(reversed(SETTINGS.items())))
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]

@@ -14,7 +14,7 @@ from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.answers import facets_of, first_match
-from dartboard.mining.judges.quoting import check_quote
+from dartboard.mining.judges.evidence import check_quote
 from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
 from dartboard.mining.verdicts import Label, Verdict
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.answers import find
-from dartboard.mining.judges.folding import fold
+from dartboard.mining.judges.text_folding import fold
 
 LEAST_EVIDENCE = 8
 """Letters and digits of a quote that counts whatever it says."""

@@ -8,7 +8,7 @@ its class, and any other value for the module that assigns it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dartboard.mining.corpora.definitions import Definition, Module, is_public
+from dartboard.mining.corpora.package_source import Definition, Module, is_public
 
 Meaning = Definition | Module
 

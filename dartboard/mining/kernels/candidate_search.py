@@ -8,7 +8,7 @@ pool's remaining contexts come last, so that nothing that was drawn for the case
 import re
 from collections.abc import Iterable
 
-from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.pool import ContextPool
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
@@ -23,7 +23,7 @@ class Search:
 
     def __init__(self, pool: ContextPool, corpus: Corpus | None = None, *, depth: int = DEPTH) -> None:
         self._pool = pool
-        self._corpus = corpus or SearchingCorpus(f"pool of {pool.case.id}", pool.documents)
+        self._corpus = corpus or MemoryCorpus(f"pool of {pool.case.id}", pool.documents)
         self._depth = min(depth, len(self._corpus))
         self._found: dict[str, list[Document]] = {}
 

@@ -14,14 +14,14 @@ LARGEST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class SafeFolder:
     """A folder beyond which no name leads; ``root`` is the registry's, ``folder`` where names begin."""
 
     root: Path
     folder: Path
 
     @classmethod
-    def of(cls, folder: Path) -> "Inside":
+    def of(cls, folder: Path) -> "SafeFolder":
         """The folder as its own limit."""
         return cls(folder.resolve(), folder)
 
@@ -53,12 +53,12 @@ class Inside:
             raise DatasetError(f"{path} must be a file")
         return path
 
-    def below(self, name: str) -> "Inside":
+    def below(self, name: str) -> "SafeFolder":
         """The same limit, names beginning at a folder in it."""
         path = self.path(name)
         if not path.is_dir():
             raise DatasetError(f"{path} must be a folder")
-        return Inside(self.root, path)
+        return SafeFolder(self.root, path)
 
     def text(self, name: str) -> str:
         """What a file says."""

@@ -16,7 +16,7 @@ from importlib.machinery import PathFinder
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.judges.quoting import ELLIPSIS
+from dartboard.mining.judges.evidence import ELLIPSIS
 
 UNKNOWN = "unknown_name"
 
@@ -56,7 +56,7 @@ class KnownParts:
         return Candidate(code=code, evidence=evidence, missing=missing)
 
     def _document(self, name: str) -> str | None:
-        from dartboard.mining.kernels.imports import resolve
+        from dartboard.mining.kernels.import_mining import resolve
 
         found = resolve(name, self.corpus) if self.corpus is not None else None
         return found.fqn if found is not None else None
@@ -84,7 +84,7 @@ class _Cut(ast.NodeTransformer):
 
     def without_unknown(self, tree: ast.Module) -> str:
         """The code that is left."""
-        from dartboard.mining.kernels.scopes import ImportedNames
+        from dartboard.mining.kernels.import_mining import ImportedNames
 
         reading = ImportedNames()
         reading.read(tree)

@@ -3,14 +3,14 @@
 from dartboard.datasets.safe_yaml import Fields, odd_character, refused_id, string_of
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check, Kind
-from dartboard.mining.inside import Inside
+from dartboard.mining.safe_paths import SafeFolder
 
 CASE_KEYS = frozenset({"id", "question", "target", "targets", "answer", "answers", "facets"})
 _CHECK_KEYS = frozenset({"command", "files", "timeout", "candidate"})
 _NO_NUMBERS = frozenset({"nan", "inf", "infinity"})
 
 
-def read_case(entry: Fields, inside: Inside, *, kind: Kind, prefix: str = "") -> Case:
+def read_case(entry: Fields, safe_folder: SafeFolder, *, kind: Kind, prefix: str = "") -> Case:
     """A case from its mapping; the files that it names are read now."""
     own = read_id(entry, "id")
     return Case(
@@ -20,10 +20,10 @@ def read_case(entry: Fields, inside: Inside, *, kind: Kind, prefix: str = "") ->
         answers=one_or_many(entry, "answer", "answers"),
         facets=read_facets(entry),
         kind=kind,
-        unfixed=named_text(entry, "unfixed", inside) if entry.has("unfixed") else None,
-        solution=named_text(entry, "solution", inside) if entry.has("solution") else None,
-        check=_check(entry.mapping("check"), inside) if entry.has("check") else None,
-        place=inside.shown(entry.path, entry.place.line),
+        unfixed=named_text(entry, "unfixed", safe_folder) if entry.has("unfixed") else None,
+        solution=named_text(entry, "solution", safe_folder) if entry.has("solution") else None,
+        check=_check(entry.mapping("check"), safe_folder) if entry.has("check") else None,
+        place=safe_folder.shown(entry.path, entry.place.line),
     )
 
 
@@ -68,36 +68,36 @@ def prefix_of(entry: Fields, kind: str) -> str:
     return read_id(entry, "prefix") if entry.has("prefix") else kind
 
 
-def named_text(entry: Fields, key: str, inside: Inside) -> str:
+def named_text(entry: Fields, key: str, safe_folder: SafeFolder) -> str:
     """The text of the file that a key names."""
     try:
-        return inside.text(entry.string(key))
+        return safe_folder.text(entry.string(key))
     except DatasetError as error:
         raise entry.error(f"{key!r}: {error}", entry.entries[key]) from None
 
 
-def named_texts(entry: Fields, key: str, inside: Inside) -> dict[str, str]:
+def named_texts(entry: Fields, key: str, safe_folder: SafeFolder) -> dict[str, str]:
     """The files that a list names, by the last part of their names."""
     texts: dict[str, str] = {}
     for name in entry.strings(key):
         try:
-            path = inside.path(name)
+            path = safe_folder.path(name)
             if path.name in texts:
                 raise DatasetError(f"two files are called {path.name!r}")
-            texts[path.name] = inside.text(name)
+            texts[path.name] = safe_folder.text(name)
         except DatasetError as error:
             raise entry.error(f"{key!r}: {error}", entry.entries[key]) from None
     return texts
 
 
-def _check(entry: Fields, inside: Inside) -> Check:
+def _check(entry: Fields, safe_folder: SafeFolder) -> Check:
     entry.only(_CHECK_KEYS)
     command = tuple(entry.strings("command"))
     if not command:
         raise entry.error("'command' is missing: a list such as [python, test_it.py]")
     return Check(
         command=command,
-        files=named_texts(entry, "files", inside),
+        files=named_texts(entry, "files", safe_folder),
         timeout=entry.number("timeout", TIMEOUT, least=0.1, most=3600),
         candidate=entry.string("candidate") if entry.has("candidate") else CANDIDATE,
     )

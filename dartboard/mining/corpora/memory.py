@@ -1,19 +1,25 @@
-"""Documents in memory that can be searched by words, by meaning, and for what together says most.
+"""Corpora in memory: any documents, those of a folder, or the passages of a data set.
 
-Indexes are made when they are first needed. Vectors come from the model through its cache on disk, so a
-corpus is encoded once. Equal scores go by name: the same corpus gives the same answers.
+They can be searched by words, by meaning, and for what together says most. Indexes are made when they are
+first needed. Vectors come from the model through its cache on disk, so a corpus is encoded once. Equal scores
+go by name: the same corpus gives the same answers.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from threading import RLock
 
 import numpy as np
 
+from dartboard.datasets.catalogue import entry_at, load_text
+from dartboard.datasets.text_dataset import TextDataset, embedded_text
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError, InvalidInputError
+from dartboard.ingest import ChunkingConfig, Problem, chunk, read_path
+from dartboard.ingest import Document as Read
 from dartboard.lexical import BM25Index
 from dartboard.mining.documents import Document
 from dartboard.selection import from_embeddings
@@ -26,7 +32,7 @@ TRIAGE = 100
 """From so many nearest documents Dartboard selects."""
 
 
-class SearchingCorpus:
+class MemoryCorpus:
     """Documents by rising name; ``model`` is the default model unless given, loaded when it is needed.
 
     ``spec`` is how the corpus was named to :func:`~dartboard.mining.corpora.open_corpus`, if it was.
@@ -149,3 +155,65 @@ def check_search(query: str, k: int) -> None:
 def _repeated(documents: list[Document]) -> str:
     names = [document.fqn for document in documents]
     return next(name for name, after in pairwise(names) if name == after)
+
+
+class FolderCorpus(MemoryCorpus):
+    """The documents of a folder. ``problems`` are files that could not be read; the rest is there."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        chunking: ChunkingConfig | None = None,
+        model: EmbeddingModel | None = None,
+    ) -> None:
+        folder = Path(path)
+        if not folder.exists():
+            raise DatasetError(f"there is no folder {folder}")
+        self.problems: list[Problem] = []
+        documents: list[Document] = []
+        for found in read_path(folder):
+            if isinstance(found, Problem):
+                self.problems.append(found)
+            else:
+                documents.extend(_pieces(found, chunking or ChunkingConfig()))
+        if not documents:
+            raise DatasetError(f"{folder} holds no document that can be read ({len(self.problems)} problems)")
+        super().__init__(folder.resolve().name, documents, model=model)
+
+
+def _pieces(read: Read, chunking: ChunkingConfig) -> list[Document]:
+    whole = f"{read.source}:{read.key}" if read.key else read.source
+    pieces = chunk(read, chunking)
+    if len(pieces) == 1:
+        return [Document(whole, pieces[0].text, pieces[0].metadata)]
+    return [
+        Document(f"{whole}#{number}", piece.text, piece.metadata)
+        for number, piece in enumerate(pieces, start=1)
+    ]
+
+
+class LabelledCorpus(MemoryCorpus):
+    """Title and text of each passage; passages that have neither are left out."""
+
+    def __init__(self, name: str, *, split: str | None = None, model: EmbeddingModel | None = None) -> None:
+        data = read_dataset(name, split=split)
+        documents = [
+            Document(passage.id, text, {"title": passage.title} if passage.title else {})
+            for passage in data.passages
+            if (text := embedded_text(passage.text, passage.title)).strip()
+        ]
+        super().__init__(data.name, documents, model=model)
+
+
+def read_dataset(name: str, *, split: str | None = None) -> TextDataset:
+    """A data set by its file or folder, or by its name in the folder of data sets; nothing is fetched."""
+    path = Path(name)
+    if not path.exists():
+        return load_text(name, split=split, fetch=False)
+    if (entry := entry_at(path)) is not None:
+        return entry.load(split)
+    raise DatasetError(
+        f"{path} is no data set of a known format: expected a BEIR folder (corpus.jsonl, queries.jsonl, "
+        "qrels/test.tsv), a retrieval_dataset.yaml, or a file of RGB, HotpotQA or MuSiQue"
+    )

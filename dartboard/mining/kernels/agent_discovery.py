@@ -4,7 +4,7 @@ In each turn the model answers with one JSON object: ``search`` the corpus, ``in
 the ``answer`` with the names that it rests on. What counts is what the agent has read and then used: where
 the answer is code that imports from the corpus, the imports say what was used, otherwise the agent does. What
 was only looked at does not count, nor what is only claimed. A solution that fails the case's check, or lacks
-its known answer, gives no kernel (:mod:`dartboard.mining.kernels.solutions`). Texts of the corpus are fenced
+its known answer, gives no kernel. Texts of the corpus are fenced
 as data. The number of turns is bounded.
 """
 
@@ -21,11 +21,34 @@ from dartboard.llm.replies import code_blocks, json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.kernels.finder import Status
-from dartboard.mining.kernels.imports import imports_of
-from dartboard.mining.kernels.solutions import tested
+from dartboard.mining.judges.answers import AnswerJudge
+from dartboard.mining.judges.check_runner import run_check
+from dartboard.mining.kernels.expansion import Status
+from dartboard.mining.kernels.import_mining import imports_of
 from dartboard.mining.prompts import question_of
 from dartboard.mining.verdicts import Judge
+
+UNTESTED = "its solution was not tested"
+
+
+def code_of(answer: str) -> str:
+    """The code of an answer: what stands in its fences, else all of it."""
+    return "\n".join(code_blocks(answer)) or answer
+
+
+def tested(case: Case, answer: str, *, run: bool) -> tuple[bool | None, str]:
+    """Whether a solution is right, and why not; None where nobody can tell."""
+    if case.check is not None and run:
+        outcome = run_check(case.check, code_of(answer))
+        return outcome.passed, "" if outcome.passed else f"its solution fails the check: {outcome.told}"
+    if case.check is not None or case.solution is not None:
+        # Answer strings of such a case stand in documents, not in the code that solves it.
+        return None, UNTESTED
+    verdict = AnswerJudge().judge(case, [Document("answer", answer)])
+    if verdict.label == "UNSURE":
+        return None, UNTESTED
+    return verdict.label == "YES", "" if verdict.label == "YES" else f"its answer is wrong: {verdict.reason}"
+
 
 STEPS = 12
 FOUND = 5
