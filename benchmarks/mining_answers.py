@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.mining_kernels import _lines, is_exact
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import build_pool
 from dartboard.mining.controls import Controls, run_controls
 from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import find_kernel
-from dartboard.mining.pool import build_pool
 from dartboard.mining.registry import labelled_cases
 
 JUDGE = AnswerJudge()

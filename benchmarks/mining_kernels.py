@@ -26,10 +26,10 @@ from typing import Any
 
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool, build_pool
 from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
 from dartboard.mining.documents import Document
 from dartboard.mining.kernels import Kernel, find_kernel
-from dartboard.mining.pool import ContextPool, build_pool
 from dartboard.mining.registry import labelled_cases
 from dartboard.mining.verdicts import Verdict
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dartboard.answering.passages import Passage
+from dartboard.answering.citations import Passage
 from dartboard.errors import ConfigError
 from dartboard.llm.fences import fence_token, fenced
 

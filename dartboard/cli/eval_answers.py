@@ -46,7 +46,7 @@ class AnswerOptions:
 
     def check(self, dataset: "Dataset") -> None:
         """Complain of a data set without known answers before anything is worked out."""
-        from dartboard.answering.measuring import plan_of
+        from dartboard.answering.accuracy import plan_of
 
         plan_of(dataset, {}, dataset.query_ids, 1)
 
@@ -54,7 +54,7 @@ class AnswerOptions:
         self, outcome: "Outcome", dataset: "Dataset", config: "EvaluationConfig", hear: "Listener"
     ) -> "Outcome":
         """The outcome with the measure; what is paid for stays in the folder of the report."""
-        from dartboard.answering.measuring import measure_answers
+        from dartboard.answering.accuracy import measure_answers
         from dartboard.evaluation.journal import file_name
 
         journal = Path(config.output_dir) / "parts" / f"{file_name(dataset.name)}.answers.jsonl"

@@ -15,7 +15,7 @@ from dartboard.mining.journal import check_unused
 from dartboard.mining.judges import ChatJudge, judge_by_name
 from dartboard.mining.judges.base import version_of
 from dartboard.mining.judges.judge_selection import close_judge, with_checks
-from dartboard.mining.mine import MiningSettings
+from dartboard.mining.pipeline import MiningSettings
 from dartboard.mining.prompts import DEFAULT_PROMPT
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ Contexts are data, and stand between fences that none of them can close (:mod:`d
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dartboard.errors import ConfigError
 from dartboard.llm.fences import fence_token, fenced
@@ -38,10 +38,6 @@ class Prompt:
     system: str
     text: str
     schema: Mapping[str, Any]
-
-
-class _Writer(Protocol):
-    def __call__(self, case: Case, contexts: Sequence[Document]) -> tuple[str, str]: ...
 
 
 def write_prompt(version: str, case: Case, contexts: Sequence[Document]) -> Prompt:
@@ -133,5 +129,8 @@ def _evidence_2(case: Case, contexts: Sequence[Document]) -> tuple[str, str]:
     return _SYSTEM, "\n\n".join(parts)
 
 
-_WRITERS: Mapping[str, _Writer] = {UNFENCED: _seed_1, "evidence-2": _evidence_2}
+_WRITERS: Mapping[str, Callable[[Case, Sequence[Document]], tuple[str, str]]] = {
+    UNFENCED: _seed_1,
+    "evidence-2": _evidence_2,
+}
 VERSIONS = tuple(_WRITERS)

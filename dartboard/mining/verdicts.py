@@ -1,6 +1,8 @@
 """What a judge says of a question and contexts."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -9,6 +11,9 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 
 Label = Literal["YES", "NO", "UNSURE"]
+
+_LONGEST_REASON = 160
+_DETAIL = re.compile(r": ['\"]|; |: (?=\S+ says )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +45,17 @@ class Judge(Protocol):
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """One verdict; ``attempt`` > 0 asks again, independently, where the first answer is doubted."""
+
+
+def reasons_of(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """The reasons of the UNSURE ones with their numbers, the commonest first, equal ones by name."""
+    counted = Counter(_reason_kind(verdict) for verdict in verdicts if verdict.label == "UNSURE")
+    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _reason_kind(verdict: Verdict) -> str:
+    """A reason without what is special to its verdict: the words that it quotes, who else said what."""
+    said = " ".join(verdict.reason.split()) or "no reason was given"
+    if verdict.answered:
+        said = _DETAIL.split(said, maxsplit=1)[0]
+    return said if len(said) <= _LONGEST_REASON else f"{said[: _LONGEST_REASON - 1]}…"

@@ -7,7 +7,8 @@ from dartboard.http_client import Patience
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Prices
 from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge
 from dartboard.mining.judges.chat_judge import OpenAIJudge
 from tests.mining.faulty_server import door_tasks
 

@@ -17,7 +17,8 @@ from dartboard.llm.usage import Prices, Usage, spending, total_usage
 from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge, journaled
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
 from dartboard.mining.verdicts import Verdict
 from tests.mining.faulty_run import door_judge
@@ -352,10 +353,10 @@ def test_estimates_before_the_first_call(tmp_path):
         assert not server.bodies
         assert (guess.tasks, guess.known, guess.usage.calls) == (30, 0, 30)
         with Journal.open(tmp_path / "j") as journal:
-            journaled = JournaledJudge(judge, journal)
-            list(judge_many(journaled, tasks[:10]))
-            rest = estimate(journaled, tasks)
-            both = JournaledJudge(EnsembleJudge([AnswerJudge(), judge]), journal)
+            alone = JournaledJudge(judge, journal)
+            list(judge_many(alone, tasks[:10]))
+            rest = estimate(alone, tasks)
+            both = journaled(EnsembleJudge([AnswerJudge(), judge]), journal)
             assert estimate(both, tasks).usage.calls == 20
             list(judge_many(both, tasks[:3]))
             assert estimate(both, tasks).known == 3

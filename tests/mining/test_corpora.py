@@ -13,11 +13,11 @@ from dartboard.engine import Engine
 from dartboard.engine.index import index_paths
 from dartboard.errors import ConfigError, DartboardError, DatasetError, InvalidInputError
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import find_targets
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.corpora.memory import FolderCorpus, LabelledCorpus, MemoryCorpus
 from dartboard.mining.corpora.package import PackageCorpus, shortened
 from dartboard.mining.documents import Document
-from dartboard.mining.pool import find_targets
 from tests.mining.packages import FILES, write_package
 from tests.models import WordBag
 

@@ -17,9 +17,9 @@ from dartboard.llm.errors import NoAnswersError
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal, JournaledJudge
-from dartboard.mining.reasons import reasons_of
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.verdicts import Verdict, reasons_of
 from tests.mining.doors import FEW, write_house
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks

@@ -164,7 +164,9 @@ def has_own_document(member: Definition | None) -> bool:
     """A public method with a docstring or more than a few lines."""
     if member is None or not is_public(member.name):
         return False
-    return any(ast.get_docstring(node) or _length(node) > _FEW_LINES for node in member.nodes)
+    return any(
+        ast.get_docstring(node) or (node.end_lineno or 0) - node.lineno > _FEW_LINES for node in member.nodes
+    )
 
 
 def class_text(module: Module, definition: Definition, longest: int = LONGEST) -> str:
@@ -282,7 +284,3 @@ def _first_line(node: ast.stmt) -> int:
     """Counted from 0, decorators included."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1
-
-
-def _length(node: ast.stmt) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno

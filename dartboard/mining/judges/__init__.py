@@ -1,5 +1,8 @@
 """Judges: can a question be answered from these contexts alone?
 
+To add a judge, write a class with ``name`` and ``judge`` in a new file here, after the example of
+``base.py``, and give it a name in ``by_name.py``.
+
 :class:`AnswerJudge` and :class:`CheckJudge` ask nobody; :class:`GeminiJudge`, :class:`OpenAIJudge` and any
 other :class:`ChatJudge` ask a model and believe a YES only with a quote that stands in a context;
 :class:`EnsembleJudge` counts votes.

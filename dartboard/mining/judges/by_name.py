@@ -20,8 +20,9 @@ from dartboard.llm.gemini import DEFAULT_MODEL
 from dartboard.mining.documents import Corpus
 from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.chat_judge import ChatJudge
-from dartboard.mining.judges.checks import CheckJudge, KnownParts
+from dartboard.mining.judges.checks import CheckJudge
 from dartboard.mining.judges.ensemble import EnsembleJudge
+from dartboard.mining.judges.solution_cut import KnownParts
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
 from dartboard.plugins import find, names

@@ -1,8 +1,8 @@
 """A chat model as a judge: ask, read, and believe a YES only with its evidence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self, Unpack
+from dataclasses import replace
+from typing import Any, Self, Unpack, get_args
 
 from dartboard.embeddings.endpoint_names import GEMINI_URL, OPENAI_URL
 from dartboard.llm.chat import Chat, ChatOptions
@@ -20,16 +20,6 @@ from dartboard.mining.verdicts import Label, Verdict
 
 _PARTS = ("evidence", "missing", "reason")
 _LONGEST = {"missing": 300, "reason": 500}
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A model's answer, read but not believed."""
-
-    label: Label
-    evidence: str
-    missing: str
-    reason: str
 
 
 class ChatJudge:
@@ -58,12 +48,12 @@ class ChatJudge:
             said = read_answer(answer.text)
             if said is not None:
                 breaker.record(self.name, case.id)
-                return self._believed(said, case, contexts, usage)
+                return self._signed(_believed(said, case, contexts), usage)
             trouble = answer.trouble or f"the answer cannot be read: {answer.text[:100]!r}"
             if not answer.text or answer.trouble:
                 break
         breaker.record(self.name, case.id, trouble)
-        return replace(self._verdict("UNSURE", usage, reason=trouble), answered=False)
+        return self._signed(Verdict(label="UNSURE", reason=trouble, answered=False), usage)
 
     def looks_at(self, case: Case, contexts: Sequence[Document]) -> Any:
         """The choices; and without contexts the known answers, which the model's own are compared with."""
@@ -88,53 +78,44 @@ class ChatJudge:
     def __repr__(self) -> str:
         return f"ChatJudge({self.name!r}, prompt_version={self.prompt_version!r})"
 
-    def _believed(self, said: Said, case: Case, contexts: Sequence[Document], usage: Usage) -> Verdict:
-        if said.label != "YES":
-            return self._verdict(said.label, usage, missing=said.missing, reason=said.reason)
-        if not contexts:
-            return self._from_memory(said, case, usage)
-        quote = check_quote(said.evidence, contexts, question=case.question, answers=facets_of(case))
-        if quote.trouble:
-            return self._verdict("UNSURE", usage, reason=f"{quote.trouble}; it said YES: {said.reason}")
-        return self._verdict("YES", usage, evidence=quote.text, reason=said.reason)
-
-    def _from_memory(self, said: Said, case: Case, usage: Usage) -> Verdict:
-        """Without contexts the evidence is the answer itself, and counts if it is the known one."""
-        facets = facets_of(case)
-        if all(first_match(facet, [said.evidence]) for facet in facets):
-            known = "the known answer" if facets else "its word is all there is: no answer is known"
-            return self._verdict("YES", usage, evidence=said.evidence, reason=f"{known}; {said.reason}")
-        return self._verdict(
-            "UNSURE", usage, reason=f"sure of an answer that is not the known one: {said.evidence}"
-        )
-
-    def _verdict(
-        self, label: Label, usage: Usage, *, evidence: str = "", missing: str = "", reason: str = ""
-    ) -> Verdict:
-        return Verdict(
-            label=label,
-            evidence=evidence,
-            missing=missing,
-            reason=reason[: _LONGEST["reason"]],
+    def _signed(self, verdict: Verdict, usage: Usage) -> Verdict:
+        return replace(
+            verdict,
+            reason=verdict.reason[: _LONGEST["reason"]],
             judge=self.name,
             prompt_version=self.prompt_version,
             usage=usage,
         )
 
 
-def read_answer(text: str) -> Said | None:
-    """The verdict in a model's reply; None where no JSON object of it is one."""
-    return next((said for found in json_objects(text) if (said := _said(found)) is not None), None)
+def _believed(said: Verdict, case: Case, contexts: Sequence[Document]) -> Verdict:
+    """What a model said, or UNSURE where it said YES and its evidence does not hold."""
+    if said.label != "YES":
+        return replace(said, evidence="")
+    facets = facets_of(case)
+    if contexts:
+        quote = check_quote(said.evidence, contexts, question=case.question, answers=facets)
+        if quote.trouble:
+            return Verdict(label="UNSURE", reason=f"{quote.trouble}; it said YES: {said.reason}")
+        return Verdict(label="YES", evidence=quote.text, reason=said.reason)
+    # Without contexts the evidence is the answer itself, and counts if it is the known one.
+    if not all(first_match(facet, [said.evidence]) for facet in facets):
+        reason = f"sure of an answer that is not the known one: {said.evidence}"
+        return Verdict(label="UNSURE", reason=reason)
+    known = "the known answer" if facets else "its word is all there is: no answer is known"
+    return Verdict(label="YES", evidence=said.evidence, reason=f"{known}; {said.reason}")
 
 
-def _said(found: dict[str, Any]) -> Said | None:
-    label = found.get("label")
-    label = label.strip().upper() if isinstance(label, str) else None
-    parts = {key: found.get(key) or "" for key in _PARTS}
-    if label not in ("YES", "NO", "UNSURE") or not all(isinstance(part, str) for part in parts.values()):
-        return None
-    kept = {key: _clean(part).strip()[: _LONGEST.get(key)] for key, part in parts.items()}
-    return Said(label=label, **kept)  # type: ignore[arg-type]  # one of the three, as just checked
+def read_answer(text: str) -> Verdict | None:
+    """The verdict in a model's reply, not believed yet; None where no JSON object of the reply is one."""
+    for found in json_objects(text):
+        label = found.get("label")
+        label = label.strip().upper() if isinstance(label, str) else ""
+        parts = {key: found.get(key) or "" for key in _PARTS}
+        if label in get_args(Label) and all(isinstance(part, str) for part in parts.values()):
+            kept = {key: _clean(part).strip()[: _LONGEST.get(key)] for key, part in parts.items()}
+            return Verdict(label=label, **kept)  # type: ignore[arg-type]  # one of the three
+    return None
 
 
 def _clean(text: str) -> str:

@@ -21,10 +21,8 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
 from dartboard.mining.judges.check_runner import Outcome, run_check
-from dartboard.mining.judges.solution_cut import Candidate, KnownParts, package_of
+from dartboard.mining.judges.solution_cut import Candidate, KnownParts
 from dartboard.mining.verdicts import Judge, Label, Verdict
-
-__all__ = ["Candidate", "CheckJudge", "KnownParts", "Solver", "package_of"]
 
 Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 

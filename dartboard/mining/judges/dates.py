@@ -96,7 +96,8 @@ def with_days(found: list[Item]) -> list[Item]:
             joined.append(found[place])
             place += 1
             continue
-        days, taken = _days_at(found, place)
+        written = _month_first if _month(found, place) else _day_first
+        days, taken = written(found, place)
         joined += days or [found[place]]
         place += taken
     return [
@@ -108,13 +109,6 @@ def with_days(found: list[Item]) -> list[Item]:
 
 def _is_days(joined: list[Item], at: int) -> bool:
     return 0 <= at < len(joined) and isinstance(joined[at].value, tuple)
-
-
-def _days_at(found: list[Item], place: int) -> tuple[list[Item], int]:
-    """The days that are written from ``place`` on, and how many items they take."""
-    if _month(found, place):
-        return _month_first(found, place)
-    return _day_first(found, place)
 
 
 def _month_first(found: list[Item], place: int) -> tuple[list[Item], int]:

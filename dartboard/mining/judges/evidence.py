@@ -72,6 +72,15 @@ def check_quote(
     return Quote(text=ELLIPSIS.join(dict.fromkeys(part for part, _ in found)))
 
 
+def stands_in(evidence: str, texts: Sequence[str]) -> bool:
+    """Whether each part of the evidence is in one of the texts, whatever case, quotes and line breaks."""
+    if any(evidence in text for text in texts):
+        return True
+    parts = [part for part in _ELLIPSIS.split(_squeezed(evidence)[0].strip("\"' ")) if part.strip()]
+    squeezed = [_squeezed(text)[0] for text in texts]
+    return bool(parts) and all(any(part in text for text in squeezed) for part in parts)
+
+
 def _first(part: str, texts: Sequence[str]) -> tuple[str, str] | None:
     """The part as the first text that holds it writes it, and that text; whole words only."""
     for text in texts:

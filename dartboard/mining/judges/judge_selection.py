@@ -11,9 +11,9 @@ from typing import Any
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.journal import Journal, JournaledJudge
 from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
-from dartboard.mining.judges.checks import CheckJudge, KnownParts
+from dartboard.mining.judges.checks import CheckJudge
+from dartboard.mining.judges.solution_cut import KnownParts
 from dartboard.mining.verdicts import Judge, Verdict
 
 
@@ -67,27 +67,20 @@ def with_checks(judge: Judge, corpus: Corpus | None = None) -> ChoosingJudge:
     return ChoosingJudge(CheckJudge(solve=KnownParts(corpus), screen=judge), judge)
 
 
-def journaled(judge: Judge, journal: Journal) -> Judge:
-    """A judge that asks for nothing twice, whichever judge it is made of."""
-    if isinstance(judge, ChoosingJudge):
-        return judge.with_members(lambda member: JournaledJudge(member, journal))
-    return JournaledJudge(judge, journal)
-
-
 def members_in(judge: Judge) -> set[str]:
     """The names of a judge and of all that it is made of."""
-    made_of = [getattr(judge, part, None) for part in ("checked", "otherwise", "screen")]
-    members = [one for one in (*made_of, *getattr(judge, "judges", ())) if one is not None]
-    return {judge.name}.union(*(members_in(one) for one in members))
+    return {judge.name}.union(*map(members_in, _members(judge)))
 
 
 def close_judge(judge: object) -> None:
     """Close the connections of a judge and of all that it is made of."""
-    for part in ("checked", "otherwise", "screen"):
-        if (member := getattr(judge, part, None)) is not None:
-            close_judge(member)
-    for member in getattr(judge, "judges", ()):
+    for member in _members(judge):
         close_judge(member)
     close = getattr(judge, "close", None)
     if close is not None:
         close()
+
+
+def _members(judge: object) -> list[Any]:
+    parts = [getattr(judge, part, None) for part in ("checked", "otherwise", "screen")]
+    return [one for one in (*parts, *getattr(judge, "judges", ())) if one is not None]

@@ -20,10 +20,10 @@ from dartboard.llm.meter import current_meter
 from dartboard.llm.replies import code_blocks, json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
+from dartboard.mining.dataset import Status
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.check_runner import run_check
-from dartboard.mining.kernels.expansion import Status
 from dartboard.mining.kernels.import_mining import imports_of
 from dartboard.mining.prompts import question_of
 from dartboard.mining.verdicts import Judge

@@ -8,9 +8,9 @@ pool's remaining contexts come last, so that nothing that was drawn for the case
 import re
 from collections.abc import Iterable
 
+from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.pool import ContextPool
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
 
 DEPTH = 20

@@ -16,17 +16,16 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
 
 from dartboard.errors import ConfigError
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.dataset import Status
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.judges.base import version_of
 from dartboard.mining.kernels.candidate_search import Search
-from dartboard.mining.kernels.voting import LEAD, VOTES, Panel, SpentError, Step
-from dartboard.mining.pool import ContextPool
-from dartboard.mining.verdicts import Judge
+from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
+from dartboard.mining.verdicts import Judge, Verdict
 
 _EXPAND = "expand"
 _WORD = re.compile(r"\w+")
@@ -130,8 +129,6 @@ class Minimality:
         return label
 
 
-Status = Literal["minimal", "sufficient", "unresolved"]
-
 ROUNDS = 8
 MOST_CALLS = 200
 ALTERNATIVES = 2
@@ -140,7 +137,10 @@ _REPLACE = "replace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """Names of documents by rising name; each of ``alternatives`` is a whole set that serves as well."""
+    """Names of documents by rising name; each of ``alternatives`` is a whole set that serves as well.
+
+    ``verdict`` is the first that called the set sufficient.
+    """
 
     case: str
     contexts: tuple[str, ...]
@@ -150,6 +150,7 @@ class Kernel:
     usage: Usage = field(default_factory=Usage)
     trail: tuple[Step, ...] = ()
     judge: str = ""
+    verdict: Verdict | None = None
 
 
 def find_kernel(
@@ -173,9 +174,7 @@ def find_kernel(
     for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
         if value < 0:
             raise ConfigError(f"{name} must be >= 0, got {value}")
-    if votes is None:
-        votes = VOTES if version_of(judge) else 1
-    panel = Panel(case, judge, votes=votes, lead=lead, most_calls=most_calls)
+    panel = Panel(case, judge, votes=votes_for(judge, votes), lead=lead, most_calls=most_calls)
     search = Search(pool, corpus)
     expansion = Expansion(panel, search)
     start = [one for one in pool.documents if one.fqn == pool.target]
@@ -220,4 +219,5 @@ def _kernel(
         usage=panel.usage,
         trail=panel.trail,
         judge=judge.name,
+        verdict=panel.first_yes(documents) if documents else None,
     )

@@ -13,6 +13,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
@@ -238,21 +239,10 @@ def resolve(name: str, corpus: Corpus) -> Document | None:
 
 def common_package(corpus: Corpus) -> str:
     """The dotted name that all documents' names begin with; "" where they share nothing."""
-    common: list[str] | None = None
-    for document in corpus:
-        parts = document.fqn.split(".")
-        if common is None:
-            common = parts
-        shared = sum(1 for _ in _while_equal(common, parts))
-        common = common[:shared]
-    return ".".join(common or [])
-
-
-def _while_equal(first: list[str], second: list[str]) -> Iterator[str]:
-    for a, b in zip(first, second, strict=False):
-        if a != b:
-            return
-        yield a
+    names = sorted(one.fqn.split(".") for one in corpus)
+    # What the first and the last of sorted names share, all between them share, too.
+    ends = zip(names[0], names[-1], strict=False) if names else ()
+    return ".".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
 
 
 def _is_module(document: Document) -> bool:

@@ -4,19 +4,21 @@ Errors: what breaks the schema, keys that nobody knows, a file that was cut shor
 positive whose evidence does not stand in its text, a kernel that is not among the positives, and control
 rates that are missing or do not fit their counts or the pairs. Warnings: what can be meant, but is worth a
 look, such as a question without a positive context, or a change since the file was written.
+
+By hand, and not by pydantic: that knows no lines of a file, and most of this compares parts of it with each
+other.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
 from dartboard.datasets.records import need_file
 from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_fields, refused_id, string_of
 from dartboard.errors import DatasetError
-from dartboard.mining.judges.text_folding import fold
-from dartboard.mining.pairs import STATUSES
+from dartboard.mining.dataset import STATUSES
+from dartboard.mining.judges.evidence import stands_in
 from dartboard.mining.problems import Found, Problem
-from dartboard.mining.validating_head import check_head
+from dartboard.mining.validation_head import check_head
 
 _LISTS = {"positive_ctxs": ("YES",), "negative_ctxs": ("NO",), "unsure_ctxs": ("UNSURE",)}
 _PAIR_KEYS = [
@@ -28,7 +30,6 @@ _CONTEXT_KEYS = [
     *("origins", "text"),
 ]
 _KERNEL_KEYS = ["contexts", "status", "judge", "evidence", "reason", "calls"]
-_ELLIPSIS = re.compile(r"\s*(?:\[\s*\.{3,}\s*\]|\.{3,})\s*")
 
 
 def validate(path: str | Path) -> list[Problem]:
@@ -40,15 +41,6 @@ def validate(path: str | Path) -> list[Problem]:
         check_head(root, found)
         _check_pairs(root, found)
     return sorted(found.problems)
-
-
-def stands_in(evidence: str, texts: list[str]) -> bool:
-    """Whether each part of the evidence is in one of the texts, whatever case, quotes and line breaks."""
-    if any(evidence in text for text in texts):
-        return True
-    parts = [part for part in _ELLIPSIS.split(_folded(evidence).strip("\"' ")) if part.strip()]
-    folded = [_folded(text) for text in texts]
-    return bool(parts) and all(any(part in text for text in folded) for part in parts)
 
 
 def _check_pairs(root: Fields, found: Found) -> None:
@@ -180,7 +172,3 @@ def _quiet(pair: Fields, key: str) -> list[str]:
         return pair.strings(key)
     except DatasetError:
         return []
-
-
-def _folded(text: str) -> str:
-    return " ".join(fold(text).text.split())

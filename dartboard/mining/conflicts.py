@@ -15,20 +15,19 @@ from threading import Event
 
 from dartboard.deadline import deadline
 from dartboard.llm.meter import metered
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.judges.base import version_of
-from dartboard.mining.kernels.voting import VOTES, Panel
-from dartboard.mining.pairs import FoundKernel
-from dartboard.mining.pool import ContextPool
-from dartboard.mining.steps import Bench, Labels, source_of
+from dartboard.mining.calls import JudgeSession
+from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.dataset import FoundKernel, Labels, source_of
+from dartboard.mining.documents import Corpus
+from dartboard.mining.kernels.voting import Panel, votes_for
 from dartboard.mining.verdicts import Verdict
 
 _STAGE = "alone"
 _TARGETS = "targets"
 
 
-def settle(
-    bench: Bench,
+def resolve_conflicts(
+    session: JudgeSession,
     pools: Sequence[ContextPool],
     corpus: Corpus,
     labels: Labels,
@@ -37,19 +36,19 @@ def settle(
     votes: int | None,
 ) -> tuple[Labels, list[dict[str, FoundKernel]]]:
     """Labels and kernels without contradictions between a kernel that counts and its members."""
-    most = _votes(bench, votes)
-    settled, kernels = dict(labels), [dict(one) for one in found]
-    with metered(bench.meter), deadline(float("inf"), cancelled=Event()):
+    most = votes_for(session.judge, votes)
+    resolved, kernels = dict(labels), [dict(one) for one in found]
+    with metered(session.meter), deadline(float("inf"), cancelled=Event()):
         for pool, by_source in zip(pools, kernels, strict=True):
             source = source_of(by_source)
             if source not in by_source or by_source[source].status == "unresolved":
                 continue
-            by_source[source] = _settled(bench, pool, corpus, settled, by_source[source], most)
-    return settled, kernels
+            by_source[source] = _resolved(session, pool, corpus, resolved, by_source[source], most)
+    return resolved, kernels
 
 
 def insufficient_targets(
-    bench: Bench,
+    session: JudgeSession,
     pools: Sequence[ContextPool],
     found: Sequence[dict[str, FoundKernel]],
     *,
@@ -59,22 +58,16 @@ def insufficient_targets(
 
     A case without a sufficient set is none of them: a judge that says NO to everything finds no kernel.
     """
-    most = _votes(bench, votes)
-    with metered(bench.meter), deadline(float("inf"), cancelled=Event()):
+    most = votes_for(session.judge, votes)
+    with metered(session.meter), deadline(float("inf"), cancelled=Event()):
         return frozenset(
             pool.case.id
             for pool, by_source in zip(pools, found, strict=True)
-            if _is_insufficient(bench, pool, by_source.get(source_of(by_source), FoundKernel()), most)
+            if _is_insufficient(session, pool, by_source.get(source_of(by_source), FoundKernel()), most)
         )
 
 
-def _votes(bench: Bench, votes: int | None) -> int:
-    if votes is not None:
-        return votes
-    return VOTES if version_of(bench.judge) else 1
-
-
-def _is_insufficient(bench: Bench, pool: ContextPool, kernel: FoundKernel, votes: int) -> bool:
+def _is_insufficient(session: JudgeSession, pool: ContextPool, kernel: FoundKernel, votes: int) -> bool:
     targets = set(pool.targets)
     sufficient = (kernel.contexts, *kernel.alternatives)
     if not targets or kernel.status == "unresolved" or any(targets.issuperset(one) for one in sufficient):
@@ -83,11 +76,11 @@ def _is_insufficient(bench: Bench, pool: ContextPool, kernel: FoundKernel, votes
     if kernel.status == "minimal" and targets.issubset(kernel.contexts):
         return True
     documents = [one for one in pool.documents if one.fqn in targets]
-    return Panel(pool.case, bench.judge, votes=votes).decide(_TARGETS, documents) == "NO"
+    return Panel(pool.case, session.judge, votes=votes).decide(_TARGETS, documents) == "NO"
 
 
-def _settled(
-    bench: Bench, pool: ContextPool, corpus: Corpus, labels: Labels, kernel: FoundKernel, votes: int
+def _resolved(
+    session: JudgeSession, pool: ContextPool, corpus: Corpus, labels: Labels, kernel: FoundKernel, votes: int
 ) -> FoundKernel:
     """The kernel, or its one member that answers alone; labels are changed in their place."""
     case, documents = pool.case, {one.fqn: one for one in pool.documents}
@@ -97,17 +90,13 @@ def _settled(
         document = documents.get(name) or corpus.get(name)
         if document is None or labels[case.id, name].label != "YES":
             continue
-        panel = Panel(case, bench.judge, votes=votes)
-        labels[case.id, name] = verdict = _voted(panel, document)
+        panel = Panel(case, session.judge, votes=votes)
+        panel.decide(_STAGE, [document])
+        labels[case.id, name] = verdict = panel.verdict([document])
         calls += panel.calls
         if verdict.label == "YES" and alone is None:
             alone = _single(kernel, name, verdict)
     return replace(alone or kernel, calls=calls)
-
-
-def _voted(panel: Panel, document: Document) -> Verdict:
-    panel.decide(_STAGE, [document])
-    return panel.verdict([document])
 
 
 def _single(kernel: FoundKernel, name: str, verdict: Verdict) -> FoundKernel:

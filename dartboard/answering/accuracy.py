@@ -4,6 +4,11 @@ Each system's first k passages go to the model with the prompt of ``dartboard as
 same passages in the same order share an answer. Everything that is paid for is in a journal before it is
 used, so a run that is killed goes on without paying twice; calls run in parallel within limits, as those of
 judges do. Of a system with several seeds the first is asked about.
+
+Strings are compared as the offline judge of :mod:`dartboard.mining` compares them: by words, numbers and
+dates, whatever their spelling. Of an answer in several parts (RGB's) each has to be there. The numbers of
+citations are not looked at, a bare yes or no counts where the answer begins with it, and an answer that says
+that there is none is none. (After Pickett et al., 2024, and RGB's own rule, Chen et al., 2024.)
 """
 
 import re
@@ -14,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.answering.passages import Passage
-from dartboard.answering.prompts import DEFAULT_PROMPT, Prompt, write_prompt
-from dartboard.answering.scoring import cases_of, holds_answer
+from dartboard.answering.citations import Passage, without_citations
+from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, Prompt, write_prompt
 from dartboard.display.source import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.adding import add_measure
@@ -33,9 +37,48 @@ from dartboard.llm.usage import Usage
 from dartboard.mining.calls import Estimate, Progress, Task, estimate, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.judges.answers import facets_of, first_match
 from dartboard.mining.verdicts import Verdict
 from dartboard.types import Dataset
+
+_BARE = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
+_FIRST_WORD = re.compile(r"\W*(\w+)")
+
+
+def cases_of(dataset: Dataset) -> dict[str, Case]:
+    """The questions whose answer is known, by query id."""
+    answers = dataset.metadata.get("answers", {})
+    parts = dataset.metadata.get("answer_parts", {})
+    cases = {
+        query_id: Case(
+            id=query_id,
+            question=text,
+            answers=tuple(answers.get(query_id, ())),
+            facets=tuple(map(tuple, parts.get(query_id, ()))),
+        )
+        for query_id, text in zip(dataset.query_ids, dataset.queries, strict=True)
+        if text.strip()
+    }
+    return {query_id: case for query_id, case in cases.items() if facets_of(case)}
+
+
+def holds_answer(text: str, case: Case) -> bool:
+    """Whether every part of the known answer stands in the text."""
+    if text.lstrip().startswith(NO_ANSWER):
+        return False
+    said = without_citations(text)
+    return all(_says(said, facet) for facet in facets_of(case))
+
+
+def _says(text: str, spellings: tuple[str, ...]) -> bool:
+    bare = {_BARE.get(one.strip(" .!").lower()) for one in spellings}
+    if None in bare:
+        return first_match(spellings, [text]) is not None
+    first = _FIRST_WORD.match(text)
+    return first is not None and _BARE.get(first[1].lower()) in bare
+
 
 Told = Callable[[Estimate], bool]
 """Hears what is about to be asked, and says whether to go on."""
@@ -134,12 +177,19 @@ def measure_answers(
     k = config.headline_k
     first = next(iter(outcome.scores.values()))
     plan = plan_of(dataset, outcome.runs, first.query_ids, k)
+
+    def hear(progress: Progress) -> None:
+        listener(f"Asking {chat.name}", progress.done, len(plan.tasks))
+
     with Journal.open(journal, resume=True) as kept:
         kept.withdraw_unanswered()
         writer = JournaledJudge(Writer(chat), kept)
         if not told(estimate(writer, plan.tasks)):
             return outcome
-        written = _written(writer, plan, limits, chat.name, listener)
+        try:
+            written = [verdict.evidence for _, verdict in judge_many(writer, plan.tasks, limits, hear)]
+        except (BudgetError, EndpointError) as error:
+            raise type(error)(_in_our_words(str(error))) from error
     scores = _scores(plan, outcome.runs, written, k)
     about = {
         "model": chat.name,
@@ -149,20 +199,6 @@ def measure_answers(
         "unanswered": sum(not text for text in written),
     }
     return add_measure(outcome, config, Measure("answer", k), scores, about=about)
-
-
-def _written(
-    writer: JournaledJudge, plan: Plan, limits: CallLimits | None, name: str, listener: Listener
-) -> list[str]:
-    """What was written for each task, in order."""
-
-    def hear(progress: Progress) -> None:
-        listener(f"Asking {name}", progress.done, len(plan.tasks))
-
-    try:
-        return [verdict.evidence for _, verdict in judge_many(writer, plan.tasks, limits, hear)]
-    except (BudgetError, EndpointError) as error:
-        raise type(error)(_in_our_words(str(error))) from error
 
 
 def _in_our_words(message: str) -> str:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from dartboard.datasets import load_beir, load_mined, read_qrels, read_subtopics
 from dartboard.errors import DatasetError
-from dartboard.mining import writing
-from dartboard.mining.exporting import escaped
-from dartboard.mining.validating import validate
-from dartboard.mining.writing import dump, plain, write_dataset
+from dartboard.mining import dataset_writer as writing
+from dartboard.mining.dataset_writer import dump, escaped, plain, write_dataset
+from dartboard.mining.validation import validate
 from tests.mining.mined import AGENT, context, mined, pair
 
 AMBIGUOUS = ["YES", "NO", "null", "~", "012", "1:30", "1e3", "0x1f", " leading", "trailing ", "- a", "a: b"]

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from dartboard.llm.meter import Meter
+from dartboard.mining.calls import JudgeSession
+from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
+from dartboard.mining.dataset import FoundKernel, make_pair
 from dartboard.mining.judges import AnswerJudge
-from dartboard.mining.mine import mine
-from dartboard.mining.pairs import FoundKernel
-from dartboard.mining.settling import insufficient_targets, settle
-from dartboard.mining.steps import Bench, make_pair
+from dartboard.mining.pipeline import mine
 from dartboard.mining.verdicts import Verdict
 from tests.mining.doors import cases, house, raw
 
@@ -34,11 +34,13 @@ class Voting:
 def settled(tmp_path, votes, alternatives=()):
     given = raw(tmp_path, [cases()[-1]])
     judge = Voting(votes)
-    bench = Bench(judge=judge, meter=Meter(), listen=lambda *_: None)
+    session = JudgeSession(judge=judge, meter=Meter(), listen=lambda *_: None)
     kernel = FoundKernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
     pool = given.pools[0]
     labels = {("both", one.fqn): judge.judge(pool.case, [one]) for one in pool.documents}
-    labels, found = settle(bench, given.pools, house(), labels, [{"expansion": kernel}], votes=None)
+    labels, found = resolve_conflicts(
+        session, given.pools, house(), labels, [{"expansion": kernel}], votes=None
+    )
     return make_pair(pool, labels, found[0], house(), marked=False)
 
 
@@ -116,9 +118,9 @@ def test_a_judge_that_finds_no_kernel_is_not_excused(tmp_path):
 )
 def test_targets_are_voted_on_where_the_kernel_does_not_decide(tmp_path, votes, insufficient):
     given = raw(tmp_path, [believed("door-5.md")])
-    bench = Bench(judge=Voting(votes), meter=Meter(), listen=lambda *_: None)
+    session = JudgeSession(judge=Voting(votes), meter=Meter(), listen=lambda *_: None)
     kernel = FoundKernel(contexts=BOTH, status="sufficient")
     found = [{"expansion": kernel}]
-    assert insufficient_targets(bench, given.pools, found, votes=None) == insufficient
+    assert insufficient_targets(session, given.pools, found, votes=None) == insufficient
     found = [{"expansion": replace(kernel, alternatives=(("door-5.md",),))}]
-    assert insufficient_targets(bench, given.pools, found, votes=None) == set()
+    assert insufficient_targets(session, given.pools, found, votes=None) == set()

@@ -9,12 +9,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dartboard.mining.candidates import (
+    CORPUS,
+    SEEN_FROM,
+    THIS_FILE,
+    RawCandidates,
+    write_candidates,
+)
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool, build_pool
 from dartboard.mining.corpora import seen_from
 from dartboard.mining.documents import Corpus
 from dartboard.mining.kernels.import_mining import imports_kernel
-from dartboard.mining.pool import ContextPool, build_pool
-from dartboard.mining.raw import CORPUS, SEEN_FROM, THIS_FILE, RawCandidates, read_raw, write_raw
 from dartboard.stores.urls import without_password
 
 Heard = Callable[[int, int], None]
@@ -39,9 +45,22 @@ def extract(
     more: Mapping[str, Any] | None = None,
     listen: Heard | None = None,
 ) -> RawCandidates:
-    """Write the raw candidates of all cases and read them back; ``more`` is kept among the settings.
+    """Draw the contexts of all cases, and write them down for who goes on from there.
 
-    The file says where its corpus is, if :func:`~dartboard.mining.corpora.open_corpus` opened that.
+    Args:
+        cases: the questions, each with its targets.
+        corpus: where contexts are drawn from; the file says where it is, if
+            :func:`~dartboard.mining.corpora.open_corpus` opened it.
+        path: the file, one JSON object a line.
+        settings: how many contexts of each origin.
+        more: kept among the settings.
+        listen: hears how many pools of how many are there.
+
+    Returns:
+        What the file holds.
+
+    Raises:
+        DatasetError: a target that the corpus has not, or settings that are no plain JSON.
     """
     chosen = settings or PoolSettings()
     listed = list(cases)
@@ -50,9 +69,8 @@ def extract(
         pools.append(build_pool(with_imports(case, corpus), corpus, **asdict(chosen)))
         if listen is not None:
             listen(len(pools), len(listed))
-    settled = {**asdict(chosen), **_named(corpus, Path(path)), **(more or {})}
-    write_raw(path, pools, corpus=corpus, settings=settled)
-    return read_raw(path)
+    every = {**asdict(chosen), **_named(corpus, Path(path)), **(more or {})}
+    return write_candidates(path, pools, corpus=corpus, settings=every)
 
 
 def _named(corpus: Corpus, path: Path) -> dict[str, str]:

@@ -6,8 +6,9 @@ import pytest
 
 from dartboard.datasets import load_mined
 from dartboard.errors import DatasetError
-from dartboard.mining.validating import stands_in, validate
-from dartboard.mining.writing import dump
+from dartboard.mining.dataset_writer import dump
+from dartboard.mining.judges.evidence import stands_in
+from dartboard.mining.validation import validate
 from tests.mining.mined import CONTROLS, RATE, mined, pair
 
 GOOD = dump(mined())

@@ -3,8 +3,8 @@
 from dartboard.datasets.mined import END, check_end
 from dartboard.datasets.safe_yaml import Fields, fields_of
 from dartboard.mining.controls import KINDS, NEGATIVES
+from dartboard.mining.dataset_writer import FORMAT, VERSION, digest_of
 from dartboard.mining.problems import Found
-from dartboard.mining.writing import FORMAT, VERSION, digest_of
 
 RATES = {"false_positive": NEGATIVES, "false_negative": ("positive",)}
 DOUBTFUL = 0.1
@@ -119,7 +119,11 @@ def _check_rate(rate: Fields, name: str, found: Found) -> None:
     if not values["low"] <= values["rate"] <= values["high"]:
         found.add(rate.node, f"{name!r}: the rate must lie within its interval")
     errors, share = values.get("errors"), values["rate"]
-    if errors is not None and decided is not None and not _fits(share, errors, decided):
+    if (
+        errors is not None
+        and decided is not None
+        and (errors > decided or abs(errors / decided - share) > _ROUNDING)
+    ):
         message = f"{name!r}: {errors:.0f} errors of {decided:.0f} are not a rate of {share:g}"
         found.add(rate.entries["rate"], message)
     if share > DOUBTFUL and name in RATES:
@@ -144,10 +148,6 @@ def _check_agreement(root: Fields, found: Found) -> None:
         found.add(agreement.node, "'agreement': the interval ends before it begins")
     elif "kappa" in values and not low <= values["kappa"] <= high:
         found.add(agreement.node, "'agreement': kappa lies outside of its interval", "warning")
-
-
-def _fits(share: float, errors: float, decided: float) -> bool:
-    return errors <= decided and abs(errors / decided - share) <= _ROUNDING
 
 
 def _check_sum(rate: Fields, name: str, parts: list[Fields | None], found: Found) -> None:

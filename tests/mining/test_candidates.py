@@ -5,11 +5,11 @@ import json
 import pytest
 
 from dartboard.errors import DatasetError
+from dartboard.mining.candidates import read_candidates, write_candidates
 from dartboard.mining.cases import Case, Check
+from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
 from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Document
-from dartboard.mining.pool import ContextPool, PooledContext, build_pool
-from dartboard.mining.raw import read_raw, write_raw
 from tests.models import WordBag
 
 CORPUS = MemoryCorpus(
@@ -36,13 +36,13 @@ SETTINGS = {"seed": 0, "random_negatives": 5}
 def written(tmp_path):
     pools = [build_pool(case, CORPUS) for case in CASES]
     path = tmp_path / "deep" / "raw.jsonl"
-    write_raw(path, pools, corpus=CORPUS, settings=SETTINGS)
+    write_candidates(path, pools, corpus=CORPUS, settings=SETTINGS)
     return path, pools
 
 
 def test_what_is_written_is_read(written):
     path, pools = written
-    raw = read_raw(path)
+    raw = read_candidates(path)
     assert raw.pools == pools and raw.cases == CASES
     assert (raw.corpus_name, raw.fingerprint, raw.settings) == ("toy 1.0", CORPUS.fingerprint, SETTINGS)
     head, *rows = path.read_text(encoding="utf-8").splitlines()
@@ -55,7 +55,7 @@ def test_the_same_input_gives_the_same_bytes(written):
     before = path.read_bytes()
     backwards = MemoryCorpus("toy 1.0", reversed([*CORPUS]), model=WordBag())
     pools = (build_pool(case, backwards) for case in CASES)
-    write_raw(path, pools, corpus=backwards, settings=dict(reversed(SETTINGS.items())))
+    write_candidates(path, pools, corpus=backwards, settings=dict(reversed(SETTINGS.items())))
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
@@ -65,7 +65,7 @@ def test_a_write_that_fails_leaves_what_was_there(written):
     odd = ContextPool(CASES[1], None, [PooledContext(Document("o", "x", {"odd": {1}}), ("random",))])
     for settings, what in ((SETTINGS, [*pools, odd]), ({"bad": float("nan")}, pools)):
         with pytest.raises(DatasetError, match="plain JSON"):
-            write_raw(path, what, corpus=CORPUS, settings=settings)
+            write_candidates(path, what, corpus=CORPUS, settings=settings)
         assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
@@ -108,7 +108,7 @@ def test_files_that_were_changed_are_refused(written, line, fields, problem):
     path, _ = written
     change(path, line, **fields)
     with pytest.raises(DatasetError) as caught:
-        read_raw(path)
+        read_candidates(path)
     assert problem in str(caught.value) and "raw.jsonl" in str(caught.value)
 
 
@@ -116,12 +116,12 @@ def test_torn_and_missing_files(written):
     path, _ = written
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(DatasetError, match="line 3: not JSON"):
-        read_raw(path)
+        read_candidates(path)
     path.write_text("")
     with pytest.raises(DatasetError, match="not a file of raw candidates"):
-        read_raw(path)
+        read_candidates(path)
     path.write_text("pairs: []\n")
     with pytest.raises(DatasetError, match=r"line 1: not a file of raw candidates.*dartboard mine extract"):
-        read_raw(path)
+        read_candidates(path)
     with pytest.raises(DatasetError, match="dartboard mine extract"):
-        read_raw(path.parent / "missing.jsonl")
+        read_candidates(path.parent / "missing.jsonl")

@@ -5,18 +5,25 @@ what they are. The file is written beside its place, synced and moved there, so 
 the new one. Equal content gives equal bytes; nothing in it tells when, or how fast, it was made. Its last
 lines say how many pairs there are and have the sha256 of all before them: a file that was cut short,
 anywhere, is known by the missing end.
+
+Beside it are the forms that other tools read. In their names white space becomes ``%20`` and the like.
 """
 
 import hashlib
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dartboard.datasets.mined import END
+from dartboard.datasets.beir import write_beir
+from dartboard.datasets.mined import END, text_dataset
+from dartboard.datasets.text_dataset import Passage, TextDataset
+from dartboard.datasets.trec import write_qrels
 from dartboard.errors import DatasetError, MissingExtraError
-from dartboard.mining.pairs import FILE, FoundKernel, JudgedContext, Mined, Pair
+from dartboard.mining.dataset import FILE, FoundKernel, JudgedContext, Mined, Pair
 
 FORMAT = "dartboard retrieval data set"
 VERSION = 2
@@ -38,20 +45,38 @@ _NO_BLOCK = re.compile(
 
 
 def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> Path:
-    """Write the data set into a folder, with its BEIR and TREC forms beside it; the path of the YAML file."""
+    """Write a data set into a folder; each file replaces its predecessor when it is whole.
+
+    ::
+
+        retrieval_dataset.yaml
+        beir/corpus.jsonl, queries.jsonl, qrels/test.tsv, qrels/subtopics.txt, pools.jsonl
+        qrels.txt
+
+    Args:
+        mined: what a run found.
+        folder: made where it is not there.
+        exports: whether the forms for other tools, a BEIR folder with facets and TREC qrels, are written.
+
+    Returns:
+        The path of the YAML file.
+    """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     file = target / FILE
-    write_atomically(file, dump(mined))
+    written = plain(mined)
+    write_atomically(file, _yaml_text(written))
     if exports:
-        from dartboard.mining.exporting import export
-
-        export(file, target)
+        _export(text_dataset(file.stem, written["pairs"]), target)
     return file
 
 
 def dump(mined: Mined) -> str:
-    """The file's text."""
+    """The text of the YAML file."""
+    return _yaml_text(plain(mined))
+
+
+def _yaml_text(written: dict[str, Any]) -> str:
     yaml = _yaml()
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -69,7 +94,7 @@ def dump(mined: Mined) -> str:
 
     Dumper.add_representer(str, _text_node)
     body = yaml.dump(
-        {**plain(mined), END: {"pairs": len(mined.pairs), "sha256": ""}},
+        {**written, END: {"pairs": len(written["pairs"]), "sha256": ""}},
         Dumper=Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -182,11 +207,8 @@ def _sound(value: Any) -> Any:
 
 
 def _text_node(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if _as_block(text) else '"')
-
-
-def _as_block(text: str) -> bool:
-    return "\n" in text and _BLOCK.fullmatch(text) is not None and _NO_BLOCK.search(text) is None
+    as_block = "\n" in text and _BLOCK.fullmatch(text) is not None and _NO_BLOCK.search(text) is None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if as_block else '"')
 
 
 def _yaml() -> Any:
@@ -195,3 +217,52 @@ def _yaml() -> Any:
     except ImportError as error:  # pragma: no cover - the tests have it
         raise MissingExtraError("pyyaml", "eval", "Writing a mined data set") from error
     return yaml
+
+
+BEIR, QRELS = "beir", "qrels.txt"
+
+_GAP = re.compile(r"[\s%]")
+
+
+def _export(data: TextDataset, folder: Path) -> None:
+    """The BEIR folder and the TREC qrels, made from the same plain data as the YAML file."""
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as name:
+        part = Path(name)
+        fitting = without_gaps(data)
+        write_beir(fitting, part / BEIR)
+        write_qrels(fitting.qrels, part / QRELS)
+        (part / QRELS).replace(folder / QRELS)
+        if (folder / BEIR).exists():
+            (folder / BEIR).rename(part / "old")
+        (part / BEIR).rename(folder / BEIR)
+        shutil.rmtree(part / "old", ignore_errors=True)
+
+
+def without_gaps(data: TextDataset) -> TextDataset:
+    """The same under names without white space, which would end a column of these files."""
+
+    def many(ids: list[str]) -> list[str]:
+        return [escaped(one) for one in ids]
+
+    return TextDataset(
+        name=data.name,
+        passages=[Passage(escaped(one.id), one.text, one.title, one.metadata) for one in data.passages],
+        queries={escaped(query): text for query, text in data.queries.items()},
+        qrels={
+            escaped(query): {escaped(one): grade for one, grade in judged.items()}
+            for query, judged in data.qrels.items()
+        },
+        facets={
+            escaped(query): {facet: many(ids) for facet, ids in by_facet.items()}
+            for query, by_facet in data.facets.items()
+        },
+        kernels={escaped(query): many(ids) for query, ids in data.kernels.items()},
+        answers={escaped(query): answers for query, answers in data.answers.items()},
+        pools={escaped(query): many(ids) for query, ids in data.pools.items()},
+        metadata=data.metadata,
+    )
+
+
+def escaped(name: str) -> str:
+    """White space and the sign that stands for it by their bytes, as in addresses."""
+    return _GAP.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name)

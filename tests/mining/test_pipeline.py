@@ -11,15 +11,16 @@ from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.package import PackageCorpus
-from dartboard.mining.extracting import PoolSettings, extract, with_imports
+from dartboard.mining.dataset_writer import dump, write_dataset
+from dartboard.mining.extractor import PoolSettings, extract, with_imports
 from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import journaled
 from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, OpenAIJudge
-from dartboard.mining.judges.judge_selection import ChoosingJudge, close_judge, journaled, with_checks
+from dartboard.mining.judges.judge_selection import ChoosingJudge, close_judge, with_checks
 from dartboard.mining.kernels.comparison import compare_sources, read_kernels
-from dartboard.mining.mine import MiningSettings, estimate_run, mine, total
-from dartboard.mining.validating import validate
+from dartboard.mining.pipeline import MiningSettings, estimate_run, mine, total
+from dartboard.mining.validation import validate
 from dartboard.mining.verdicts import Verdict
-from dartboard.mining.writing import dump, write_dataset
 from tests.mining.doors import SMALL, cases, house, raw
 from tests.mining.faulty_run import PRICES, QUICK
 from tests.mining.faulty_server import FaultyServer

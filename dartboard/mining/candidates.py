@@ -6,7 +6,6 @@ file is written beside its place and moved there when it is whole; the same inpu
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,9 +15,10 @@ from dartboard.datasets.records import Place, Record, json_lines
 from dartboard.datasets.safe_yaml import odd_character, refused_id
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check, Kind
+from dartboard.mining.context_pool import ORIGINS, TARGET, ContextPool, PooledContext
 from dartboard.mining.corpora import resolved
+from dartboard.mining.dataset_writer import write_atomically
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.pool import ORIGINS, TARGET, ContextPool, PooledContext
 
 FORMAT = "dartboard raw candidates"
 VERSION = 1
@@ -42,34 +42,44 @@ class RawCandidates:
     corpus_spec: str | None = None
 
 
-def write_raw(
+def write_candidates(
     path: Path | str, pools: Iterable[ContextPool], *, corpus: Corpus, settings: Mapping[str, Any]
-) -> None:
-    """Write the pools of a corpus; ``settings`` (JSON only) say how they were made."""
-    rows = [_pool_row(pool) for pool in pools]
+) -> RawCandidates:
+    """Write the pools of a corpus, and give what :func:`read_candidates` would.
+
+    Args:
+        path: the file; it is replaced when the new one is whole.
+        pools: the cases with their contexts.
+        corpus: where these are from.
+        settings: how they were made, as plain JSON.
+
+    Raises:
+        DatasetError: settings or metadata are no plain JSON, or a case occurs twice.
+    """
+    listed, target = list(pools), Path(path)
+    _check_ids(listed, target)
     head = {
         "format": FORMAT,
         "version": VERSION,
         "corpus": corpus.name,
         "fingerprint": corpus.fingerprint,
         "settings": dict(settings),
-        "cases": len(rows),
+        "cases": len(listed),
     }
-    target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            for row in (head, *rows):
-                stream.write(_line(row))
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    lines = [_line(row) for row in (head, *map(_pool_row, listed))]
+    write_atomically(target, "".join(lines))
+    return RawCandidates(
+        [pool.case for pool in listed],
+        listed,
+        corpus.name,
+        corpus.fingerprint,
+        json.loads(lines[0])["settings"],  # in the order of the file
+        _corpus_spec(settings, target.parent),
+    )
 
 
-def read_raw(path: Path | str) -> RawCandidates:
+def read_candidates(path: Path | str) -> RawCandidates:
     """The file, checked: its format, every field, and that no line is missing."""
     file = Path(path)
     if not file.is_file():
@@ -91,11 +101,7 @@ def read_raw(path: Path | str) -> RawCandidates:
         raise Place(file, len(pools) + 2).error(
             f"{head.fields.get('cases')} cases were written and {len(pools)} are there: extract again"
         )
-    seen: set[str] = set()
-    for pool in pools:
-        if pool.case.id in seen:
-            raise DatasetError(f"{file}: case {pool.case.id!r} occurs twice")
-        seen.add(pool.case.id)
+    _check_ids(pools, file)
     return RawCandidates(
         [pool.case for pool in pools],
         pools,
@@ -104,6 +110,14 @@ def read_raw(path: Path | str) -> RawCandidates:
         head.mapping("settings"),
         _corpus_spec(head.mapping("settings"), file.parent),
     )
+
+
+def _check_ids(pools: Iterable[ContextPool], file: Path) -> None:
+    seen: set[str] = set()
+    for pool in pools:
+        if pool.case.id in seen:
+            raise DatasetError(f"{file}: case {pool.case.id!r} occurs twice")
+        seen.add(pool.case.id)
 
 
 def _corpus_spec(settings: Mapping[str, Any], folder: Path) -> str | None:

@@ -5,7 +5,7 @@ there, asks for nothing twice but what was under way, and ends with the same byt
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dartboard.errors import ConfigError
@@ -16,30 +16,21 @@ from dartboard.llm.limits import CallLimits
 from dartboard.llm.meter import Meter
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
-from dartboard.mining.calls import Estimate, Task, estimate
+from dartboard.mining.calls import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
+from dartboard.mining.candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.cases import Case
-from dartboard.mining.controls import Controls, Rate, control_tasks, run_controls, without_positives
+from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
+from dartboard.mining.controls import Controls, control_tasks, run_controls, without_positives
+from dartboard.mining.dataset import FoundKernel, Labels, Mined, make_pair, members_of
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledChat, journaled
 from dartboard.mining.judges.base import version_of
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.judge_selection import ChoosingJudge, journaled, members_in
+from dartboard.mining.judges.judge_selection import ChoosingJudge, members_in
 from dartboard.mining.kernels.expansion import ROUNDS
-from dartboard.mining.kernels.turns import JournaledChat
-from dartboard.mining.pairs import FoundKernel, Mined
-from dartboard.mining.raw import CORPUS, SEEN_FROM, RawCandidates
-from dartboard.mining.reasons import reasons_of
-from dartboard.mining.settling import insufficient_targets, settle
-from dartboard.mining.steps import (
-    Bench,
-    Labels,
-    Listener,
-    find_kernels,
-    make_pair,
-    members_of,
-    pool_contexts,
-)
-from dartboard.mining.verdicts import Judge
+from dartboard.mining.kernels.sources import find_kernels
+from dartboard.mining.verdicts import Judge, reasons_of
 
 CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
 
@@ -64,67 +55,66 @@ def mine(
     journal: Journal | None = None,
     limits: CallLimits | None = None,
     settings: MiningSettings | None = None,
-    listen: Listener | None = None,
+    listen: StepListener | None = None,
     run_code: bool = False,
 ) -> Mined:
-    """The data set of raw candidates; ``corpus`` is needed for kernels.
+    """Judge raw candidates and find their kernels.
 
-    ``second`` is asked about every context, for an agreement; ``agent`` solves every case, for its kernel.
-    ``run_code`` lets the checks of cases run what the agent wrote.
+    Args:
+        raw: the cases with their contexts.
+        judge: decides on every context and every set of contexts.
+        corpus: needed for kernels.
+        second: asked about every context, too, for an agreement.
+        agent: a model that solves every case, for its kernel.
+        journal: where every verdict is kept, and taken from when a run goes on.
+        limits: calls at once and a minute, and the budget.
+        settings: what is done beside judging contexts.
+        listen: hears of progress.
+        run_code: whether the checks of cases may run what the agent wrote.
+
+    Returns:
+        The data set, not written yet.
+
+    Raises:
+        ConfigError: kernels are wanted and no corpus is given.
+        NoAnswersError: the judge gives no readable answers.
+        BudgetError: the budget is used up; what was paid for is in the journal.
     """
     chosen = settings or MiningSettings()
     if chosen.kernels and corpus is None:
         raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
     meter = Meter(limits, spent=journal.usage if journal is not None else None)
-    bench = Bench(
-        judge=judge if journal is None else journaled(judge, journal), meter=meter, listen=listen or _ignore
-    )
+    session = JudgeSession(judge=journaled(judge, journal), meter=meter, listen=listen or (lambda *_: None))
     try:
-        return _mine(raw, judge, bench, corpus, second, agent, journal, chosen, run_code)
+        controls = run_controls(
+            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.hearing(CONTROLS), meter=meter
+        )
+        _check_answered(controls)
+        labels = session.label(CONTEXTS, pool_contexts(raw.pools))
+        agreed = _agreement(judge, labels, chosen.seed)
+        if second is not None:
+            other = replace(session, judge=journaled(second, journal))
+            opinions = other.label(SECOND, pool_contexts(raw.pools))
+            agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
+        found: list[dict[str, FoundKernel]] = [{} for _ in raw.pools]
+        if chosen.kernels and corpus is not None:
+            found = find_kernels(
+                session,
+                raw.pools,
+                corpus,
+                most_rounds=chosen.most_rounds,
+                votes=chosen.votes,
+                agent=agent if agent is None or journal is None else JournaledChat(agent, journal),
+                run_code=run_code,
+            )
+            labels |= session.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
+            labels, found = resolve_conflicts(session, raw.pools, corpus, labels, found, votes=chosen.votes)
+            insufficient = insufficient_targets(session, raw.pools, found, votes=chosen.votes)
+            controls = without_positives(controls, insufficient)
     except NoAnswersError:
         if journal is not None:
             journal.withdraw_unanswered()
         raise
-
-
-def _mine(
-    raw: RawCandidates,
-    judge: Judge,
-    bench: Bench,
-    corpus: Corpus | None,
-    second: Judge | None,
-    agent: CompletionModel | None,
-    journal: Journal | None,
-    chosen: MiningSettings,
-    run_code: bool,
-) -> Mined:
-    controls = run_controls(
-        raw.cases, raw.pools, bench.judge, chosen.seed, listen=bench.hearing(CONTROLS), meter=bench.meter
-    )
-    _check_answered(controls)
-    labels = bench.label(CONTEXTS, pool_contexts(raw.pools))
-    agreed = _agreement(judge, labels, chosen.seed)
-    if second is not None:
-        other = second if journal is None else journaled(second, journal)
-        opinions = Bench(judge=other, meter=bench.meter, listen=bench.listen).label(
-            SECOND, pool_contexts(raw.pools)
-        )
-        agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
-    found: list[dict[str, FoundKernel]] = [{} for _ in raw.pools]
-    if chosen.kernels and corpus is not None:
-        found = find_kernels(
-            bench,
-            raw.pools,
-            corpus,
-            most_rounds=chosen.most_rounds,
-            votes=chosen.votes,
-            agent=agent if agent is None or journal is None else JournaledChat(agent, journal),
-            run_code=run_code,
-        )
-        labels |= bench.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
-        labels, found = settle(bench, raw.pools, corpus, labels, found, votes=chosen.votes)
-        insufficient = insufficient_targets(bench, raw.pools, found, votes=chosen.votes)
-        controls = without_positives(controls, insufficient)
     pairs = [
         make_pair(pool, labels, kernels, corpus, marked=controls.marked(pool.case.id))
         for pool, kernels in zip(raw.pools, found, strict=True)
@@ -135,7 +125,7 @@ def _mine(
         fingerprint=raw.fingerprint,
         judge=judge.name,
         prompt_version=version_of(judge),
-        controls=plain_controls(controls),
+        controls=controls.to_plain(),
         agreement=_plain_agreed(agreed, judge, second) if agreed else None,
         settings=_plain_settings(raw, chosen),
         unsure_reasons=reasons_of([*controls.unsure, *labels.values()]),
@@ -153,17 +143,15 @@ def estimate_run(
 ) -> dict[str, Estimate]:
     """Calls, tokens and money by step, before the first call; kernels are a guess from the targets."""
     chosen = settings or MiningSettings()
-    first, other = (
-        one if one is None or journal is None else journaled(one, journal) for one in (judge, second)
-    )
+    first = journaled(judge, journal)
     contexts = [Task(case, (document,)) for case, document in pool_contexts(raw.pools)]
-    steps: dict[str, Estimate] = {}
-    if first is not None:
-        controls = control_tasks(raw.cases, raw.pools, seed=chosen.seed)
-        steps[CONTROLS] = estimate(first, [control.task for control in controls])
-        steps[CONTEXTS] = estimate(first, contexts)
-    if other is not None:
-        steps[SECOND] = estimate(other, contexts)
+    controls = control_tasks(raw.cases, raw.pools, seed=chosen.seed)
+    steps = {
+        CONTROLS: estimate(first, [control.task for control in controls]),
+        CONTEXTS: estimate(first, contexts),
+    }
+    if second is not None:
+        steps[SECOND] = estimate(journaled(second, journal), contexts)
     if chosen.kernels:
         steps["kernels"] = estimate(judge, _kernel_tasks(raw, judge, chosen))
     return steps
@@ -178,58 +166,12 @@ def total(steps: Mapping[str, Estimate]) -> Estimate:
     )
 
 
-def plain_controls(controls: Controls) -> dict[str, Any]:
-    """The controls as the data set holds them."""
-    insufficient = sorted(controls.insufficient_targets)
-    return {
-        "judge": controls.judge,
-        "seed": controls.seed,
-        "cases": controls.cases,
-        "false_positive": _plain_rate(controls.false_positive),
-        "false_negative": _plain_rate(controls.false_negative),
-        "by_kind": {kind: _plain_rate(rate) for kind, rate in controls.by_kind.items()},
-        "answered_without_context": sorted(controls.answered_without_context),
-        **({"insufficient_targets": insufficient} if insufficient else {}),
-        "errors": [asdict(error) for error in controls.errors],
-    }
-
-
-def plain_agreement(agreement: Agreement) -> dict[str, Any]:
-    """An agreement as the data set holds it."""
-    rounded = {
-        name: value if value is None else round(value, 6)
-        for name, value in asdict(agreement).items()
-        if name in ("observed", "kappa", "low", "high")
-    }
-    return {
-        "first": agreement.first,
-        "second": agreement.second,
-        "pairs": agreement.pairs,
-        "cases": agreement.cases,
-        **rounded,
-        "most_apart": round(agreement.most_apart, 6),
-        "table": agreement.table,
-    }
-
-
 def _plain_agreed(agreed: list[Agreement], judge: Judge, second: Judge | None) -> dict[str, Any]:
     """The agreement, with the judges that both are made of: where there are any, they cannot but agree."""
     shared = sorted(members_in(judge) & members_in(second)) if second is not None else []
-    plain = plain_agreement(agreed[0])
+    plain = agreed[0].to_plain()
     names = {name: plain.pop(name) for name in ("first", "second")}
     return {**names, **({"shared": shared} if shared else {}), **plain}
-
-
-def _plain_rate(rate: Rate) -> dict[str, Any]:
-    return {
-        "rate": None if rate.rate is None else round(rate.rate, 6),
-        "low": round(rate.low, 6),
-        "high": round(rate.high, 6),
-        "errors": rate.errors,
-        "decided": rate.decided,
-        "unsure": rate.unsure,
-        "cases": rate.cases,
-    }
 
 
 def _plain_settings(raw: RawCandidates, chosen: MiningSettings) -> dict[str, Any]:
@@ -286,7 +228,3 @@ def _kernel_tasks(raw: RawCandidates, judge: Judge, chosen: MiningSettings) -> l
         calls = votes * (1 + 2 * len(targets)) + 2 * len(targets)
         tasks += [Task(pool.case, targets, attempt) for attempt in range(calls)]
     return tasks
-
-
-def _ignore(step: str, done: int, total: int | None, usage: Usage) -> None:
-    """A listener that does nothing."""
