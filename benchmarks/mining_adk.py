@@ -17,7 +17,7 @@ from typing import Any
 from dartboard.calibration import Calibration
 from dartboard.cli.app import main
 from dartboard.datasets import load_mined
-from dartboard.mining.reading import compare_sources
+from dartboard.mining.kernels.comparison import compare_sources
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "adk"
 OPTIONS = (

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mining_kernels import _lines, is_exact
-from dartboard.mining.adapters.labelled import cases_of
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import build_pool
 from dartboard.mining.controls import Controls, run_controls
-from dartboard.mining.corpora.labelled import LabelledCorpus, read_dataset
+from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import find_kernel
-from dartboard.mining.pool import build_pool
+from dartboard.mining.registry import labelled_cases
 
 JUDGE = AnswerJudge()
 DENIAL = "Contrary to what is often said, the answer is not {answer}."
@@ -68,7 +68,7 @@ def measure_blindness(folder: Path) -> dict[str, Any]:
     """What the answer's letters alone make of questions that need several paragraphs."""
     data = read_dataset(str(folder))
     corpus = LabelledCorpus(str(folder))
-    cases = [case for case in cases_of(data) if case.id in data.kernels]
+    cases = [case for case in labelled_cases(data) if case.id in data.kernels]
     complete, partial, strangers, exact, denied = [], [], [], [], []
     unspoken = sum(set(map(str.lower, case.answers)) <= {"yes", "no"} for case in cases)
     for case in cases:

@@ -16,9 +16,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.limits import CallLimits
 from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge
 
 FAULTS = 0.2
 SCHEDULE = {"seed": 3, "faults": FAULTS, "lies": 0.05, "babble": 0.01}

@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dartboard.mining.adapters.labelled import cases_of
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
-from dartboard.mining.corpora.labelled import LabelledCorpus, read_dataset
+from dartboard.mining.context_pool import ContextPool, build_pool
+from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
 from dartboard.mining.documents import Document
 from dartboard.mining.kernels import Kernel, find_kernel
-from dartboard.mining.pool import ContextPool, build_pool
+from dartboard.mining.registry import labelled_cases
 from dartboard.mining.verdicts import Verdict
 
 SEEDS = (0, 1, 2)
@@ -106,7 +106,7 @@ def measure_kernels(folder: Path) -> dict[str, Any]:
     data = read_dataset(str(folder))
     corpus = LabelledCorpus(str(folder))
     documents = {document.fqn: document for document in corpus}
-    cases = [case for case in cases_of(data) if case.id in data.kernels]
+    cases = [case for case in labelled_cases(data) if case.id in data.kernels]
     words = wordings(folder, documents)
     pools = {target: [_pool(case, corpus, target) for case in cases] for target in (True, False)}
     rows = []

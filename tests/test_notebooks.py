@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from dartboard.mining.dataset_writer import write_dataset
 from dartboard.mining.judges import AnswerJudge
-from dartboard.mining.mine import mine
-from dartboard.mining.writing import write_dataset
+from dartboard.mining.pipeline import mine
 from tests.mining.doors import house, raw
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -5,8 +5,8 @@ import pytest
 from dartboard.answering import AnswerError, answer_model
 from dartboard.embeddings.by_name import model_by_name
 from dartboard.errors import DartboardError
-from dartboard.mining.judges.gemini import GeminiChat
-from dartboard.mining.judges.openai import OpenAIChat
+from dartboard.llm.gemini import GeminiChat
+from dartboard.llm.openai import OpenAIChat
 from tests.embeddings.local_server import LocalServer
 
 SECRET = "sk-do-not-tell"

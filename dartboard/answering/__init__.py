@@ -1,13 +1,12 @@
 """Answers with numbered citations, written by a language model over the passages that were picked."""
 
-from dartboard.answering.answer import Answer, Tokens
-from dartboard.answering.asking import Asking, ask
+from dartboard.answering.answer import Answer, Asking, Tokens, ask
 from dartboard.answering.by_name import answer_model
-from dartboard.answering.chats import AnswerModel, Piece
-from dartboard.answering.citations import Citation, find_citations
-from dartboard.answering.passages import Passage, numbered
+from dartboard.answering.citations import Citation, Passage, find_citations, numbered
 from dartboard.answering.prompts import NO_ANSWER, write_prompt
-from dartboard.answering.troubles import AnswerError
+from dartboard.llm.chat import Piece
+from dartboard.llm.errors import AnswerError
+from dartboard.llm.streaming import AnswerModel
 
 __all__ = [
     "NO_ANSWER",

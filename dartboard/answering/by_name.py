@@ -1,16 +1,10 @@
-"""Models that write answers, by name, as a configuration writes them.
+"""Models that write answers, by name, as a configuration writes them."""
 
-openai:MODEL[@BASE_URL]    an OpenAI-compatible endpoint; OPENAI_API_KEY where it wants one
-gemini:MODEL[@BASE_URL]    Google's endpoint; GEMINI_API_KEY
-"""
-
-from dartboard.answering.chats import LONGEST_ANSWER, StreamingChat
-from dartboard.answering.clock import checked_limit
-from dartboard.answering.gemini import GeminiAnswers
-from dartboard.answering.openai import OpenAIAnswers
 from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
 from dartboard.http_client import Patience, checked_key
+from dartboard.llm.by_name import chat_model
+from dartboard.llm.streaming import LONGEST_ANSWER, StreamingChat
 
 FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL[@BASE_URL]"
 ANSWER_TOKENS = 4096
@@ -32,31 +26,27 @@ def answer_model(
     patience: Patience = PATIENCE,
     timeout: float = LONGEST_ANSWER,
 ) -> StreamingChat:
-    """The model; nothing is sent before it is asked.
+    """The model that writes answers; nothing is sent before it is asked.
 
-    ``patience.timeout`` is how long nothing of an answer may come, ``timeout`` how long all of it may take.
+    Args:
+        spec: ``openai:MODEL[@BASE_URL]`` or ``gemini:MODEL[@BASE_URL]``.
+        max_output_tokens: the most that an answer may have, thoughts included.
+        patience: retries, and how long nothing of an answer may come.
+        timeout: how long all of an answer may take; infinity is no limit.
+
+    Raises:
+        ConfigError: no model is named, the name has another form, or its key is missing.
     """
-    made = _made(spec, max_output_tokens, patience)
-    made.longest = checked_limit(timeout)
-    return made
-
-
-def _made(spec: str, max_output_tokens: int, patience: Patience) -> StreamingChat:
     if not spec.strip():
         raise ConfigError(NOT_CONFIGURED)
     named = endpoint_name(spec)
     if named is None:
         raise ConfigError(f"unknown model for answers {spec!r}: use {FORMS}")
-    if named.kind == "gemini":
-        _need_key("GEMINI_API_KEY", spec)
-        return GeminiAnswers(
-            named.model, base_url=named.base_url, max_output_tokens=max_output_tokens, patience=patience
-        )
-    if not named.given_url:
-        _need_key("OPENAI_API_KEY", spec)
-    return OpenAIAnswers(named.model, named.base_url, max_output_tokens=max_output_tokens, patience=patience)
-
-
-def _need_key(variable: str, spec: str) -> None:
-    if checked_key(None, variable) is None:
+    variable = "GEMINI_API_KEY" if named.kind == "gemini" else "OPENAI_API_KEY"
+    if (named.kind == "gemini" or not named.given_url) and checked_key(None, variable) is None:
         raise ConfigError(f"{spec} needs a key: set the variable {variable}")
+    if not timeout > 0:
+        raise ConfigError(f"the time for an answer must be a positive number of seconds, got {timeout}")
+    model = chat_model(named, max_output_tokens=max_output_tokens, patience=patience)
+    model.longest = timeout
+    return model

@@ -1,14 +1,43 @@
-"""Which passages a text cites: ``[2]``, ``[2, 5]``, ``[2-4]``, also in the brackets 【2】 of some models.
+"""Passages numbered from 1, and which of them a text cites.
 
-A number that stands for no passage is a citation of nothing: it is told apart, and counts for nothing. Code
-is not looked into, where ``row[1]`` is something else.
+A citation is ``[2]``, ``[2, 5]`` or ``[2-4]``, also in the brackets 【2】 of some models. A number of no
+passage is an unknown citation, and counts for nothing. Code is not looked into, where ``row[1]`` is something
+else.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from dartboard.answering.passages import Passage
+from dartboard.display.source import heading_of, place_of
+from dartboard.types import Chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What ``[number]`` in an answer means; ``name`` is what the model is told of where it is from."""
+
+    number: int
+    text: str
+    name: str = ""
+    chunk_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def numbered(chunks: Iterable[Chunk]) -> tuple[Passage, ...]:
+    """Chunks in the order in which they were picked."""
+    return tuple(
+        Passage(
+            number=number,
+            text=chunk.text,
+            name=" | ".join(filter(None, (place_of(chunk.metadata, chunk.id), heading_of(chunk.metadata)))),
+            chunk_id=chunk.id,
+            metadata=chunk.metadata,
+        )
+        for number, chunk in enumerate(chunks, start=1)
+    )
+
 
 _LIST = r"\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*"
 _MARK = re.compile(rf"\[\s*({_LIST})\s*\]|【\s*({_LIST})[^】\n]{{0,40}}】")

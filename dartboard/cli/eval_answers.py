@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dartboard.answering.chats import StreamingChat
     from dartboard.evaluation.experiment import Outcome
     from dartboard.evaluation.runner import Listener
     from dartboard.evaluation.settings import EvaluationConfig
-    from dartboard.mining.budget import CallLimits
+    from dartboard.llm.limits import CallLimits
+    from dartboard.llm.streaming import StreamingChat
     from dartboard.mining.calls import Estimate
     from dartboard.types import Dataset
 
@@ -46,7 +46,7 @@ class AnswerOptions:
 
     def check(self, dataset: "Dataset") -> None:
         """Complain of a data set without known answers before anything is worked out."""
-        from dartboard.answering.measuring import plan_of
+        from dartboard.answering.accuracy import plan_of
 
         plan_of(dataset, {}, dataset.query_ids, 1)
 
@@ -54,7 +54,7 @@ class AnswerOptions:
         self, outcome: "Outcome", dataset: "Dataset", config: "EvaluationConfig", hear: "Listener"
     ) -> "Outcome":
         """The outcome with the measure; what is paid for stays in the folder of the report."""
-        from dartboard.answering.measuring import measure_answers
+        from dartboard.answering.accuracy import measure_answers
         from dartboard.evaluation.journal import file_name
 
         journal = Path(config.output_dir) / "parts" / f"{file_name(dataset.name)}.answers.jsonl"
@@ -84,7 +84,7 @@ def answer_options(
         if only_estimate or budget is not None:
             raise typer.BadParameter("--answers-estimate and --answers-budget belong to --answers MODEL")
         return None
-    from dartboard.mining.budget import CallLimits
+    from dartboard.llm.limits import CallLimits
 
     _chat(spec).close()
     return AnswerOptions(
@@ -96,7 +96,7 @@ def answer_options(
 
 def _chat(spec: str) -> "StreamingChat":
     from dartboard.answering import answer_model
-    from dartboard.mining.judges.chat import PATIENCE
+    from dartboard.llm.chat import PATIENCE
 
     return answer_model(spec, patience=PATIENCE)
 

@@ -101,7 +101,7 @@ def extract(
     from dartboard.cli.mine_run import extracted
     from dartboard.cli.terminal import results
 
-    raw = extracted(registry, corpus, out, drawing.settings(seed))
+    raw, _ = extracted(registry, corpus, out, drawing.settings(seed))
     facts = {
         "file": str(out),
         "corpus": raw.corpus_name,
@@ -159,11 +159,11 @@ def judge(
     """
     from dartboard.cli.mine_judging import JudgeOptions
     from dartboard.cli.mine_run import judged
-    from dartboard.mining.raw import read_raw
+    from dartboard.mining.candidates import read_candidates
 
     options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
     options.check()
-    judged(read_raw(raw), corpus, options)
+    judged(read_candidates(raw), corpus, options)
 
 
 @mine.command(short_help="All of it: extract, judge, validate.")
@@ -192,8 +192,8 @@ def run(
     options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
     options.check()
     with raw_file(options) as path:
-        raw = extracted(registry, corpus, path, drawing.settings(judging.seed))
-        judged(raw, corpus, options)
+        raw, opened = extracted(registry, corpus, path, drawing.settings(judging.seed))
+        judged(raw, opened, options)
 
 
 mine.command(short_help="Check a mined data set, and list all that is wrong with it.")(validate)

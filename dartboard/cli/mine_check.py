@@ -23,7 +23,7 @@ def validate(file: FileArgument, as_json: JsonOption = False) -> None:
     """
     from dartboard.cli.mine_view import draw_problems
     from dartboard.cli.terminal import results
-    from dartboard.mining.validating import validate as check
+    from dartboard.mining.validation import validate as check
 
     path = _file(file)
     problems = check(path)
@@ -52,7 +52,7 @@ def compare(file: FileArgument, as_json: JsonOption = False) -> None:
     """
     from dartboard.cli.mine_view import draw_comparisons
     from dartboard.cli.terminal import results
-    from dartboard.mining.reading import compare_sources
+    from dartboard.mining.kernels.comparison import compare_sources
 
     found = compare_sources(_file(file))
     if as_json:
@@ -62,6 +62,6 @@ def compare(file: FileArgument, as_json: JsonOption = False) -> None:
 
 
 def _file(path: Path) -> Path:
-    from dartboard.mining.pairs import FILE
+    from dartboard.mining.dataset import FILE
 
     return path / FILE if path.is_dir() else path

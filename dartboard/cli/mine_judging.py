@@ -8,18 +8,19 @@ import typer
 
 from dartboard.cli.mine_options import Judges, Judging, Written
 from dartboard.http_client import Patience
-from dartboard.mining.budget import CallLimits, Prices
-from dartboard.mining.choosing import close_judge, with_checks
+from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.usage import Prices
 from dartboard.mining.journal import check_unused
 from dartboard.mining.judges import ChatJudge, judge_by_name
 from dartboard.mining.judges.base import version_of
-from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE
-from dartboard.mining.mine import MiningSettings
+from dartboard.mining.judges.judge_selection import close_judge, with_checks
+from dartboard.mining.pipeline import MiningSettings
 from dartboard.mining.prompts import DEFAULT_PROMPT
 
 if TYPE_CHECKING:
+    from dartboard.llm.chat import Chat
     from dartboard.mining.documents import Corpus
-    from dartboard.mining.judges.chat import Chat
     from dartboard.mining.verdicts import Judge
 
 

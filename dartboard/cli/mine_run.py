@@ -12,23 +12,23 @@ from dartboard.cli.mine_view import cost_bar, draw_estimate, draw_outcome
 from dartboard.cli.terminal import messages, results, warn
 from dartboard.datasets.preparation import progress_bar
 from dartboard.errors import ConfigError, DartboardError, DatasetError
-from dartboard.mining.choosing import close_judge
 from dartboard.mining.corpora import open_corpus
-from dartboard.mining.extracting import PoolSettings, extract
+from dartboard.mining.dataset_writer import write_dataset
+from dartboard.mining.extractor import PoolSettings, extract
 from dartboard.mining.journal import Journal
 from dartboard.mining.judges.answers import is_decidable
-from dartboard.mining.mine import estimate_run, mine
+from dartboard.mining.judges.judge_selection import close_judge
+from dartboard.mining.pipeline import estimate_run, mine
 from dartboard.mining.prompts import UNFENCED
 from dartboard.mining.registry import load_cases
-from dartboard.mining.validating import validate
-from dartboard.mining.validating_head import DOUBTFUL
-from dartboard.mining.writing import write_dataset
+from dartboard.mining.validation import validate
+from dartboard.mining.validation_head import DOUBTFUL
 
 if TYPE_CHECKING:
+    from dartboard.llm.chat import Chat
+    from dartboard.mining.candidates import RawCandidates
+    from dartboard.mining.dataset import Mined
     from dartboard.mining.documents import Corpus
-    from dartboard.mining.judges.chat import Chat
-    from dartboard.mining.pairs import Mined
-    from dartboard.mining.raw import RawCandidates
     from dartboard.mining.verdicts import Judge
 
 _SHOWN = 3
@@ -44,28 +44,36 @@ def raw_file(options: JudgeOptions) -> Iterator[Path]:
         yield Path(folder) / "raw.jsonl"
 
 
-def extracted(registry: Path, corpus: str, out: Path, settings: PoolSettings) -> "RawCandidates":
-    """Raw candidates, written and read back."""
+def extracted(
+    registry: Path, corpus: str, out: Path, settings: PoolSettings
+) -> "tuple[RawCandidates, Corpus]":
+    """Raw candidates, which are also written, and the corpus that they are from."""
     cases = load_cases(registry)
     opened = _opened(corpus)
     with progress_bar() as listen:
-        return extract(
+        raw = extract(
             cases,
             opened,
             out,
             settings=settings,
             listen=lambda done, total: listen("drawing contexts", done, total),
         )
+    return raw, opened
 
 
-def judged(raw: "RawCandidates", corpus: str | None, options: JudgeOptions) -> None:
-    """Judge raw candidates and write the data set, or say what that would cost."""
+def judged(raw: "RawCandidates", corpus: "Corpus | str | None", options: JudgeOptions) -> None:
+    """Judge raw candidates and write the data set, or say what that would cost.
+
+    ``corpus`` is the one that they were drawn from, or where it is now; the candidates know where it was.
+    """
     check_answers(raw, options)
     if options.prompt == UNFENCED and options.asks():
         warn(f"the prompt {UNFENCED} does not fence contexts: an order inside one reaches the judge")
     if options.agent and options.checks and any(case.check for case in raw.cases):
         warn("checks will run code that the agent wrote: do this where that is safe, such as in a container")
-    opened = _same_corpus(raw, corpus) if options.kernels or options.checks else None
+    opened: Corpus | None = None
+    if options.kernels or options.checks:
+        opened = _same_corpus(raw, corpus) if isinstance(corpus, str | None) else corpus
     judge, second = options.judges(opened)
     agent = options.agent_chat()
     with ExitStack() as stack:

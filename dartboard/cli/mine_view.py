@@ -12,18 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from dartboard.mining.calls import Estimate
-    from dartboard.mining.pairs import Mined
+    from dartboard.llm.usage import Usage
+    from dartboard.mining.calls import Estimate, StepListener
+    from dartboard.mining.dataset import Mined
     from dartboard.mining.problems import Problem
-    from dartboard.mining.steps import Listener
-    from dartboard.mining.verdicts import Usage
 
 
 _REASONS = 5
 
 
 @contextmanager
-def cost_bar() -> "Iterator[Listener]":
+def cost_bar() -> "Iterator[StepListener]":
     """A listener that draws one bar a step on stderr, with what the run has cost; silent in a pipe."""
     console = Console(stderr=True, highlight=False)
     columns = (
@@ -56,7 +55,7 @@ def told_cost(usage: "Usage") -> str:
 
 def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: float | None) -> None:
     """Calls, tokens and money by step, before the first call."""
-    from dartboard.mining.mine import total
+    from dartboard.mining.pipeline import total
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("step")

@@ -13,15 +13,18 @@
     end: {pairs: 1, sha256: "..."}          # from version 2 on: a file that was cut short lacks it
 
 The file is parsed as data by YAML's safe loader and never builds objects. Aliases are refused: a few
-hundred bytes of them can stand for more than memory holds. Every error names file and line.
+hundred bytes of them can stand for more than memory holds. Every complaint names file and line.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dartboard.datasets.records import need_file
 from dartboard.datasets.safe_yaml import Fields, odd_character, read_fields, refused_id, string_of
 from dartboard.datasets.text_dataset import Alternatives, Groups, Passage, Qrels, TextDataset, unique
+from dartboard.errors import DatasetError
 
 END = "end"
 """The last key of a file that is whole."""
@@ -38,64 +41,114 @@ def load_mined(path: str | Path) -> TextDataset:
     read. A file that was cut short is refused.
     """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
-    contexts = _Contexts()
-    queries: dict[str, str] = {}
-    qrels: Qrels = {}
-    kernels: Groups = {}
-    alternatives: Alternatives = {}
-    answers: Groups = {}
-    root = read_fields(file, "'pairs'")
-    if "pairs" not in root.entries:
-        raise root.error("'pairs' is missing: the file must have a list of them at its top")
-    check_end(root)
-    for pair in root.mappings("pairs"):
+    builder = _Builder()
+    for pair in _read_pairs(file):
         query_id = pair.string("id")
         if (odd := odd_character(query_id)) is not None:
             raise pair.error(refused_id(query_id, odd), pair.entries["id"])
-        if query_id in queries:
+        if query_id in builder.queries:
             raise pair.error(f"id {query_id!r} occurs twice")
-        queries[query_id] = pair.string("query")
-        positive = _contexts(pair, "positive_ctxs", contexts)
-        negative = _contexts(pair, "negative_ctxs", contexts)
-        if both := positive.keys() & negative.keys():
-            raise pair.error(f"context {min(both)!r} is both positive and negative")
-        qrels[query_id] = dict.fromkeys(negative, 0) | dict.fromkeys(positive, 1)
-        if kernel := pair.strings("kernel"):
-            kernels[query_id] = _kernel(pair, kernel, positive)
-            if others := _alternatives(pair, positive):
-                alternatives[query_id] = others
-        if known := pair.strings("answers"):
-            answers[query_id] = known
-    return TextDataset(
-        name=file.name.removesuffix(".gz").rpartition(".")[0],
-        passages=contexts.passages,
-        queries=queries,
-        qrels=qrels,
-        facets={
-            query_id: _facets(kernel, alternatives.get(query_id, [])) for query_id, kernel in kernels.items()
-        },
-        kernels=kernels,
-        alternatives=alternatives,
-        answers=answers,
-        pools={query_id: list(judged) for query_id, judged in qrels.items()},
-        metadata={"type": "real"},
-    )
+        builder.add(
+            query_id,
+            pair.string("query"),
+            _contexts(pair, "positive_ctxs"),
+            _contexts(pair, "negative_ctxs"),
+            kernel=pair.strings("kernel"),
+            alternatives=_alternatives(pair),
+            answers=pair.strings("answers"),
+            error=pair.error,
+        )
+    return builder.dataset(file.name.removesuffix(".gz").rpartition(".")[0])
+
+
+def text_dataset(name: str, pairs: Iterable[Mapping[str, Any]]) -> TextDataset:
+    """What :func:`load_mined` reads from a file of these pairs, which are the plain data of such a file."""
+    builder = _Builder()
+    for pair in pairs:
+        builder.add(
+            pair["id"],
+            pair["query"],
+            *([(one["fqn"], one["text"]) for one in pair[key]] for key in ("positive_ctxs", "negative_ctxs")),
+            kernel=pair.get("kernel", []),
+            alternatives=pair.get("alternatives", []),
+            answers=pair.get("answers", []),
+            error=DatasetError,
+        )
+    return builder.dataset(name)
 
 
 @dataclass(slots=True)
-class _Contexts:
-    """Contexts by name and text, each under one id."""
+class _Builder:
+    """Pairs put together: contexts by name and text, each under one id."""
 
     passages: list[Passage] = field(default_factory=list)
+    queries: dict[str, str] = field(default_factory=dict)
+    qrels: Qrels = field(default_factory=dict)
+    kernels: Groups = field(default_factory=dict)
+    alternatives: Alternatives = field(default_factory=dict)
+    answers: Groups = field(default_factory=dict)
     _ids: dict[tuple[str, str], str] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
 
-    def add(self, fqn: str, text: str) -> str:
+    def add(
+        self,
+        query_id: str,
+        query: str,
+        positive: Iterable[tuple[str, str]],
+        negative: Iterable[tuple[str, str]],
+        *,
+        kernel: list[str],
+        alternatives: list[list[str]],
+        answers: list[str],
+        error: Callable[[str], DatasetError],
+    ) -> None:
+        """One pair; contexts are names with texts, and alternatives count where there is a kernel."""
+        self.queries[query_id] = query
+        yes = {self._id(fqn, text): fqn for fqn, text in positive}
+        no = {self._id(fqn, text): fqn for fqn, text in negative}
+        if both := yes.keys() & no.keys():
+            raise error(f"context {min(both)!r} is both positive and negative")
+        self.qrels[query_id] = dict.fromkeys(no, 0) | dict.fromkeys(yes, 1)
+        if kernel:
+            self.kernels[query_id] = _members(kernel, yes, error)
+            others = [found for names in alternatives if (found := _members(names, yes, error))]
+            if others:
+                self.alternatives[query_id] = others
+        if answers:
+            self.answers[query_id] = answers
+
+    def dataset(self, name: str) -> TextDataset:
+        """All pairs as a data set."""
+        return TextDataset(
+            name=name,
+            passages=self.passages,
+            queries=self.queries,
+            qrels=self.qrels,
+            facets={
+                query_id: _facets(kernel, self.alternatives.get(query_id, []))
+                for query_id, kernel in self.kernels.items()
+            },
+            kernels=self.kernels,
+            alternatives=self.alternatives,
+            answers=self.answers,
+            pools={query_id: list(judged) for query_id, judged in self.qrels.items()},
+            metadata={"type": "real"},
+        )
+
+    def _id(self, fqn: str, text: str) -> str:
         if (fqn, text) not in self._ids:
             number = self._seen[fqn] = self._seen.get(fqn, 0) + 1
             self._ids[fqn, text] = fqn if number == 1 else f"{fqn}#{number}"
             self.passages.append(Passage(self._ids[fqn, text], text, "", {"fqn": fqn}))
         return self._ids[fqn, text]
+
+
+def _read_pairs(path: Path) -> Iterator[Fields]:
+    root = read_fields(path, "'pairs'")
+    if "pairs" not in root.entries:
+        raise root.error("'pairs' is missing: the file must have a list of them at its top")
+    check_end(root)
+    yield from root.mappings("pairs")
 
 
 def check_end(root: Fields) -> None:
@@ -115,32 +168,26 @@ def check_end(root: Fields) -> None:
     end.string("sha256")
 
 
-def _contexts(pair: Fields, key: str, contexts: _Contexts) -> dict[str, str]:
-    """Ids of the contexts under ``key``, with the names that they have."""
-    found = {}
-    for context in pair.mappings(key):
-        fqn = context.string("fqn")
-        found[contexts.add(fqn, context.string("text"))] = fqn
-    return found
+def _contexts(pair: Fields, key: str) -> list[tuple[str, str]]:
+    """Names and texts of the contexts under ``key``."""
+    return [(context.string("fqn"), context.string("text")) for context in pair.mappings(key)]
 
 
-def _kernel(pair: Fields, names: list[str], positive: dict[str, str]) -> list[str]:
+def _members(names: list[str], positive: dict[str, str], error: Callable[[str], DatasetError]) -> list[str]:
+    """The ids of named contexts, which must be among the positive ones."""
     by_name = {fqn: id_ for id_, fqn in reversed(positive.items())}
     for name in names:
         if name not in by_name:
-            raise pair.error(f"kernel names {name!r}, which is not among its positive_ctxs")
+            raise error(f"kernel names {name!r}, which is not among its positive_ctxs")
     return unique([by_name[name] for name in names])
 
 
-def _alternatives(pair: Fields, positive: dict[str, str]) -> list[list[str]]:
-    """The sets that answer as well as the kernel, each as ids."""
-    sets = []
-    for node in pair.items("alternatives"):
-        if node.id != "sequence":
-            raise pair.error("each of 'alternatives' must be a list of names", node)
-        names = [string_of(pair.path, one, "each of 'alternatives'") for one in node.value]
-        sets.append(_kernel(pair, names, positive))
-    return [one for one in sets if one]
+def _alternatives(pair: Fields) -> list[list[str]]:
+    """The sets that answer as well as the kernel, by names."""
+    nodes = pair.items("alternatives")
+    if (odd := next((node for node in nodes if node.id != "sequence"), None)) is not None:
+        raise pair.error("each of 'alternatives' must be a list of names", odd)
+    return [[string_of(pair.path, one, "each of 'alternatives'") for one in node.value] for node in nodes]
 
 
 def _facets(kernel: list[str], alternatives: list[list[str]]) -> dict[str, list[str]]:

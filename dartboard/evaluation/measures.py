@@ -154,7 +154,7 @@ def available(judgements: Judgements, content: Content | None, asked: Iterable[s
         "vectors": content is not None,
         "clusters": content is not None and bool(content.clusters),
         "bases": judgements.grouped,
-        "answers": False,  # a model has to be asked: see dartboard.answering.measuring
+        "answers": False,  # a model has to be asked: see dartboard.answering.accuracy
     }
     return [name for name in dict.fromkeys((*MEASURES, *asked)) if has[kind_of(name).needs]]
 

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,23 @@ class Agreement:
     def most_apart(self) -> float:
         """The upper end of the share of pairs that they may differ on, counting each case once."""
         return wilson((1 - self.observed) * self.cases, self.cases)[1]
+
+    def to_plain(self) -> dict[str, Any]:
+        """As the data set holds it."""
+        rounded = {
+            name: value if value is None else round(value, 6)
+            for name in ("observed", "kappa", "low", "high")
+            for value in [getattr(self, name)]
+        }
+        return {
+            "first": self.first,
+            "second": self.second,
+            "pairs": self.pairs,
+            "cases": self.cases,
+            **rounded,
+            "most_apart": round(self.most_apart, 6),
+            "table": self.table,
+        }
 
 
 def wilson(errors: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:

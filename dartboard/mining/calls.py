@@ -14,14 +14,16 @@ from threading import Event, Lock
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, ConfigError, DeadlineError, EndpointError
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.errors import NoAnswersError, RefusedError
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.meter import Meter, metered
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.dataset import Labels
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import expected_usage, is_known
-from dartboard.mining.judges.chat import RefusedError
-from dartboard.mining.metering import Meter, metered
-from dartboard.mining.streaks import NoAnswersError
-from dartboard.mining.verdicts import Judge, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Verdict
 
 _AHEAD = 8
 
@@ -54,6 +56,8 @@ class Estimate:
 
 
 Listener = Callable[[Progress], None]
+StepListener = Callable[[str, int, int | None, Usage], None]
+"""Hears the step, how much of it is done, of how much, and what the run has cost so far."""
 
 
 def estimate(judge: Judge, tasks: Iterable[Task]) -> Estimate:
@@ -85,7 +89,8 @@ def judge_many(
     """
     if meter is not None and limits is not None and limits != meter.limits:
         raise ConfigError("give limits or a meter, not both: a meter has its own limits")
-    return _Run(judge, meter or Meter(limits), listen, _length(tasks)).results(iter(tasks))
+    total = len(tasks) if isinstance(tasks, Sized) else None
+    return _Run(judge, meter or Meter(limits), listen, total).results(iter(tasks))
 
 
 class _Run:
@@ -160,7 +165,9 @@ class _Run:
 
     def _raise(self) -> None:
         if isinstance(self._ended_by, BudgetError):
-            raise BudgetError(f"{self._ended_by} ({self._told_so_far()})")
+            calls = _since(self._start, self._meter.usage).calls
+            told = f"{self._done} verdicts of this step are there, for {calls} calls in this run"
+            raise BudgetError(f"{self._ended_by} ({told})")
         if self._ended_by is not None:
             raise self._ended_by
         if self._first_failure is not None:
@@ -168,16 +175,32 @@ class _Run:
                 f"{self._failed} calls failed, the first with: {self._first_failure}. {self._kept()}"
             )
 
-    def _told_so_far(self) -> str:
-        calls = _since(self._start, self._meter.usage).calls
-        return f"{self._done} verdicts of this step are there, for {calls} calls in this run"
-
     def _kept(self) -> str:
         return f"{self._done} verdicts are there; resume to ask for the missing ones"
 
 
-def _length(tasks: Iterable[Task]) -> int | None:
-    return len(tasks) if isinstance(tasks, Sized) else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSession:
+    """Who judges, within which limits, and who is told."""
+
+    judge: Judge
+    meter: Meter
+    listen: StepListener
+
+    def label(self, step: str, wanted: Iterable[tuple[Case, Document]]) -> Labels:
+        """A verdict on each context alone."""
+        tasks = [Task(case, (document,)) for case, document in wanted]
+        verdicts = judge_many(self.judge, tasks, listen=self.hearing(step), meter=self.meter)
+        return {(task.case.id, task.contexts[0].fqn): verdict for task, verdict in verdicts}
+
+    def hearing(self, step: str) -> Callable[[Progress], None]:
+        """A listener for one step."""
+        return lambda progress: self.listen(step, progress.done, progress.total, self.meter.usage)
+
+
+def pool_contexts(pools: Iterable[ContextPool]) -> list[tuple[Case, Document]]:
+    """Every context of every case, in order."""
+    return [(pool.case, document) for pool in pools for document in pool.documents]
 
 
 def _since(start: Usage, now: Usage) -> Usage:

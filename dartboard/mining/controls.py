@@ -24,18 +24,19 @@ counts each case once, whatever the number of its negatives.
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 from dartboard.errors import ConfigError
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.meter import Meter
+from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agreements, wilson
-from dartboard.mining.budget import CallLimits
 from dartboard.mining.calls import Listener, Task, judge_many
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.documents import Document
-from dartboard.mining.metering import Meter
-from dartboard.mining.pool import ContextPool
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 ControlKind = Literal["zero", "positive", "negative", "stuffed", "injected"]
 NEGATIVES: tuple[ControlKind, ...] = ("negative", "stuffed", "injected")
@@ -83,6 +84,18 @@ class Rate:
         """The share of errors; None where nothing was decided."""
         return self.errors / self.decided if self.decided else None
 
+    def to_plain(self) -> dict[str, Any]:
+        """As the data set holds it."""
+        return {
+            "rate": None if self.rate is None else round(self.rate, 6),
+            "low": round(self.low, 6),
+            "high": round(self.high, 6),
+            "errors": self.errors,
+            "decided": self.decided,
+            "unsure": self.unsure,
+            "cases": self.cases,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlError:
@@ -125,6 +138,21 @@ class Controls:
     def marked(self, case_id: str) -> bool:
         """Whether a case needs no context for its answer."""
         return case_id in self.answered_without_context
+
+    def to_plain(self) -> dict[str, Any]:
+        """As the data set holds them."""
+        insufficient = sorted(self.insufficient_targets)
+        return {
+            "judge": self.judge,
+            "seed": self.seed,
+            "cases": self.cases,
+            "false_positive": self.false_positive.to_plain(),
+            "false_negative": self.false_negative.to_plain(),
+            "by_kind": {kind: rate.to_plain() for kind, rate in self.by_kind.items()},
+            "answered_without_context": sorted(self.answered_without_context),
+            **({"insufficient_targets": insufficient} if insufficient else {}),
+            "errors": [asdict(error) for error in self.errors],
+        }
 
 
 def control_tasks(cases: Sequence[Case], pools: Sequence[ContextPool], *, seed: int = 0) -> list[ControlTask]:

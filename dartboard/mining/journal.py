@@ -6,29 +6,27 @@ repeats at most the calls under way. A line without a verdict is money that a fa
 (``withdrawn``) that the key is to be asked for again. Times are left out, so that equal runs are equal.
 """
 
-import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+import zlib
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from threading import Event, Lock
+from threading import Lock
 from typing import Any, BinaryIO, Self
 
 from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedError
-from dartboard.file_lock import lock_without_waiting
-from dartboard.mining.budget import total_usage
-from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal_lines import FORMAT, plain_verdict, read_line, read_verdict, write_line
-from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
-from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.metering import spending
-from dartboard.mining.verdicts import Judge, Usage, Verdict
+from dartboard.llm.usage import Usage, total_usage
+from dartboard.mining.verdicts import Verdict
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: nothing keeps a second run out
+    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
+
+FORMAT = 1
 
 
 class Journal:
@@ -181,101 +179,6 @@ class Journal:
             self._verdicts[key] = verdict
 
 
-class JournaledJudge:
-    """A judge whose verdicts are written down, and not asked for twice.
-
-    The members of an ensemble are journaled one by one: what one of them was paid for is kept when another
-    fails.
-    """
-
-    def __init__(self, judge: Judge, journal: Journal) -> None:
-        if isinstance(judge, EnsembleJudge):
-            judge = judge.with_members(lambda member: JournaledJudge(member, journal))
-        self._judge = judge
-        self._journal = journal
-        self._lock = Lock()
-        self._under_way: dict[str, Event] = {}
-
-    @property
-    def name(self) -> str:
-        """The judge's own."""
-        return self._judge.name
-
-    @property
-    def prompt_version(self) -> str:
-        """The judge's own."""
-        return version_of(self._judge)
-
-    @property
-    def judges(self) -> tuple[Judge, ...]:
-        """The members of an ensemble, journaled too; nobody, where it is none."""
-        return self._judge.judges if isinstance(self._judge, EnsembleJudge) else ()
-
-    def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
-        """From the journal, or asked and written down."""
-        if isinstance(self._judge, EnsembleJudge):
-            return self._judge.judge(case, contexts, attempt=attempt)
-        key = key_of(self._judge, case, contexts, attempt)
-        with self._turn(key):
-            known = self._journal.get(key)
-            return known if known is not None else self._asked(key, case, contexts, attempt)
-
-    def looks_at(self, case: Case, contexts: Sequence[Document]) -> Any:
-        """As the judge."""
-        return looked_at(self._judge, case, contexts)
-
-    def expected(self, case: Case, contexts: Sequence[Document]) -> Usage:
-        """As the judge; nothing for what is in the journal."""
-        return Usage() if self.known(case, contexts, 0) else expected_usage(self._judge, case, contexts)
-
-    def known(self, case: Case, contexts: Sequence[Document], attempt: int) -> bool:
-        """Whether the journal has the verdict; of an ensemble, all of its members' verdicts."""
-        if isinstance(self._judge, EnsembleJudge):
-            return all(is_known(member, case, contexts, attempt) for member in self._judge.judges)
-        return self._journal.get(key_of(self._judge, case, contexts, attempt)) is not None
-
-    def _asked(self, key: str, case: Case, contexts: Sequence[Document], attempt: int) -> Verdict:
-        with spending() as spent:
-            try:
-                verdict = self._judge.judge(case, contexts, attempt=attempt)
-            except BaseException:
-                if spent.usage != Usage():
-                    self._journal.add(key, None, spent.usage)
-                raise
-        self._journal.add(key, verdict, verdict.usage)
-        return verdict
-
-    @contextmanager
-    def _turn(self, key: str) -> Iterator[None]:
-        """One call a key at a time: the second waits for the first one's verdict."""
-        while True:
-            with self._lock:
-                event = self._under_way.get(key)
-                if event is None:
-                    mine = self._under_way[key] = Event()
-                    break
-            event.wait()
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._under_way[key]
-            mine.set()
-
-
-def key_of(judge: Judge, case: Case, contexts: Sequence[Document], attempt: int) -> str:
-    """sha256 of everything that a verdict depends on."""
-    parts = [
-        judge.name,
-        version_of(judge),
-        case.question,
-        [[context.fqn, context.text] for context in contexts],
-        attempt,
-        looked_at(judge, case, contexts),
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
 def check_unused(path: Path) -> None:
     """Refuse to begin a journal where there is one."""
     if path.is_file() and path.stat().st_size:
@@ -292,8 +195,10 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _take(file: BinaryIO, path: Path) -> None:
+    if fcntl is None:  # pragma: no cover
+        return
     try:
-        lock_without_waiting(file)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise StoreLockedError(
             f"{path} is being written by another run: wait until it has finished"
@@ -308,3 +213,44 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def plain_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON holds it; its usage stands beside it."""
+    plain = asdict(verdict)
+    del plain["usage"]
+    if verdict.answered:
+        del plain["answered"]
+    return plain
+
+
+def read_verdict(plain: dict[str, Any], usage: Usage) -> Verdict:
+    """The verdict again; a field that this version does not know is an error."""
+    unknown = plain.keys() - {field.name for field in fields(Verdict)}
+    if unknown:
+        raise TypeError(f"unknown field {min(unknown)!r}")
+    return Verdict(**{**plain, "votes": tuple(plain["votes"]), "usage": usage})
+
+
+def write_line(entry: dict[str, Any]) -> bytes:
+    """A line with its checksum and its end."""
+    return (_text(entry | {"crc": _crc(entry)}) + "\n").encode()
+
+
+def _text(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, sort_keys=True, separators=(",", ":"))
+
+
+def _crc(entry: dict[str, Any]) -> str:
+    return f"{zlib.crc32(_text(entry).encode()):08x}"
+
+
+def read_line(line: bytes) -> dict[str, Any] | None:
+    """A line's contents; None where it is not as it was written."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or entry.pop("crc", None) != _crc(entry):
+        return None
+    return entry

@@ -1,37 +1,19 @@
-"""What a judge says of a question and contexts, and what it cost."""
+"""What a judge says of a question and contexts."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 
 Label = Literal["YES", "NO", "UNSURE"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens and money of one call, as the endpoint counted them, or as estimated where it does not.
-
-    ``unanswered`` counts requests whose answer never arrived whole: nobody here knows whether they were
-    charged, so they are in no other figure.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
-    unanswered: int = 0
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=self.cost + other.cost,
-            unanswered=self.unanswered + other.unanswered,
-        )
+_LONGEST_REASON = 160
+_DETAIL = re.compile(r": ['\"]|; |: (?=\S+ says )")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +32,7 @@ class Verdict:
     judge: str = ""
     prompt_version: str = ""
     votes: tuple[Label, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     answered: bool = True
 
 
@@ -63,3 +45,17 @@ class Judge(Protocol):
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """One verdict; ``attempt`` > 0 asks again, independently, where the first answer is doubted."""
+
+
+def reasons_of(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """The reasons of the UNSURE ones with their numbers, the commonest first, equal ones by name."""
+    counted = Counter(_reason_kind(verdict) for verdict in verdicts if verdict.label == "UNSURE")
+    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _reason_kind(verdict: Verdict) -> str:
+    """A reason without what is special to its verdict: the words that it quotes, who else said what."""
+    said = " ".join(verdict.reason.split()) or "no reason was given"
+    if verdict.answered:
+        said = _DETAIL.split(said, maxsplit=1)[0]
+    return said if len(said) <= _LONGEST_REASON else f"{said[: _LONGEST_REASON - 1]}…"

@@ -10,8 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from dartboard.mining.corpora.definitions import Definition, is_public
 from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.corpora.package_source import Definition, is_public
 
 PACKAGE = "google.adk"
 PARTS = ("agents", "apps", "artifacts", "code_executors", "events", "memory", "models", "planners", "plugins")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.answering.chat_server import ModelServer
 from tests.cli.running import environment
+from tests.llm.chat_server import ModelServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "answering.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dartboard.answering.scoring import cases_of, holds_answer
+from dartboard.answering.accuracy import cases_of, holds_answer
 from dartboard.mining.cases import Case
 from tests.evaluation.data import clustered
 

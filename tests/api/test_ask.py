@@ -11,10 +11,10 @@ import pytest
 from dartboard.api.app import create_app
 from dartboard.api.settings import ServiceSettings
 from dartboard.errors import ConfigError
-from tests.answering.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, streamed
 from tests.api.core_app import BASE, JSON, QUESTION, refused, running, upsert
 from tests.api.pages_app import keys_of
 from tests.api.small_app import serving, until
+from tests.llm.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, streamed
 
 MARK = "zebra9marker"
 

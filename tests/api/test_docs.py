@@ -18,7 +18,7 @@ import pytest
 from dartboard.api.app import create_app
 from dartboard.api.guards.security_headers import CONTENT_SECURITY_POLICY
 from dartboard.api.settings import ServiceSettings
-from tests.answering.chat_server import ModelServer
+from tests.llm.chat_server import ModelServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 TEXT = PAGE.read_text(encoding="utf-8")

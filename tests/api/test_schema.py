@@ -12,8 +12,8 @@ from schemathesis import checks
 
 from dartboard.api.app import create_app
 from dartboard.api.settings import ServiceSettings
-from tests.answering.chat_server import ModelServer
 from tests.api.small_app import serving
+from tests.llm.chat_server import ModelServer
 
 CASES = int(os.environ.get("DARTBOARD_DEEP_CASES", "25"))
 SMALL = {"k": 10, "triage_k": 12, "batch": 4, "vectors": 50, "jobs": 100, "timeout": 120.0}

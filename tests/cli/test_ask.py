@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from dartboard.cli import main
-from tests.answering.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, streamed
 from tests.cli.running import environment, run
+from tests.llm.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, streamed
 
 DOCUMENTS = {
     "keys.md": "# Keys\n\nKeys are rotated on the first of the month by the platform team.\n",

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from dartboard.cli import main
-from tests.answering.chat_server import ModelServer, finding
 from tests.cli.running import run, start
+from tests.llm.chat_server import ModelServer, finding
 from tests.mining.doors import code
 
 DOORS = range(1, 7)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from dartboard.mining.cases import Case
-from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Document
-from dartboard.mining.extracting import PoolSettings, extract
+from dartboard.mining.extractor import PoolSettings, extract
 from tests.models import WordBag
 
 SMALL = PoolSettings(random_negatives=1, hard_negatives=1, neighbours=1)
@@ -22,7 +22,7 @@ def note(door):
 
 def house(doors=8):
     documents = [Document(f"door-{door}.md", note(door)) for door in range(1, doors + 1)]
-    return SearchingCorpus("house", documents, model=WordBag())
+    return MemoryCorpus("house", documents, model=WordBag())
 
 
 def cases(doors=4):

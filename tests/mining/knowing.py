@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 
 TOWNS = ("Avon", "Brno", "Cork", "Delft", "Essen", "Faro", "Ghent", "Hull", "Izmir", "Jena", "Kiel", "Lodz")
 
@@ -30,7 +31,7 @@ class LetterModel:
         return np.stack([self.encode_query(text) for text in texts])
 
 
-def town_corpus() -> SearchingCorpus:
+def town_corpus() -> MemoryCorpus:
     """Mayors, rivers and bridges of towns; one fact is there in two spellings."""
     documents = []
     for number, town in enumerate(TOWNS):
@@ -40,7 +41,7 @@ def town_corpus() -> SearchingCorpus:
             Document(f"{town}.bridge", f"An old bridge stands near {town}, of stone."),
         ]
     documents.append(Document("Avon.mayor.copy", "M0 is the mayor of Avon, as everybody knows."))
-    return SearchingCorpus("towns", documents, model=LetterModel())
+    return MemoryCorpus("towns", documents, model=LetterModel())
 
 
 class KnowingJudge:

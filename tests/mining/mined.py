@@ -1,6 +1,6 @@
 """A small mined data set with everything in it, to be written, read and broken."""
 
-from dartboard.mining.pairs import FoundKernel, JudgedContext, Mined, Pair, apart
+from dartboard.mining.dataset import FoundKernel, JudgedContext, Mined, Pair, apart
 
 RATE = {"rate": 0.0, "low": 0.0, "high": 0.08, "errors": 0, "decided": 44, "unsure": 0, "cases": 44}
 _NONE = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 0, "cases": 0}

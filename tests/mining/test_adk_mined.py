@@ -9,7 +9,7 @@ import yaml
 from dartboard.datasets import load_mined
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.registry import load_cases
-from dartboard.mining.validating import validate
+from dartboard.mining.validation import validate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "adk"
 FILE = EXAMPLE / "mined" / "retrieval_dataset.yaml"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
+from dartboard.mining.judges.answer_tokens import ordinal, spelled
 from dartboard.mining.judges.answers import AnswerJudge, find, widened
-from dartboard.mining.judges.folding import fold
-from dartboard.mining.judges.numbers import ordinal, spelled
+from dartboard.mining.judges.text_folding import fold
 
 SAME = [
     ("March 5, 2021", "It premiered on 5 March 2021 in Rome."),
@@ -139,7 +139,7 @@ def test_spelled_numbers_are_read_back(number):
 
 
 def in_words(number: int) -> str:
-    from dartboard.mining.judges.numbers import _SMALL, _TENS
+    from dartboard.mining.judges.answer_tokens import _SMALL, _TENS
 
     if number < 20:
         return _SMALL[number]

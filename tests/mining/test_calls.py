@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 
 from dartboard.deadline import check, deadline
 from dartboard.errors import BudgetError, ConfigError, DatasetError, DeadlineError, EndpointError
-from dartboard.mining.budget import CallLimits, Prices, total_usage
+from dartboard.llm.errors import RefusedError
+from dartboard.llm.limits import CallLimits, TokenBucket
+from dartboard.llm.meter import Meter, current_meter, metered
+from dartboard.llm.usage import Prices, Usage, spending, total_usage
 from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge, journaled
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.judges.chat import RefusedError
-from dartboard.mining.metering import Meter, current_meter, metered, spending
-from dartboard.mining.rate import Bucket
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks
 
@@ -302,7 +303,7 @@ def test_tokens_a_minute_count_what_was_really_used():
 
 def test_a_bucket_gives_back():
     clock = Clock()
-    bucket = Bucket(600, clock)
+    bucket = TokenBucket(600, clock)
     assert bucket.draw(60) == 0
     assert bucket.draw(1) > 0
     bucket.correct(-60)
@@ -352,10 +353,10 @@ def test_estimates_before_the_first_call(tmp_path):
         assert not server.bodies
         assert (guess.tasks, guess.known, guess.usage.calls) == (30, 0, 30)
         with Journal.open(tmp_path / "j") as journal:
-            journaled = JournaledJudge(judge, journal)
-            list(judge_many(journaled, tasks[:10]))
-            rest = estimate(journaled, tasks)
-            both = JournaledJudge(EnsembleJudge([AnswerJudge(), judge]), journal)
+            alone = JournaledJudge(judge, journal)
+            list(judge_many(alone, tasks[:10]))
+            rest = estimate(alone, tasks)
+            both = journaled(EnsembleJudge([AnswerJudge(), judge]), journal)
             assert estimate(both, tasks).usage.calls == 20
             list(judge_many(both, tasks[:3]))
             assert estimate(both, tasks).known == 3

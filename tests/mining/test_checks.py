@@ -12,8 +12,8 @@ from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge, CheckJudge
-from dartboard.mining.judges.checks import Candidate, KnownParts, package_of
-from dartboard.mining.judges.running import run_check
+from dartboard.mining.judges.check_runner import run_check
+from dartboard.mining.judges.solution_cut import Candidate, KnownParts, package_of
 
 SOLUTION = """
 import json

@@ -6,8 +6,10 @@ import re
 import pytest
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool, PooledContext
 from dartboard.mining.controls import (
     KINDS,
     REPEATS,
@@ -18,10 +20,10 @@ from dartboard.mining.controls import (
     stuffed,
 )
 from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal, JournaledJudge
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import journaled
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge, OpenAIJudge
-from dartboard.mining.pool import ContextPool, PooledContext
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 from tests.mining.faulty_server import FaultyServer
 
 
@@ -219,7 +221,7 @@ def test_members_of_an_ensemble_are_compared(tmp_path):
     assert first.pairs == 50 and 0 < first.kappa < 1
     assert first.low is None, "they differ once in every case, so resampling shows no doubt"
     with Journal.open(tmp_path / "journal.jsonl") as journal:
-        again = run_controls(cases, pools, JournaledJudge(ensemble, journal))
+        again = run_controls(cases, pools, journaled(ensemble, journal))
     assert [one.kappa for one in again.agreement] == [one.kappa for one in found.agreement]
 
 

@@ -13,14 +13,11 @@ from dartboard.engine import Engine
 from dartboard.engine.index import index_paths
 from dartboard.errors import ConfigError, DartboardError, DatasetError, InvalidInputError
 from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import find_targets
 from dartboard.mining.corpora import open_corpus
-from dartboard.mining.corpora.excerpts import shortened
-from dartboard.mining.corpora.folder import FolderCorpus
-from dartboard.mining.corpora.labelled import LabelledCorpus
-from dartboard.mining.corpora.package import PackageCorpus
-from dartboard.mining.corpora.searching import SearchingCorpus
+from dartboard.mining.corpora.memory import FolderCorpus, LabelledCorpus, MemoryCorpus
+from dartboard.mining.corpora.package import PackageCorpus, shortened
 from dartboard.mining.documents import Document
-from dartboard.mining.pool import find_targets
 from tests.mining.packages import FILES, write_package
 from tests.models import WordBag
 
@@ -252,14 +249,14 @@ def test_searching(corpus):
     assert near[0] == best and len(near) == 3
     together = corpus.dartboard(query, 4)
     assert together[0] == near[0] and len({document.fqn for document in together}) == 4
-    again = SearchingCorpus("again", reversed([*corpus]), model=WordBag())
+    again = MemoryCorpus("again", reversed([*corpus]), model=WordBag())
     for search in ("lexical", "dense", "dartboard"):
         assert getattr(again, search)(query, 5) == getattr(corpus, search)(query, 5)
 
 
 def test_equal_texts_come_by_name():
     documents = [Document(name, "the same words") for name in "cab"]
-    corpus = SearchingCorpus("copies", documents, model=WordBag())
+    corpus = MemoryCorpus("copies", documents, model=WordBag())
     for search in (corpus.lexical, corpus.dense):
         assert [document.fqn for document in search("same words", 3)] == ["a", "b", "c"]
     assert len(corpus.dartboard("same words", 9)) == 3
@@ -271,14 +268,14 @@ def test_what_cannot_be_searched(corpus):
     with pytest.raises(InvalidInputError, match="k must be"):
         corpus.dense("robot", 0)
     with pytest.raises(DatasetError, match="two documents of one name: 'a'"):
-        SearchingCorpus("twice", [Document("a", "x"), Document("a", "y")])
+        MemoryCorpus("twice", [Document("a", "x"), Document("a", "y")])
     with pytest.raises(DatasetError, match="no documents"):
-        SearchingCorpus("none", [])
+        MemoryCorpus("none", [])
 
 
 def test_the_default_model_remembers_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path))
-    corpus = SearchingCorpus("two", [Document("a", "A robot lifts."), Document("b", "The sea is calm.")])
+    corpus = MemoryCorpus("two", [Document("a", "A robot lifts."), Document("b", "The sea is calm.")])
     assert corpus.dense("machines that carry things", 1)[0].fqn == "a"
     assert (tmp_path / "vectors.sqlite").exists()
     corpus.model.close()

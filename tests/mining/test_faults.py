@@ -11,10 +11,11 @@ from threading import Event
 
 import pytest
 
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.usage import Usage
 from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal, JournaledJudge
-from dartboard.mining.verdicts import Usage
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge
 from tests.mining.faulty_run import PRICES, door_judge, run
 from tests.mining.faulty_server import FAULTS, FaultyServer, door_tasks
 

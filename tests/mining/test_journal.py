@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError, EndpointError, StoreError, StoreLockedError
+from dartboard.llm.meter import Meter
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal, JournaledJudge, key_of
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge, journaled, key_of
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.metering import Meter
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 
 USAGE = Usage(calls=1, input_tokens=10, output_tokens=2, cost=0.1)
 VERDICT = Verdict(label="YES", evidence="“quote”\n", reason="r", judge="j", votes=("YES", "NO"), usage=USAGE)
@@ -100,7 +102,7 @@ def test_other_files_are_not_taken_for_journals(tmp_path):
     with pytest.raises(DatasetError, match="j:1"):
         Journal.open(path, resume=True)
     assert path.read_text().startswith("an important letter")
-    from dartboard.mining.journal_lines import write_line
+    from dartboard.mining.journal import write_line
 
     for letter in (b"an important letter", b"{}", b'{"crc":"0"}\n'):
         path.write_bytes(letter)
@@ -224,11 +226,11 @@ def test_what_a_failed_call_cost_is_kept_and_the_call_repeated(tmp_path):
 def test_members_of_an_ensemble_are_journaled_one_by_one(tmp_path):
     first = Counting()
     with Journal.open(tmp_path / "j") as journal:
-        broken = JournaledJudge(EnsembleJudge([first, Fails()]), journal)
+        broken = journaled(EnsembleJudge([first, Fails()]), journal)
         for _ in range(2):
             with pytest.raises(EndpointError):
                 broken.judge(CASE, [CONTEXT])
-        whole = JournaledJudge(EnsembleJudge([first, AnswerJudge()]), journal)
+        whole = journaled(EnsembleJudge([first, AnswerJudge()]), journal)
         verdict = whole.judge(CASE, [CONTEXT])
         assert verdict == whole.judge(CASE, [CONTEXT])
     assert verdict.votes == ("YES", "YES")
@@ -256,7 +258,7 @@ def test_the_key_changes_with_all_that_a_verdict_depends_on():
 
 @given(st.text(), st.text(), st.floats(0, 1e6))
 def test_any_text_comes_back(evidence, reason, cost):
-    from dartboard.mining.journal_lines import plain_verdict, read_line, read_verdict, write_line
+    from dartboard.mining.journal import plain_verdict, read_line, read_verdict, write_line
 
     usage = Usage(calls=1, cost=cost)
     verdict = Verdict(label="NO", evidence=evidence, reason=reason, usage=usage)

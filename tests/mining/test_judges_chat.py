@@ -9,13 +9,13 @@ import pytest
 
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
+from dartboard.llm.errors import RefusedError
+from dartboard.llm.meter import Meter, metered
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import GeminiJudge, OpenAIJudge
-from dartboard.mining.judges.chat import RefusedError
-from dartboard.mining.judges.model import read_answer
-from dartboard.mining.metering import Meter, metered
-from dartboard.mining.verdicts import Usage
+from dartboard.mining.judges.chat_judge import read_answer
 from tests.embeddings.local_server import LocalServer
 from tests.mining.faulty_run import PRICES, QUICK
 

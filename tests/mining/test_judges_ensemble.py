@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import pytest
 
 from dartboard.errors import ConfigError
-from dartboard.mining.budget import Prices
+from dartboard.llm.usage import Prices, Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, judge_by_name
 from dartboard.mining.judges.ensemble import majority
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.verdicts import Verdict
 
 CASE = Case(id="1", question="Who?")
 

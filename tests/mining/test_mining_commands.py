@@ -11,9 +11,9 @@ import time
 import pytest
 
 from dartboard.cli.app import main
-from dartboard.mining import mine as room
-from dartboard.mining.pairs import FoundKernel
-from dartboard.mining.writing import write_dataset
+from dartboard.mining import pipeline as room
+from dartboard.mining.dataset import FoundKernel
+from dartboard.mining.dataset_writer import write_dataset
 from tests.mining.doors import FEW, into, write_house
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.mined import mined, pair

@@ -11,10 +11,10 @@ import pytest
 
 from dartboard.calibration import Calibration
 from dartboard.cli.app import main
-from dartboard.mining.adapters.reading import CASE_KEYS
-from dartboard.mining.budget import CallLimits
-from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE
-from dartboard.mining.judges.quoting import LEAST_EVIDENCE
+from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
+from dartboard.llm.limits import CallLimits
+from dartboard.mining.case_fields import CASE_KEYS
+from dartboard.mining.judges.evidence import LEAST_EVIDENCE
 from dartboard.mining.registry import ADAPTERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mining.md").read_text()

@@ -8,7 +8,7 @@ import yaml
 
 from dartboard.cli.app import main
 from dartboard.cli.mine_view import told_cost
-from dartboard.mining.verdicts import Usage
+from dartboard.llm.usage import Usage
 from tests.mining.doors import FEW, code, into, write_house
 from tests.mining.faulty_server import FaultyServer
 

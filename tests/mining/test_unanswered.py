@@ -12,12 +12,14 @@ import pytest
 
 from dartboard.cli.app import main
 from dartboard.errors import ConfigError
-from dartboard.mining.budget import CallLimits
+from dartboard.llm.circuit_breaker import CircuitBreaker
+from dartboard.llm.errors import NoAnswersError
+from dartboard.llm.limits import CallLimits
+from dartboard.llm.usage import Usage
 from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal, JournaledJudge
-from dartboard.mining.reasons import reasons_of
-from dartboard.mining.streaks import NoAnswersError, Streaks
-from dartboard.mining.verdicts import Usage, Verdict
+from dartboard.mining.journal import Journal
+from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.verdicts import Verdict, reasons_of
 from tests.mining.doors import FEW, write_house
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks
@@ -151,18 +153,18 @@ def test_asking_again_needs_a_journal(raw, tmp_path, capsys):
 
 
 def test_a_row_is_of_one_judge_and_ends_with_an_answer():
-    streaks = Streaks(3)
+    breaker = CircuitBreaker(3)
     for _ in range(5):
-        streaks.unanswered("a", "1", "no")
-    streaks.answered("b")
+        breaker.record("a", "1", "no")
+    breaker.record("b", "1")
     with pytest.raises(NoAnswersError, match="a gave no readable answer to 6 calls in a row"):
-        streaks.unanswered("a", "2", "no")
-    streaks.answered("a")
-    streaks.unanswered("a", "3", "no")
-    streaks.unanswered("a", "4", "no")
-    streaks.unanswered("b", "5", "no")
+        breaker.record("a", "2", "no")
+    breaker.record("a", "1")
+    breaker.record("a", "3", "no")
+    breaker.record("a", "4", "no")
+    breaker.record("b", "5", "no")
     with pytest.raises(NoAnswersError):
-        Streaks(1).unanswered("a", "1", "no")
+        CircuitBreaker(1).record("a", "1", "no")
 
 
 def test_what_the_last_calls_cost_is_counted(tmp_path):

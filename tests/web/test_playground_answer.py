@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.answering.chat_server import ChatServer, ModelServer, Waiting, openai_events, streamed
+from tests.llm.chat_server import ChatServer, ModelServer, Waiting, openai_events, streamed
 from tests.web.serving import serving
 
 

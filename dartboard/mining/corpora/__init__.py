@@ -7,8 +7,15 @@
     folder:docs                   a folder of documents, in pieces
     store:docs.dartboard#manuals  a collection of a store
     dataset:hotpotqa              the passages of a data set, by name or by its folder
+
+A relative path in a name depends on the folder of whoever says it. A file that keeps such a name says it as
+seen from the file's own folder, so that the file works from any folder, and on another machine if both move
+together (:func:`seen_from`, :func:`resolved`).
 """
 
+import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dartboard.embeddings import EmbeddingModel
@@ -16,7 +23,7 @@ from dartboard.errors import ConfigError
 from dartboard.mining.documents import Corpus
 
 if TYPE_CHECKING:
-    from dartboard.mining.corpora.searching import SearchingCorpus
+    from dartboard.mining.corpora.memory import MemoryCorpus
     from dartboard.mining.corpora.store import StoreCorpus
 
 FORMS = "package:NAME[@FOLDER], folder:PATH, store:URL[#COLLECTION], dataset:NAME-OR-PATH"
@@ -32,7 +39,7 @@ def open_corpus(spec: str, *, model: EmbeddingModel | None = None) -> Corpus:
     return corpus
 
 
-def _opened(spec: str, model: EmbeddingModel | None) -> "SearchingCorpus | StoreCorpus":
+def _opened(spec: str, model: EmbeddingModel | None) -> "MemoryCorpus | StoreCorpus":
     kind, colon, rest = spec.strip().partition(":")
     if not colon or not rest.strip():
         raise ConfigError(f"cannot tell which corpus {spec!r} is: write {FORMS}")
@@ -43,7 +50,7 @@ def _opened(spec: str, model: EmbeddingModel | None) -> "SearchingCorpus | Store
             name, _, folder = rest.partition("@")
             return PackageCorpus(name.strip(), folder or None, model=model)
         case "folder":
-            from dartboard.mining.corpora.folder import FolderCorpus
+            from dartboard.mining.corpora.memory import FolderCorpus
 
             return FolderCorpus(rest, model=model)
         case "store":
@@ -52,7 +59,50 @@ def _opened(spec: str, model: EmbeddingModel | None) -> "SearchingCorpus | Store
             url, _, collection = rest.partition("#")
             return StoreCorpus(url, collection or None, model=model)
         case "dataset":
-            from dartboard.mining.corpora.labelled import LabelledCorpus
+            from dartboard.mining.corpora.memory import LabelledCorpus
 
             return LabelledCorpus(rest, model=model)
     raise ConfigError(f"unknown kind of corpus {kind!r}: write {FORMS}")
+
+
+_PARTS = re.compile(
+    r"(?P<before>package:[^@]*@|folder:|store:|dataset:)(?P<path>[^#]*)(?P<after>#.*)?", re.DOTALL
+)
+
+
+def seen_from(folder: Path, spec: str) -> str | None:
+    """The spec as seen from another folder; None where it holds anywhere: no path, or an absolute one."""
+    parts = _relative(spec, Path())
+    if parts is None:
+        return None
+    before, path, after = parts
+    try:
+        return f"{before}{Path(os.path.relpath(path, folder)).as_posix()}{after}"
+    except ValueError:  # another drive
+        return f"{before}{path.resolve()}{after}"
+
+
+def resolved(folder: Path, spec: str) -> str:
+    """A spec that was seen from a folder, with its path whole."""
+    parts = _relative(spec, folder)
+    if parts is None:
+        return spec
+    before, path, after = parts
+    return f"{before}{path.resolve()}{after}"
+
+
+def _relative(spec: str, base: Path) -> tuple[str, Path, str] | None:
+    """What stands before the path, the path, and what stands after it; None without a relative path."""
+    found = _PARTS.fullmatch(spec.strip())
+    if found is None or "://" in found["path"]:
+        return None
+    before, after = found["before"], found["after"] or ""
+    if before == "folder:" or before.startswith("package:"):
+        path, after = found["path"] + after, ""
+    else:
+        path = found["path"]
+    if not path or Path(path).is_absolute():
+        return None
+    if before == "dataset:" and not (base / path).exists():
+        return None
+    return before, base / path, after

@@ -2,35 +2,51 @@
 
 The name is that of the place of definition; every other name under which it can be imported leads there.
 Private things are part of the module or class that holds them, unless a public module exports them.
+
+Each line of a package stands in one document. A method with something to say (a docstring, or more than a
+few lines) is a document of its own, and its class shows its signature and the first line of its docstring;
+the module shows its classes and functions in the same way, and its imports only where it is a package,
+since there they are what it offers. Fields, ``__init__`` and private methods stay
+with their class. So a question about one method finds that method, a question about a class finds its
+fields and an outline of what it can do, and no document answers for another by holding a copy of it.
+
+A text that is still too long loses the bodies of its private methods, then its end, at the end of a line.
 """
 
+import ast
+import re
+import textwrap
 import tokenize
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.ingest import Problem
-from dartboard.mining.corpora.definitions import Definition, Module, is_public, read_module
-from dartboard.mining.corpora.excerpts import (
-    LONGEST,
-    class_text,
-    function_text,
-    has_own_document,
-    module_text,
-    signature,
+from dartboard.mining.corpora.memory import MemoryCorpus
+from dartboard.mining.corpora.name_resolution import Meaning, Names
+from dartboard.mining.corpora.package_source import (
+    Definition,
+    Function,
+    Located,
+    Module,
+    ModuleFile,
+    is_public,
+    locate,
+    module_files,
+    read_module,
 )
-from dartboard.mining.corpora.exports import Meaning, Names
-from dartboard.mining.corpora.locating import Located, ModuleFile, locate, module_files
-from dartboard.mining.corpora.searching import SearchingCorpus
 from dartboard.mining.documents import Document
+
+LONGEST = 16_000
+"""Characters of a document's source, about 4,000 tokens: classes with many documented fields fit in."""
 
 _MOST_ALIASES = 3
 
 
-class PackageCorpus(SearchingCorpus):
+class PackageCorpus(MemoryCorpus):
     """The documents of a package. ``problems`` are files that could not be read; the rest is there."""
 
     def __init__(
@@ -135,3 +151,136 @@ def _module(file: ModuleFile, shown: str) -> Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # strange escapes in strings of others
         return read_module(file.fqn, source, is_package=file.is_package, file=shown)
+
+
+_FEW_LINES = 5
+_BLANK = re.compile(r"\n\s*\n\s*\n\s*\n")
+
+Edits = dict[int, tuple[int, list[str]]]
+"""From a first line, counted from 0, to the line after the last and the lines to put there."""
+
+
+def has_own_document(member: Definition | None) -> bool:
+    """A public method with a docstring or more than a few lines."""
+    if member is None or not is_public(member.name):
+        return False
+    return any(
+        ast.get_docstring(node) or (node.end_lineno or 0) - node.lineno > _FEW_LINES for node in member.nodes
+    )
+
+
+def class_text(module: Module, definition: Definition, longest: int = LONGEST) -> str:
+    """A class with its documented methods as signatures."""
+    members = [member for member in definition.members.values() if member is not None]
+    own = [member for member in members if has_own_document(member)]
+    text = _source(module, definition.nodes, _outlines(module, own))
+    if len(text) > longest:
+        others = [member for member in members if member.name != "__init__"]
+        text = _source(module, definition.nodes, _outlines(module, others))
+    return shortened(text, longest)
+
+
+def function_text(module: Module, definition: Definition, longest: int = LONGEST) -> str:
+    """A function or method in full; a method under the name of its class."""
+    return shortened(_source(module, definition.nodes, {}), longest)
+
+
+def module_text(module: Module, shown: Callable[[Definition], bool], longest: int = LONGEST) -> str:
+    """A module's docstring, its documented definitions as signatures, all else as it is written."""
+    edits: Edits = {}
+    for definition in module.definitions.values():
+        if shown(definition):
+            edits |= _outlines(module, [definition])
+    if not module.is_package:
+        edits |= {
+            _first_line(node): (node.end_lineno or node.lineno, [])
+            for node in module.tree.body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        }
+    body = module.tree.body
+    begin = _first_line(body[0]) if body else len(module.lines)
+    text = "\n".join(_edited(module.lines, begin, len(module.lines), edits))
+    return shortened(_BLANK.sub("\n\n\n", text).strip(), longest)
+
+
+def signature(definition: Definition) -> str:
+    """``class LlmAgent(BaseAgent)``, ``async def run(self, name: str) -> int``: on one line."""
+    try:
+        return _signature(definition.nodes[-1])
+    except RecursionError:  # a default of a thousand operators
+        return definition.name
+
+
+def _signature(node: ast.ClassDef | Function) -> str:
+    if isinstance(node, ast.ClassDef):
+        parents = ", ".join(ast.unparse(base) for base in [*node.bases, *(k.value for k in node.keywords)])
+        return f"class {node.name}({parents})" if parents else f"class {node.name}"
+    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{word} {node.name}({ast.unparse(node.args)}){returns}"
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, or as many whole lines of it as fit, and how many more there were."""
+    if len(text) <= longest:
+        return text
+    lines = text.splitlines()
+    kept, size = 0, 32
+    while kept < len(lines) and size + len(lines[kept]) + 1 <= longest:
+        size += len(lines[kept]) + 1
+        kept += 1
+    return "\n".join([*lines[:kept], f"# … {len(lines) - kept} more lines"])
+
+
+def _source(module: Module, nodes: Sequence[ast.ClassDef | Function], edits: Edits) -> str:
+    parts = []
+    for node in nodes:
+        begin, end = _first_line(node), node.end_lineno or node.lineno
+        inside = {start: edit for start, edit in edits.items() if begin < start < end}
+        parts.append(textwrap.dedent("\n".join(_edited(module.lines, begin, end, inside))).strip())
+    return "\n\n".join(parts)
+
+
+def _edited(lines: list[str], begin: int, end: int, edits: Edits) -> Iterator[str]:
+    at = begin
+    while at < end:
+        if at in edits:
+            at, instead = edits[at]
+            yield from instead
+        else:
+            yield lines[at]
+            at += 1
+
+
+def _outlines(module: Module, definitions: Sequence[Definition]) -> Edits:
+    return {
+        _first_line(node): (node.end_lineno or node.lineno, _outline(module.lines, node))
+        for definition in definitions
+        for node in definition.nodes
+    }
+
+
+def _outline(lines: list[str], node: ast.ClassDef | Function) -> list[str]:
+    """Decorators, signature, the first line of the docstring and three dots."""
+    first = node.body[0]
+    begin = _first_line(node)
+    if first.lineno == node.lineno:  # all on one line
+        return lines[begin : node.end_lineno]
+    head = lines[begin : max(_colon_line(lines, node, first.lineno), node.lineno)]
+    indent = " " * first.col_offset
+    said = (ast.get_docstring(node) or "").strip().partition("\n")[0]
+    return [*head, f'{indent}"""{said}"""', f"{indent}..."] if said else [*head, f"{indent}..."]
+
+
+def _colon_line(lines: list[str], node: ast.ClassDef | Function, body: int) -> int:
+    """The line, counted from 1, on which the signature ends; comments before the body are no part of it."""
+    end = body - 1
+    while end > node.lineno and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return end
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Counted from 0, decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1

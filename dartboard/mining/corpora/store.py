@@ -12,7 +12,7 @@ import numpy as np
 from dartboard.embeddings import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, StoreError
-from dartboard.mining.corpora.searching import TRIAGE, check_search, fingerprint_of, select_together
+from dartboard.mining.corpora.memory import TRIAGE, check_search, fingerprint_of, select_together
 from dartboard.mining.documents import Document
 from dartboard.stores import DEFAULT_COLLECTION
 from dartboard.stores.records import Record

@@ -12,12 +12,10 @@ from functools import lru_cache
 
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
+from dartboard.mining.judges.answer_tokens import ARTICLES, itemised, ordinal
 from dartboard.mining.judges.base import OfflineJudge
-from dartboard.mining.judges.dates import Day
-from dartboard.mining.judges.folding import Folded, fold
-from dartboard.mining.judges.items import Item, as_one
-from dartboard.mining.judges.normalising import ARTICLES, itemised
-from dartboard.mining.judges.numbers import ordinal
+from dartboard.mining.judges.dates import Day, Item, as_one
+from dartboard.mining.judges.text_folding import Folded, fold
 from dartboard.mining.verdicts import Verdict
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n+")

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Judge, Usage
+from dartboard.mining.verdicts import Judge
 
 
 class OfflineJudge:

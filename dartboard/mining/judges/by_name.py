@@ -10,19 +10,19 @@ NAME[:ARGUMENT]            a plug-in's (:mod:`dartboard.plugins`)
 """
 
 from functools import partial
-from typing import Any
+from typing import Unpack
 
-from dartboard.embeddings.by_name import EndpointName, endpoint_name
+from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
-from dartboard.http_client import Patience
-from dartboard.mining.budget import Prices
+from dartboard.llm.by_name import chat_model
+from dartboard.llm.chat import MOST_OUTPUT, PATIENCE, ChatOptions
+from dartboard.llm.gemini import DEFAULT_MODEL
 from dartboard.mining.documents import Corpus
 from dartboard.mining.judges.answers import AnswerJudge
-from dartboard.mining.judges.chat import MOST_OUTPUT, PATIENCE
-from dartboard.mining.judges.checks import CheckJudge, KnownParts
+from dartboard.mining.judges.chat_judge import ChatJudge
+from dartboard.mining.judges.checks import CheckJudge
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.gemini import DEFAULT_MODEL, GeminiJudge
-from dartboard.mining.judges.openai import OpenAIJudge
+from dartboard.mining.judges.solution_cut import KnownParts
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
 from dartboard.plugins import find, names
@@ -36,24 +36,18 @@ def judge_by_name(
     spec: str,
     *,
     prompt_version: str = DEFAULT_PROMPT,
-    prices: Prices | None = None,
-    patience: Patience = PATIENCE,
-    max_output_tokens: int = MOST_OUTPUT,
     corpus: Corpus | None = None,
     need_key: bool = True,
+    **options: Unpack[ChatOptions],
 ) -> Judge:
     """The judge; the knobs hold for every chat model in it, and a check resolves names by ``corpus``.
 
     Without ``need_key`` a missing key is no error: for judges that only estimate what they would cost.
     """
-    chat: dict[str, Any] = {
-        "prompt_version": prompt_version,
-        "prices": prices,
-        "patience": patience,
-        "max_output_tokens": max_output_tokens,
-        "need_key": need_key,
-    }
-    again: partial[Judge] = partial(judge_by_name, **chat, corpus=corpus)
+    chat: ChatOptions = {"prices": None, "patience": PATIENCE, "max_output_tokens": MOST_OUTPUT, **options}
+    again: partial[Judge] = partial(
+        judge_by_name, prompt_version=prompt_version, corpus=corpus, need_key=need_key, **chat
+    )
     kind, colon, rest = spec.strip().partition(":")
     if kind not in NAMES and (plugin := find("judge", kind)) is not None:
         plugged: Judge = plugin.make(("name", "judge"), rest, **again.keywords)
@@ -64,17 +58,10 @@ def judge_by_name(
         return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
     named = endpoint_name(f"gemini:{DEFAULT_MODEL}" if spec.strip() == "gemini" else spec)
     if named is not None:
-        return _chat_judge(named, **chat)
+        return ChatJudge(chat_model(named, need_key=need_key, **chat), prompt_version=prompt_version)
     members = [member.strip() for member in rest.split(",")]
     if any(member.startswith("ensemble") for member in members):
         raise ConfigError("an ensemble cannot be a member of another one: name its members")
     if kind == "ensemble" and all(members):
         return EnsembleJudge([again(member) for member in members])
     raise ConfigError(f"unknown judge {spec!r}: use {', '.join((FORMS, *names('judge')))}")
-
-
-def _chat_judge(named: EndpointName, *, need_key: bool, **knobs: Any) -> Judge:
-    """The knobs are those that both kinds have."""
-    if named.kind == "gemini":
-        return GeminiJudge(named.model, base_url=named.base_url, need_key=need_key, **knobs)
-    return OpenAIJudge(named.model, named.base_url, **knobs)

@@ -1,8 +1,8 @@
 """The executable check as a judge: can the case be solved by who knows these contexts alone?
 
 A solver writes a candidate from the contexts, and the check runs it: it passes or it does not, and no opinion
-comes into it. The default solver asks nobody (:mod:`dartboard.mining.judges.known_parts`): it takes the known
-solution without what no context tells of.
+comes into it. The default solver asks nobody (:mod:`dartboard.mining.judges.solution_cut`): it takes the
+known solution without what no context tells of.
 
 A check that passes with the help of nothing that was shown cannot tell contexts apart, so it decides nothing:
 the verdict is UNSURE. Without any context that is a YES, which marks the case.
@@ -16,14 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
-from dartboard.mining.judges.known_parts import Candidate, KnownParts, package_of
-from dartboard.mining.judges.running import Outcome, run_check
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
-
-__all__ = ["Candidate", "CheckJudge", "KnownParts", "Solver", "package_of"]
+from dartboard.mining.judges.check_runner import Outcome, run_check
+from dartboard.mining.judges.solution_cut import Candidate, KnownParts
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 

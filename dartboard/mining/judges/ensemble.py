@@ -7,10 +7,11 @@ from operator import add
 from typing import Any
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import expected_usage, looked_at, version_of
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 
 class EnsembleJudge:
@@ -62,6 +63,10 @@ class EnsembleJudge:
     def expected(self, case: Case, contexts: Sequence[Document]) -> Usage:
         """What asking all members will probably cost."""
         return reduce(add, (expected_usage(judge, case, contexts) for judge in self.judges))
+
+    def known(self, case: Case, contexts: Sequence[Document], attempt: int) -> bool:
+        """Whether the verdicts of all members are at hand."""
+        return all(is_known(judge, case, contexts, attempt) for judge in self.judges)
 
 
 def majority(votes: Sequence[Label]) -> Label:

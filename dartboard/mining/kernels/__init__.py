@@ -5,18 +5,17 @@ Three ways to find one: :func:`find_kernel` asks a judge and searches for what i
 sees what it used; :func:`compare_kernels` says how far they agree.
 """
 
-from dartboard.mining.kernels.agent import AgentKernel, agent_kernel
-from dartboard.mining.kernels.comparing import Compared, compare_kernels, jaccard
-from dartboard.mining.kernels.finder import Kernel, Status, find_kernel
-from dartboard.mining.kernels.imports import ImportKernel, imports_kernel
-from dartboard.mining.kernels.turns import JournaledChat
+from dartboard.mining.dataset import Status
+from dartboard.mining.kernels.agent_discovery import AgentKernel, agent_kernel
+from dartboard.mining.kernels.comparison import Compared, compare_kernels, jaccard
+from dartboard.mining.kernels.expansion import Kernel, find_kernel
+from dartboard.mining.kernels.import_mining import ImportKernel, imports_kernel
 from dartboard.mining.kernels.voting import Step
 
 __all__ = [
     "AgentKernel",
     "Compared",
     "ImportKernel",
-    "JournaledChat",
     "Kernel",
     "Status",
     "Step",

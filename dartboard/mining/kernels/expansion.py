@@ -1,20 +1,33 @@
-"""Progressive expansion: from one document to a set that the judge calls sufficient.
+"""Progressive expansion: the kernel of a case, that is, the documents that together answer it, and none more.
 
-Is the set sufficient? If not, what is missing, in the judge's words; search for it, add the best, ask again.
-While the same thing stays missing, the next candidates are added by twos, fours, eights: the right one is
-among them sooner, and what was added in vain goes out again when the set is minimised. A NO is believed at
-once, since a wrong one costs a round and no more; a YES ends the search and must lead.
+
+Expansion finds a sufficient set, minimality makes it small, and then each member is tried to be replaced:
+other documents that serve as well are kept as alternatives, since a retriever that finds them is right, too.
+
+- ``minimal``: sufficient, and without any one member no longer so;
+- ``sufficient``: the judge said YES, but not of every member that it is needed (it was unsure, or the calls
+  ran out);
+- ``unresolved``: no sufficient set was found; the kernel is empty, and the trail says what was tried.
+
+The same judge gives the same kernel: nothing is drawn, and ties go by name.
 """
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from dartboard.mining.documents import Document
-from dartboard.mining.kernels.searching import Search
-from dartboard.mining.kernels.voting import Panel
+from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
+from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.dataset import Status
+from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.kernels.candidate_search import Search
+from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
+from dartboard.mining.verdicts import Judge, Verdict
 
-STAGE = "expand"
+_EXPAND = "expand"
 _WORD = re.compile(r"\w+")
 
 
@@ -55,10 +68,156 @@ class Expansion:
 
     def _sufficient(self) -> bool:
         documents = self.documents
-        return self.panel.first(STAGE, documents) == "YES" and self.panel.decide(STAGE, documents) == "YES"
+        return (
+            self.panel.first(_EXPAND, documents) == "YES" and self.panel.decide(_EXPAND, documents) == "YES"
+        )
 
 
 def same_words(first: str, second: str) -> bool:
     """Whether two wishes share most of their words."""
     a, b = (set(_WORD.findall(words.lower())) for words in (first, second))
     return 2 * len(a & b) > len(a | b) or a == b
+
+
+_LEAVE_OUT = "leave out"
+
+
+@dataclass(slots=True)
+class Minimality:
+    """A sufficient set that shrinks; ``kept`` is the smallest that the judge called sufficient so far."""
+
+    panel: Panel
+    kept: list[Document]
+    proved: bool = False
+
+    def run(self, groups: Sequence[Sequence[Document]]) -> None:
+        """Shrink; ``proved`` afterwards says that every member was found to be needed."""
+        for group in reversed(groups):
+            if len(group) > 1:
+                self._reduce(list(group))
+        self.proved = self._one_by_one()
+
+    def _reduce(self, group: list[Document]) -> None:
+        """Leave out as much of a group as can be."""
+        if self._without(group) == "YES" or len(group) == 1:
+            return
+        half = len(group) // 2
+        # The best candidates stand first, so the second half is the likelier junk.
+        self._reduce(group[half:])
+        self._reduce(group[:half])
+
+    def _one_by_one(self) -> bool:
+        """Whether each member is needed; after one has gone, the others are asked about anew."""
+        needed = 0
+        # The start of the expansion is what the case believes in: it is doubted last.
+        for document in reversed(list(self.kept)):
+            label = self._without([document])
+            if label == "YES":
+                return self._one_by_one()
+            needed += label == "NO"
+        return needed == len(self.kept)
+
+    def _without(self, group: Sequence[Document]) -> str:
+        """The judge on the rest. Nothing at all is another question, and never sufficient here."""
+        names = {one.fqn for one in group}
+        rest = [one for one in self.kept if one.fqn not in names]
+        if not rest:
+            return "NO"
+        label = self.panel.decide(_LEAVE_OUT, rest)
+        if label == "YES":
+            self.kept = rest
+        return label
+
+
+ROUNDS = 8
+MOST_CALLS = 200
+ALTERNATIVES = 2
+_REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """Names of documents by rising name; each of ``alternatives`` is a whole set that serves as well.
+
+    ``verdict`` is the first that called the set sufficient.
+    """
+
+    case: str
+    contexts: tuple[str, ...]
+    status: Status
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    trail: tuple[Step, ...] = ()
+    judge: str = ""
+    verdict: Verdict | None = None
+
+
+def find_kernel(
+    case: Case,
+    pool: ContextPool,
+    corpus: Corpus | None,
+    judge: Judge,
+    *,
+    most_rounds: int = ROUNDS,
+    votes: int | None = None,
+    lead: int = LEAD,
+    most_calls: int = MOST_CALLS,
+    alternatives: int = ALTERNATIVES,
+) -> Kernel:
+    """The kernel of one case; without a ``corpus`` the pool is all that is searched.
+
+    ``votes`` is the most that one question is asked: by default once for judges without a prompt, which
+    repeat themselves, and up to 7 times for others. ``alternatives`` is how many documents are tried in
+    the place of each member.
+    """
+    for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
+        if value < 0:
+            raise ConfigError(f"{name} must be >= 0, got {value}")
+    panel = Panel(case, judge, votes=votes_for(judge, votes), lead=lead, most_calls=most_calls)
+    search = Search(pool, corpus)
+    expansion = Expansion(panel, search)
+    start = [one for one in pool.documents if one.fqn == pool.target]
+    sufficient = False
+    with suppress(SpentError):
+        sufficient = expansion.run(start, most_rounds=most_rounds)
+    if not sufficient:
+        return _kernel(panel, judge, [], "unresolved")
+    smaller = Minimality(panel, expansion.documents)
+    found: list[tuple[str, ...]] = []
+    with suppress(SpentError):
+        smaller.run(expansion.rounds)
+        _replace(panel, search, smaller.kept, alternatives, found)
+    return _kernel(panel, judge, smaller.kept, "minimal" if smaller.proved else "sufficient", found)
+
+
+def _replace(
+    panel: Panel, search: Search, kept: list[Document], tries: int, found: list[tuple[str, ...]]
+) -> None:
+    """Try others in the place of each member. A NO is believed at once: it loses an alternative, no more."""
+    for member in kept:
+        rest = [one for one in kept if one is not member]
+        for candidate in search.replacements(panel.missing(rest) if rest else "", kept)[:tries]:
+            changed = [*rest, candidate]
+            if panel.first(_REPLACE, changed) == "YES" and panel.decide(_REPLACE, changed) == "YES":
+                found.append(tuple(sorted(one.fqn for one in changed)))
+
+
+def _kernel(
+    panel: Panel,
+    judge: Judge,
+    documents: list[Document],
+    status: Status,
+    alternatives: list[tuple[str, ...]] | None = None,
+) -> Kernel:
+    return Kernel(
+        case=panel.case.id,
+        contexts=tuple(sorted(one.fqn for one in documents)),
+        status=status,
+        alternatives=tuple(dict.fromkeys(alternatives or ())),
+        calls=panel.calls,
+        usage=panel.usage,
+        trail=panel.trail,
+        judge=judge.name,
+        verdict=panel.first_yes(documents) if documents else None,
+    )

@@ -13,12 +13,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dartboard.errors import ConfigError
+from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Judge, Label, Usage, Verdict
+from dartboard.mining.judges.base import version_of
+from dartboard.mining.verdicts import Judge, Label, Verdict
 
 LEAD = 2
 VOTES = 7
+
+
+def votes_for(judge: Judge, votes: int | None) -> int:
+    """The most that one question is asked: ``votes``, else once for judges that repeat themselves.
+
+    These are the judges without a prompt; all others are asked up to 7 times.
+    """
+    if votes is not None:
+        return votes
+    return VOTES if version_of(judge) else 1
 
 
 class SpentError(Exception):
@@ -76,6 +88,11 @@ class Panel:
         if said is None:
             return replace(cast[-1], label=label, evidence="", reason="its votes are split", votes=votes)
         return replace(said, votes=said.votes or votes)
+
+    def first_yes(self, contexts: Iterable[Document]) -> Verdict | None:
+        """The first vote for a set; None where there is none."""
+        cast = self._cast.get(frozenset(one.fqn for one in contexts), [])
+        return next((one for one in cast if one.label == "YES"), None)
 
     @property
     def trail(self) -> tuple[Step, ...]:

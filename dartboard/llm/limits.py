@@ -1,0 +1,144 @@
+"""Limits of calls to language models: how many at once and a minute, and how much may be spent.
+
+A call reserves the most that it could cost before it is made and settles for what it did cost afterwards,
+so that parallel calls together never exceed the budget: at every moment spent + reserved <= budget.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Lock
+
+from dartboard.deadline import check
+from dartboard.errors import BudgetError, ConfigError
+from dartboard.llm.usage import PICO, Usage
+
+_LEAST_IN_A_ROW = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLimits:
+    """How many calls at once and a minute, and how much may be spent; None: no limit.
+
+    ``give_up_after`` calls in a row that fail, or that get no readable answer, end a run; None: 10, or twice
+    the calls at once where that is more.
+    """
+
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    budget_cost: float | None = None
+    budget_tokens: int | None = None
+    give_up_after: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.concurrency <= 100:
+            raise ConfigError(f"concurrency must be from 1 to 100, got {self.concurrency}")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise ConfigError(f"{name} must be a positive number or None, got {value}")
+        for name in ("budget_cost", "budget_tokens"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} must be a number >= 0 or None, got {value}")
+        if self.give_up_after is not None and self.give_up_after < 1:
+            raise ConfigError(f"give_up_after must be >= 1 or None, got {self.give_up_after}")
+
+    @property
+    def most_in_a_row(self) -> int:
+        """So many calls in a row may go wrong, less one."""
+        return self.give_up_after or max(_LEAST_IN_A_ROW, 2 * self.concurrency)
+
+
+class Budget:
+    """What may still be spent, shared by threads."""
+
+    def __init__(self, limits: CallLimits, spent: Usage) -> None:
+        most_cost = None if limits.budget_cost is None else round(limits.budget_cost * PICO)
+        self._most = (most_cost, limits.budget_tokens)
+        self._spent = list(_amounts(spent))
+        self._reserved = [0, 0]
+        self._changed = Condition()
+
+    def reserve(self, bound: Usage) -> None:
+        """Set the most that a call can cost aside; wait for other calls where that helps."""
+        wanted = _amounts(bound)
+        with self._changed:
+            while not self._fits(wanted, self._reserved):
+                if not self._fits(wanted, (0, 0)):
+                    raise BudgetError(self._message(wanted))
+                self._changed.wait(0.05)
+                check()
+            for at, amount in enumerate(wanted):
+                self._reserved[at] += amount
+
+    def settle(self, bound: Usage, actual: Usage) -> None:
+        """Replace a reservation by what was spent."""
+        with self._changed:
+            for at, (reserved, amount) in enumerate(zip(_amounts(bound), _amounts(actual), strict=True)):
+                self._reserved[at] -= reserved
+                self._spent[at] += amount
+            self._changed.notify_all()
+
+    def _fits(self, wanted: tuple[int, int], reserved: "list[int] | tuple[int, int]") -> bool:
+        return all(
+            most is None or self._spent[at] + reserved[at] + wanted[at] <= most
+            for at, most in enumerate(self._most)
+        )
+
+    def _message(self, wanted: tuple[int, int]) -> str:
+        parts = []
+        if self._most[0] is not None:
+            spent, most, next_ = (amount / PICO for amount in (self._spent[0], self._most[0], wanted[0]))
+            parts.append(f"{spent:.4f} of {most:.4f} are spent, and the next call may cost {next_:.4f}")
+        if self._most[1] is not None:
+            parts.append(
+                f"{self._spent[1]} of {self._most[1]} tokens are spent, the next call may take {wanted[1]}"
+            )
+        return (
+            f"the budget is used up: {'; '.join(parts)}. Resume with a larger one, or with shorter answers "
+            "(--max-output): what was paid for is kept"
+        )
+
+
+class TokenBucket:
+    """Fills at a steady rate and is drawn from; whoever finds too little in it is told how long to wait.
+
+    It starts full with a tenth of a minute's worth (one, at least), and the rest of the minute's worth
+    flows in over the minute, so that no minute sees more than its limit. A draw larger than the bucket waits
+    until it is full and leaves it in debt.
+    """
+
+    def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
+        self._capacity = max(1.0, per_minute / 10)
+        flowing = per_minute - self._capacity if per_minute >= 10 else per_minute
+        self._rate = flowing / 60
+        self._clock = clock
+        self._level = self._capacity
+        self._seen = clock()
+        self._lock = Lock()
+
+    def draw(self, amount: float) -> float:
+        """0 where the amount was drawn, else the seconds to wait before asking again."""
+        with self._lock:
+            self._fill()
+            needed = min(amount, self._capacity)
+            if self._level >= needed - 1e-9:
+                self._level -= amount
+                return 0.0
+            return (needed - self._level) / self._rate
+
+    def correct(self, amount: float) -> None:
+        """Draw more afterwards, or give back."""
+        with self._lock:
+            self._fill()
+            self._level = min(self._capacity, self._level - amount)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._seen) * self._rate)
+        self._seen = now
+
+
+def _amounts(usage: Usage) -> tuple[int, int]:
+    return round(usage.cost * PICO), usage.tokens

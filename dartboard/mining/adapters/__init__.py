@@ -1,1 +1,0 @@
-"""Benchmarks of different kinds, each read into cases."""

@@ -1,0 +1,268 @@
+"""``retrieval_dataset.yaml``: readable, quoted, and whole or absent.
+
+Every text is quoted, or stands in a block where it has several lines: ``NO``, ``012`` and ``1:30`` stay
+what they are. The file is written beside its place, synced and moved there, so a reader sees the old one or
+the new one. Equal content gives equal bytes; nothing in it tells when, or how fast, it was made. Its last
+lines say how many pairs there are and have the sha256 of all before them: a file that was cut short,
+anywhere, is known by the missing end.
+
+Beside it are the forms that other tools read. In their names white space becomes ``%20`` and the like.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dartboard.datasets.beir import write_beir
+from dartboard.datasets.mined import END, text_dataset
+from dartboard.datasets.text_dataset import Passage, TextDataset
+from dartboard.datasets.trec import write_qrels
+from dartboard.errors import DatasetError, MissingExtraError
+from dartboard.mining.dataset import FILE, FoundKernel, JudgedContext, Mined, Pair
+
+FORMAT = "dartboard retrieval data set"
+VERSION = 2
+"""Files of version 1 have no end; they are read, too."""
+
+_HEAD = f"""\
+# Made by dartboard mine. Check it with: dartboard mine validate {FILE}
+# positive_ctxs answer the query, alone (verdict YES) or as part of its kernel; negative_ctxs do not;
+# unsure_ctxs count as neither. Evidence stands word for word in its context.
+"""
+_OPEN = 'sha256: ""\n'
+_MARK = "...\n"  # libyaml ends a document so that has a block with empty last lines, wherever that is
+
+# Texts that every emitter writes into a block, and every reader gets out of it, as they are.
+_BLOCK = re.compile(r"(?:[!-~\u00a1-\u167f\u3001-\ud7ff][^\n]*)(?:\n[^\n]*)*")
+_NO_BLOCK = re.compile(
+    r"[^\t\n -~\u00a1-\u200a\u2010-\u2027\u2030-\ud7ff\ue000-\ufefe\uff00-\ufffd]|[ \t](?:\n|\Z)|\t"
+)
+
+
+def write_dataset(mined: Mined, folder: str | Path, *, exports: bool = True) -> Path:
+    """Write a data set into a folder; each file replaces its predecessor when it is whole.
+
+    ::
+
+        retrieval_dataset.yaml
+        beir/corpus.jsonl, queries.jsonl, qrels/test.tsv, qrels/subtopics.txt, pools.jsonl
+        qrels.txt
+
+    Args:
+        mined: what a run found.
+        folder: made where it is not there.
+        exports: whether the forms for other tools, a BEIR folder with facets and TREC qrels, are written.
+
+    Returns:
+        The path of the YAML file.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    file = target / FILE
+    written = plain(mined)
+    write_atomically(file, _yaml_text(written))
+    if exports:
+        _export(text_dataset(file.stem, written["pairs"]), target)
+    return file
+
+
+def dump(mined: Mined) -> str:
+    """The text of the YAML file."""
+    return _yaml_text(plain(mined))
+
+
+def _yaml_text(written: dict[str, Any]) -> str:
+    yaml = _yaml()
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+    class Dumper(base):  # type: ignore[misc]
+        """Quotes all texts but keys, and never writes an alias."""
+
+        def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
+            node = super().represent_mapping(tag, mapping, flow_style)
+            for key, _ in node.value:
+                key.style = None
+            return node
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    Dumper.add_representer(str, _text_node)
+    body = yaml.dump(
+        {**written, END: {"pairs": len(written["pairs"]), "sha256": ""}},
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=10**9,
+        default_flow_style=False,
+    )
+    text = f"{_HEAD}{body.removesuffix(_MARK)}"
+    return f'{text.removesuffix(_OPEN)}sha256: "{digest_of(text)}"\n'
+
+
+def digest_of(text: str) -> str:
+    """sha256 of all lines before the end, whichever way the lines end."""
+    whole = re.split(rf"^{END}:", text.replace("\r\n", "\n"), maxsplit=1, flags=re.MULTILINE)[0]
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(mined: Mined) -> dict[str, Any]:
+    """The data set as mappings, lists, texts and numbers, in the order of the file."""
+    written: dict[str, Any] = _sound(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "corpus": {"name": mined.corpus, "fingerprint": mined.fingerprint},
+            "judge": {"name": mined.judge, "prompt_version": mined.prompt_version},
+            "controls": mined.controls,
+            **({"agreement": mined.agreement} if mined.agreement is not None else {}),
+            "settings": mined.settings,
+            "pairs": [_pair(pair) for pair in mined.pairs],
+        }
+    )
+    return written
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file by a whole new one, or leave it as it is."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    written: dict[str, Any] = {"id": pair.id, "query": pair.query, "kind": pair.kind}
+    if pair.answers:
+        written["answers"] = pair.answers
+    if pair.facets:
+        written["facets"] = pair.facets
+    if pair.answered_without_context:
+        written["answered_without_context"] = True
+    written["positive_ctxs"] = [_context(one) for one in pair.positives]
+    written["negative_ctxs"] = [_context(one) for one in pair.negatives]
+    if pair.unsure:
+        written["unsure_ctxs"] = [_context(one) for one in pair.unsure]
+    if pair.kernels:
+        written |= _chosen(pair)
+    return written
+
+
+def _chosen(pair: Pair) -> dict[str, Any]:
+    """The kernel that counts, as evaluation reads it, and all sources."""
+    kernel = pair.kernel or FoundKernel()
+    resolved = kernel.status != "unresolved"
+    return {
+        "kernel": kernel.contexts if resolved else (),
+        "kernel_status": kernel.status,
+        "kernel_source": pair.source,
+        "alternatives": kernel.alternatives if resolved else (),
+        "kernels": {source: _kernel(found) for source, found in pair.kernels.items()},
+    }
+
+
+def _kernel(kernel: FoundKernel) -> dict[str, Any]:
+    written: dict[str, Any] = {"contexts": kernel.contexts, "status": kernel.status}
+    for name in ("judge", "evidence", "reason"):
+        if value := getattr(kernel, name):
+            written[name] = value
+    return written | {"calls": kernel.calls}
+
+
+def _context(context: JudgedContext) -> dict[str, Any]:
+    written: dict[str, Any] = {"fqn": context.fqn, "verdict": context.verdict}
+    if context.part_of_kernel:
+        written["part_of_kernel"] = True
+    for name in ("evidence", "reason", "judge", "prompt_version", "votes", "origins"):
+        if value := getattr(context, name):
+            written[name] = value
+    return written | {"text": context.text}
+
+
+def _sound(value: Any) -> Any:
+    """Plain data that a file can hold: lists for tuples, no lone surrogates, no NaN."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case bool() | int() | None:
+            return value
+        case float() if value == value and abs(value) != float("inf"):
+            return value
+        case Mapping():
+            return {str(key): _sound(one) for key, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            listed = sorted(value) if isinstance(value, set | frozenset) else value
+            return [_sound(one) for one in listed]
+    raise DatasetError(f"settings and controls must be plain data, got {value!r}")
+
+
+def _text_node(dumper: Any, text: str) -> Any:
+    as_block = "\n" in text and _BLOCK.fullmatch(text) is not None and _NO_BLOCK.search(text) is None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if as_block else '"')
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise MissingExtraError("pyyaml", "eval", "Writing a mined data set") from error
+    return yaml
+
+
+BEIR, QRELS = "beir", "qrels.txt"
+
+_GAP = re.compile(r"[\s%]")
+
+
+def _export(data: TextDataset, folder: Path) -> None:
+    """The BEIR folder and the TREC qrels, made from the same plain data as the YAML file."""
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as name:
+        part = Path(name)
+        fitting = without_gaps(data)
+        write_beir(fitting, part / BEIR)
+        write_qrels(fitting.qrels, part / QRELS)
+        (part / QRELS).replace(folder / QRELS)
+        if (folder / BEIR).exists():
+            (folder / BEIR).rename(part / "old")
+        (part / BEIR).rename(folder / BEIR)
+        shutil.rmtree(part / "old", ignore_errors=True)
+
+
+def without_gaps(data: TextDataset) -> TextDataset:
+    """The same under names without white space, which would end a column of these files."""
+
+    def many(ids: list[str]) -> list[str]:
+        return [escaped(one) for one in ids]
+
+    return TextDataset(
+        name=data.name,
+        passages=[Passage(escaped(one.id), one.text, one.title, one.metadata) for one in data.passages],
+        queries={escaped(query): text for query, text in data.queries.items()},
+        qrels={
+            escaped(query): {escaped(one): grade for one, grade in judged.items()}
+            for query, judged in data.qrels.items()
+        },
+        facets={
+            escaped(query): {facet: many(ids) for facet, ids in by_facet.items()}
+            for query, by_facet in data.facets.items()
+        },
+        kernels={escaped(query): many(ids) for query, ids in data.kernels.items()},
+        answers={escaped(query): answers for query, answers in data.answers.items()},
+        pools={escaped(query): many(ids) for query, ids in data.pools.items()},
+        metadata=data.metadata,
+    )
+
+
+def escaped(name: str) -> str:
+    """White space and the sign that stands for it by their bytes, as in addresses."""
+    return _GAP.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name)
