@@ -21,11 +21,9 @@ from dartboard.answering.scoring import cases_of, holds_answer
 from dartboard.answering.thoughts import Thoughts
 from dartboard.display.source import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
-from dartboard.evaluation.adding import add_measure
-from dartboard.evaluation.experiment import Outcome
-from dartboard.evaluation.measures import Measure
+from dartboard.evaluation.experiment import Outcome, add_measure
+from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
-from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.mining.budget import CallLimits
 from dartboard.mining.calls import Estimate, Progress, Task, estimate, judge_many

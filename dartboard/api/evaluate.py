@@ -30,13 +30,12 @@ from dartboard.datasets.catalogue import list_datasets
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
-from dartboard.evaluation.catalogue import check_names, choose
-from dartboard.evaluation.headline import headline_measure
-from dartboard.evaluation.measures import MEASURES, available, with_distinct
+from dartboard.evaluation.baselines import KnownVector, SelectionSystem
+from dartboard.evaluation.measures import MEASURES, available, headline_measure, with_distinct
 from dartboard.evaluation.measures import evaluate as measured
 from dartboard.evaluation.questions import Question, Triage
+from dartboard.evaluation.registry import check_names, choose
 from dartboard.evaluation.runner import answer as answered
-from dartboard.evaluation.systems import KnownVector, Selecting
 from dartboard.selection import Dartboard
 from dartboard.selection.kernels import Auto
 from dartboard.types import Dataset
@@ -194,7 +193,7 @@ class _Evaluation:
         """The configuration that was asked for, as a system."""
         config = self._body.config
         if config.reranker_type == "cosine":
-            return Selecting(_OWN, Dartboard(), config.sigma)
+            return SelectionSystem(_OWN, Dartboard(), config.sigma)
         return _ReadingTexts(config.reranker_type, config.sigma, self._scorer())
 
     def _scorer(self) -> PairScorer:

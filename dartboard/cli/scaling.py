@@ -51,8 +51,8 @@ def answering_elsewhere(address: str, systems: list[str]) -> "Iterator[Elsewhere
             return
         from dartboard.cli.terminal import messages
         from dartboard.cluster import Recipe, recipe_of
-        from dartboard.evaluation.catalogue import reads_texts
-        from dartboard.evaluation.sharing import Shared
+        from dartboard.evaluation.distributed import Shared
+        from dartboard.evaluation.registry import reads_texts
 
         with messages().status("Looking at the machines of the cluster"):
             shared = Shared(cluster, recipe_of("default") if reads_texts(systems) else Recipe())

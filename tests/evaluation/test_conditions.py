@@ -5,8 +5,8 @@ import re
 import pytest
 
 from dartboard.errors import InvalidInputError
-from dartboard.evaluation.conditions import condition_lines
-from dartboard.evaluation.drawing import standalone
+from dartboard.evaluation.plot_style import standalone
+from dartboard.evaluation.plots import condition_lines
 
 
 def interval(mean):

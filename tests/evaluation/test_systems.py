@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.evaluation import Content, Judgements, evaluate, systems
-from dartboard.evaluation.catalogue import EVERYTHING, QUICK, check_names, choose, expand
+from dartboard.evaluation import Content, Judgements, baselines, evaluate
+from dartboard.evaluation.baselines import Oracle, RandomSystem, RecordedRun, check_unique
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.systems import Chance, Oracle, Recorded, check_unique
+from dartboard.evaluation.registry import EVERYTHING, QUICK, check_names, choose, expand
 from dartboard.selection import select
 from dartboard.types import Chunk, Dataset
 from tests.evaluation.data import clustered
@@ -82,7 +82,7 @@ def test_a_sigma_in_the_name_is_used(dataset, question):
 
 def test_chance_differs_by_question_and_seed_and_repeats(dataset, question):
     other = Triage(dataset, triage_k=30).question("q04")
-    chance = Chance()
+    chance = RandomSystem()
     assert len(chance.seeds) == 10
     picks = {tuple(chance.rank(question, 5, seed)) for seed in chance.seeds}
     assert len(picks) == 10
@@ -146,7 +146,7 @@ def test_one_scorer_serves_all_variants(dataset):
 
 
 def test_pyversity_is_skipped_where_it_is_missing(dataset, monkeypatch):
-    monkeypatch.setattr("dartboard.evaluation.catalogue.find_spec", lambda name: None)
+    monkeypatch.setattr("dartboard.evaluation.registry.find_spec", lambda name: None)
     chosen = choose(["pyversity-dpp"], dataset, Judgements.of(dataset))
     assert "not installed" in chosen.skipped["pyversity-dpp"]
 
@@ -157,7 +157,7 @@ def test_a_run_file_is_a_system(dataset, question, tmp_path):
     system = made(f"run:{path}", dataset)
     assert system.name == "bm25"
     assert system.rank(question, 1, 0) == ["c1-1"]
-    assert Recorded("x", {}).rank(question, 5, 0) == ()
+    assert RecordedRun("x", {}).rank(question, 5, 0) == ()
 
 
 WORDS = {
@@ -214,7 +214,7 @@ def test_retrievers_are_skipped_where_they_cannot_read(dataset):
 
 
 def test_own_systems_are_taken_as_they_are(dataset):
-    mine = Recorded("mine", {})
+    mine = RecordedRun("mine", {})
     assert choose([mine, "cosine"], dataset, Judgements.of(dataset)).systems[0] is mine
 
 
@@ -243,7 +243,7 @@ def test_unknown_names_are_refused(name, complaint):
 
 def test_names_are_unique():
     with pytest.raises(InvalidInputError, match="two systems are called 'random'"):
-        check_unique([Chance(), Chance()])
+        check_unique([RandomSystem(), RandomSystem()])
     with pytest.raises(ConfigError, match="no system"):
         check_unique([])
 
@@ -262,7 +262,7 @@ def test_triage_says_what_a_data_set_lacks():
 
 
 def test_known_vectors_stand_in_for_a_model():
-    model = systems.KnownVector(np.array([3.0, 4.0]))
+    model = baselines.KnownVector(np.array([3.0, 4.0]))
     assert model.embedding_dim == 2
     assert model.encode(["a", "b"]).shape == (2, 2)
     assert model.encode("a").shape == (1, 2)

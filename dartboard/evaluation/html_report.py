@@ -1,21 +1,20 @@
 """Results as one page that stands alone: no script, no font, no picture from anywhere else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from statistics import fmean
 from typing import Any
 
 from dartboard.evaluation import plots
-from dartboard.evaluation.drawing import colour
-from dartboard.evaluation.markdown import headline_table
-from dartboard.evaluation.measures import Measure
-from dartboard.evaluation.scores import Scores
+from dartboard.evaluation.measures import Measure, Scores
+from dartboard.evaluation.plot_style import colour
 from dartboard.evaluation.summary import (
     BOUNDS,
     Row,
     counted_queries,
     family,
     headline_measures,
+    headline_table,
     relevant_words,
     rival,
     rows,
@@ -137,6 +136,19 @@ _NOTES = {
 }
 
 
+def _table(head: Sequence[str], rows: Iterable[str]) -> str:
+    """A table that scrolls sideways where it is too wide; ``head`` are cells, ``rows`` whole elements."""
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    return (
+        f"<div class='scroll'><table><thead><tr>{top}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _row_class(system: str, reference: str) -> str:
+    return "us" if system == reference else "bound" if family(system) in BOUNDS else ""
+
+
 def _headline(record: Mapping[str, Any]) -> str:
     """The table that is read first: a bar a system, and a verdict in colour."""
     more = headline_measures(record)
@@ -145,16 +157,10 @@ def _headline(record: Mapping[str, Any]) -> str:
     head += [f"against {escape(record['reference'])}", "win / tie / loss"]
     table = rows(record)
     best = {name: max(r.cells[name] for r in table if family(r.system) not in BOUNDS) for name in more}
-    body = "".join(_headline_row(row, record, best) for row in table)
-    return (
-        "<div class='scroll'><table><thead><tr>"
-        + "".join(f"<th>{cell}</th>" for cell in head)
-        + f"</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return _table(head, (_headline_row(row, record, best) for row in table))
 
 
 def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]) -> str:
-    kind = "us" if row.system == record["reference"] else "bound" if family(row.system) in BOUNDS else ""
     tint = colour(row.system)
     bar = (
         f"<span class='bar'><i style='width:{100 * row.mean:.1f}%;background:{tint}'></i>"
@@ -173,6 +179,7 @@ def _headline_row(row: Row, record: Mapping[str, Any], best: Mapping[str, float]
             f"{signed(row.difference)} <span class='{row.verdict.split()[0]}'>{row.said}</span>",
             f"{row.wins} / {row.ties} / {row.losses}",
         ]
+    kind = _row_class(row.system, record["reference"])
     return f"<tr class='{kind}'>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -184,26 +191,23 @@ def _overview(records: Sequence[Mapping[str, Any]]) -> str:
         name: [_quality(record, name) for record in records]
         for name in dict.fromkeys(system for record in records for system in record["systems"])
     }
-    head = "".join(
-        f"<th>{escape(record['dataset'])}<br>{escape(record['measures'][record['headline']['quality']])}</th>"
+    head = [
+        f"{escape(record['dataset'])}<br>{escape(record['measures'][record['headline']['quality']])}"
         for record in records
-    )
+    ]
     best = [
         max((values[place] or 0.0) for name, values in found.items() if family(name) not in BOUNDS)
         for place in range(len(records))
     ]
-    body = ""
+    body = []
     for name in sorted(found, key=lambda name: (-fmean(value or 0.0 for value in found[name]), name)):
         cells = "".join(
             f"<td>{'–' if value is None else f'<b>{short(value)}</b>' if value == top else short(value)}</td>"
             for value, top in zip(found[name], best, strict=True)
         )
-        kind = "us" if name == records[0]["reference"] else "bound" if family(name) in BOUNDS else ""
-        body += f"<tr class='{kind}'><td>{escape(name)}</td>{cells}</tr>"
-    return (
-        f"<div class='scroll'><table><thead><tr><th>system</th>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
+        kind = _row_class(name, records[0]["reference"])
+        body.append(f"<tr class='{kind}'><td>{escape(name)}</td>{cells}</tr>")
+    return _table(["system", *head], body)
 
 
 def _quality(record: Mapping[str, Any], system: str) -> float | None:
@@ -279,21 +283,18 @@ def _left_out(record: Mapping[str, Any]) -> str:
 def _details(record: Mapping[str, Any]) -> str:
     """All numbers, folded away."""
     systems = [row.system for row in rows(record)]
-    head = "".join(f"<th>{escape(name)}</th>" for name in ["measure", *systems])
-    body = "".join(
+    measured = (
         f"<tr><td>{escape(title)}</td>"
         + "".join(_with_interval(record["systems"][system][name]) for system in systems)
         + "</tr>"
         for name, title in record["measures"].items()
     )
     header, *lines = headline_table(record)
-    tests = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    tests = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
     return (
-        "<details><summary>All measures</summary><div class='scroll'><table><thead><tr>"
-        f"{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
-        "<details><summary>Tests in numbers</summary><div class='scroll'><table><thead><tr>"
-        f"{top}</tr></thead><tbody>{tests}</tbody></table></div></details>"
+        f"<details><summary>All measures</summary>{_table(['measure', *map(escape, systems)], measured)}"
+        f"</details><details><summary>Tests in numbers</summary>{_table([*map(escape, header)], tests)}"
+        "</details>"
     )
 
 

@@ -1,10 +1,12 @@
-"""What is compared. A system ranks a question's candidates; several seeds make it several runs.
+"""What is compared: Dartboard, the baselines, retrievers and recorded runs, each a :class:`System`.
 
-Selection goes through :mod:`dartboard.selection` and the pair-scorer variants through
-:class:`~dartboard.core.DartboardRetriever`: what is measured is what users run.
+A system ranks a question's candidates; several seeds make it several runs. Selection goes through
+:mod:`dartboard.selection` and the pair-scorer variants through :class:`~dartboard.core.DartboardRetriever`:
+what is measured is what users run. :mod:`dartboard.evaluation.registry` makes systems by name.
 """
 
 import hashlib
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,14 +16,20 @@ import numpy as np
 
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
+from dartboard.datasets.text_dataset import embedded_text
+from dartboard.deadline import check
 from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.evaluation.judgements import Judgements
 from dartboard.evaluation.questions import Question
+from dartboard.plugins import names
+from dartboard.retrievers import Retriever, retriever_by_name
+from dartboard.retrievers.registry import NAMES
 from dartboard.selection import Limits, Method, Random
 from dartboard.selection.kernels import Auto
-from dartboard.types import FloatArray
+from dartboard.stores import Collection, Manifest, Record, open_store
+from dartboard.types import Dataset, FloatArray
 
 
 class System(Protocol):
@@ -40,7 +48,7 @@ class System(Protocol):
 
 
 @dataclass(frozen=True)
-class Selecting:
+class SelectionSystem:
     """A selection method over the candidates' vectors; ``sigma`` matters to Dartboard alone."""
 
     name: str
@@ -55,7 +63,7 @@ class Selecting:
 
 
 @dataclass(frozen=True)
-class Chance:
+class RandomSystem:
     """Random candidates, other ones for every question and seed."""
 
     seeds: Sequence[int] = tuple(range(10))
@@ -65,7 +73,7 @@ class Chance:
         """The picks."""
         digest = hashlib.blake2b(f"{seed}:{question.query_id}".encode(), digest_size=8).digest()
         method = Random(seed=int.from_bytes(digest))
-        return Selecting(self.name, method).rank(question, k, seed)
+        return SelectionSystem(self.name, method).rank(question, k, seed)
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ class Pyversity:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PairScorerSystem:
     """Dartboard with a pair scorer that reads the texts: the variants ``crossencoder`` and ``hybrid``."""
 
     variant: RerankerType
@@ -193,7 +201,7 @@ class KnownVector(EmbeddingModel):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedRun:
     """A run that something else made."""
 
     name: str
@@ -213,3 +221,65 @@ def check_unique(systems: Sequence[System]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidInputError(f"two systems are called {name!r}: give each its own name")
+
+
+RETRIEVERS = tuple(sorted(NAMES - {"multi-vector"}))
+"""What ``--systems`` takes of our own retrievers; data sets have no parts for a multi-vector one."""
+
+_INDEX_BATCH = 256
+"""Chunks that are indexed at a time: token vectors of a whole corpus would fill the memory."""
+
+
+def is_retriever(name: str) -> bool:
+    """Whether the name is a retriever's, whatever comes after the colon; a selector's name comes first."""
+    kind = name.partition(":")[0]
+    return kind in RETRIEVERS or (kind in names("retriever") and kind not in names("selector"))
+
+
+class RetrieverSystem:
+    """A retriever by name over the whole corpus, not over the candidates that triage leaves.
+
+    ``model`` is the one that embedded the data set. The chunks lie in a store in memory, which is filled
+    when the first question is asked.
+    """
+
+    seeds: Sequence[int] = (0,)
+
+    def __init__(self, name: str, dataset: Dataset, model: EmbeddingModel) -> None:
+        self.name = name
+        self._dataset = dataset
+        self._model = model
+        self._retriever: Retriever = retriever_by_name(name, model=model)
+        self._collection: Collection | None = None
+        self._lock = threading.Lock()
+
+    def rank(self, question: Question, k: int, seed: int) -> Sequence[str]:
+        """The best k of the corpus."""
+        found = self._retriever.retrieve(self._filled(), question.text, k).found
+        return [candidate.chunk.id for candidate in found]
+
+    def _filled(self) -> Collection:
+        with self._lock:
+            if self._collection is None:
+                self._collection = self._index()
+            return self._collection
+
+    def _index(self) -> Collection:
+        needs = self._retriever.fields()
+        manifest = Manifest(
+            model=self._model.fingerprint,
+            dimension=self._model.embedding_dim,
+            vectors=needs.vectors,
+            sparse=needs.sparse,
+            settings={"retrievers": self._retriever.index_settings()},
+        )
+        collection = open_store("memory://").create("data", manifest)
+        chunks = self._dataset.chunks
+        for start in range(0, len(chunks), _INDEX_BATCH):
+            check()
+            records = [
+                Record(one.id, embedded_text(one.text, one.metadata.get("title", "")), one.embedding)
+                for one in chunks[start : start + _INDEX_BATCH]
+            ]
+            collection.upsert(self._retriever.index(records))
+        return collection

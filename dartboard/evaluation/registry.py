@@ -33,9 +33,19 @@ from dartboard.datasets.trec import read_run
 from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.pairs import PairScorer
 from dartboard.errors import ConfigError
+from dartboard.evaluation.baselines import (
+    RETRIEVERS,
+    Oracle,
+    PairScorerSystem,
+    Pyversity,
+    RandomSystem,
+    RecordedRun,
+    RetrieverSystem,
+    SelectionSystem,
+    System,
+    is_retriever,
+)
 from dartboard.evaluation.judgements import Judgements
-from dartboard.evaluation.retriever_systems import RETRIEVERS, RetrieverSystem, is_retriever, why_not
-from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting, System
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
 from dartboard.selection.methods import method_of
 from dartboard.types import Dataset
@@ -98,13 +108,10 @@ def choose(
         for name in expand([given]) if isinstance(given, str) else [given]:
             if not isinstance(name, str):
                 chosen.systems.append(name)
-            elif reason := _why_not(name, dataset):
+            elif reason := _why_not(name, dataset, encoder):
                 chosen.skipped[name] = reason
             elif is_retriever(name):
-                if reason := why_not(dataset, encoder()):
-                    chosen.skipped[name] = reason
-                else:
-                    chosen.systems.append(RetrieverSystem(name, dataset, encoder()))
+                chosen.systems.append(RetrieverSystem(name, dataset, encoder()))
             else:
                 chosen.systems.append(_make(name, judgements, shared))
     return chosen
@@ -139,30 +146,30 @@ def check_names(names: Iterable[str]) -> None:
 def _make(name: str, judgements: Judgements, scorer: Callable[[], PairScorer]) -> System:
     if name.startswith("run:"):
         path = Path(name.removeprefix("run:"))
-        return Recorded(path.stem, {q: list(scores) for q, scores in read_run(path).items()})
+        return RecordedRun(path.stem, {q: list(scores) for q, scores in read_run(path).items()})
     plain: Mapping[str, Callable[[], System]] = {
-        "cosine": lambda: Selecting("cosine", TopK()),
-        "random": Chance,
+        "cosine": lambda: SelectionSystem("cosine", TopK()),
+        "random": RandomSystem,
         "oracle": lambda: Oracle(judgements),
         "pyversity-dpp": lambda: Pyversity("dpp"),
         "pyversity-cover": lambda: Pyversity("cover"),
-        "dartboard": lambda: Selecting("dartboard", Dartboard()),
-        "dartboard-hybrid": lambda: Reading("hybrid", scorer()),
-        "dartboard-crossencoder": lambda: Reading("crossencoder", scorer()),
+        "dartboard": lambda: SelectionSystem("dartboard", Dartboard()),
+        "dartboard-hybrid": lambda: PairScorerSystem("hybrid", scorer()),
+        "dartboard-crossencoder": lambda: PairScorerSystem("crossencoder", scorer()),
     }
     if name in plain:
         return plain[name]()
     check_names([name])
     head, _, number = name.rpartition("-")
     if head not in _NUMBERED:
-        return Selecting(name, method_of(name))
+        return SelectionSystem(name, method_of(name))
     return _NUMBERED[head](name, _number(number))
 
 
 _NUMBERED: Mapping[str, Callable[[str, float], System]] = {
-    "mmr": lambda name, weight: Selecting(name, MMR(relevance_weight=weight)),
-    "dedup": lambda name, threshold: Selecting(name, NearDuplicateFilter(threshold=threshold)),
-    "dartboard": lambda name, sigma: Selecting(name, Dartboard(), DartboardConfig(sigma=sigma).sigma),
+    "mmr": lambda name, weight: SelectionSystem(name, MMR(relevance_weight=weight)),
+    "dedup": lambda name, threshold: SelectionSystem(name, NearDuplicateFilter(threshold=threshold)),
+    "dartboard": lambda name, sigma: SelectionSystem(name, Dartboard(), DartboardConfig(sigma=sigma).sigma),
 }
 
 
@@ -173,11 +180,14 @@ def _number(text: str) -> float:
         raise ConfigError("after the last - comes a number, as in mmr-0.7") from None
 
 
-def _why_not(name: str, dataset: Dataset) -> str | None:
+def _why_not(name: str, dataset: Dataset, model: Callable[[], EmbeddingModel]) -> str | None:
+    """The reason why a system cannot run on a data set, if there is one."""
     if name.startswith("pyversity-") and find_spec("pyversity") is None:
         return "pyversity is not installed: pip install pyversity"
     if (name in READING or is_retriever(name)) and has_made_up_texts(dataset):
         return "it reads texts, and the texts of this data set are made up"
+    if is_retriever(name) and dataset.metadata.get("model", {}).get("fingerprint") != model().fingerprint:
+        return f"the questions are encoded by {model().name}, and the vectors of this data set are not"
     return None
 
 

@@ -1,13 +1,16 @@
 """Questions answered by the machines of a cluster, a few in one piece of work.
 
 The data set goes there once, as arrays and lists of text, and stays where every machine can read it; systems
-go as descriptions. What comes back are the picks, which do not depend on the machine, and the seconds that
-they took, which do.
+go as one line of JSON each. What comes back are the picks, which do not depend on the machine, and the
+seconds that they took, which do. Systems that are values (a method and its numbers) can be sent; those that
+hold something else, such as judgements, a run file or a scorer of the caller's own, run here.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import Any
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,12 +18,12 @@ from dartboard.cluster.encoder import Recipe, check_machines, load_model
 from dartboard.cluster.tasks import Cluster, fetch
 from dartboard.embeddings.late_interaction import LateInteraction
 from dartboard.embeddings.pairs import PairScorer
-from dartboard.errors import ClusterError
-from dartboard.evaluation.described import described, made
+from dartboard.errors import ClusterError, InvalidInputError
+from dartboard.evaluation.baselines import PairScorerSystem, Pyversity, RandomSystem, SelectionSystem, System
 from dartboard.evaluation.journal import Part
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import Asked, one_blas_thread, parts_of
-from dartboard.evaluation.systems import Reading, System
+from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
 from dartboard.types import Chunk, Dataset
 
 GROUP = 4
@@ -43,7 +46,8 @@ class Shared:
 
     def takes(self, system: System) -> bool:
         """Whether the system can be told to another machine."""
-        return described(system) is not None and (self._reads or not isinstance(system, Reading))
+        readable = self._reads or not isinstance(system, PairScorerSystem)
+        return readable and system_to_json(system) is not None
 
     def parts(self, triage: Triage, asked: Sequence[Asked], *, depth: int) -> Iterator[list[Part]]:
         """The parts of a few questions at a time, as they are finished."""
@@ -51,7 +55,7 @@ class Shared:
             return
         kept = self._put(triage)
         distinct = {system.name: system for _, systems in asked for system in systems}
-        told = {name: described(system) for name, system in distinct.items()}
+        told = {name: system_to_json(system) for name, system in distinct.items()}
         groups = (asked[start : start + GROUP] for start in range(0, len(asked), GROUP))
         jobs = (
             (
@@ -97,12 +101,14 @@ def answer_some(
     """On a worker: the parts of a few questions."""
     load_model(plain)
     triage = _triage(kept, triage_k)
+    scorer = partial(_scorer, tuple(sorted(plain.items())))
+    answered: Answered = []
     with one_blas_thread():
-        return [
-            (part.system, part.query_id, [list(picks) for picks in part.lists], part.seconds)
-            for query_id, descriptions in asked
-            for part in parts_of(triage, query_id, [_made(one, plain) for one in descriptions], depth)
-        ]
+        for query_id, texts in asked:
+            systems = [system_from_json(text, scorer) for text in texts]
+            for part in parts_of(triage, query_id, systems, depth):
+                answered.append((part.system, part.query_id, [*map(list, part.lists)], part.seconds))
+    return answered
 
 
 _held: dict[tuple[str, int], Triage] = {}
@@ -133,10 +139,6 @@ def _dataset(found: dict[str, Any]) -> Dataset:
     )
 
 
-def _made(description: str, plain: dict[str, str | int]) -> System:
-    return made(description, lambda: _scorer(tuple(sorted(plain.items()))))
-
-
 @lru_cache(maxsize=1)
 def _scorer(items: tuple[tuple[str, Any], ...]) -> PairScorer:
     """Late interaction over the worker's model, with what it remembers of passages."""
@@ -144,3 +146,50 @@ def _scorer(items: tuple[tuple[str, Any], ...]) -> PairScorer:
     if model is None:
         raise ClusterError("no model was named to read texts with")
     return LateInteraction(model)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    kind.__name__: kind for kind in (MMR, Dartboard, NearDuplicateFilter, TopK)
+}
+
+
+def system_to_json(system: System) -> str | None:
+    """The system as one line of text; None for one that holds more than values."""
+    from dartboard.embeddings import default_model
+
+    seeds = list(system.seeds)
+    told: dict[str, Any]
+    match system:
+        case SelectionSystem(name=name, method=method, sigma=sigma):
+            kind = type(method).__name__
+            if _METHODS.get(kind) is not type(method):
+                return None
+            options = asdict(cast(Any, method))
+            told = {"kind": "selecting", "name": name, "method": kind, "options": options, "sigma": sigma}
+        case RandomSystem(name=name):
+            told = {"kind": "chance", "name": name}
+        case Pyversity(strategy=strategy):
+            told = {"kind": "pyversity", "strategy": strategy}
+        case PairScorerSystem(variant=variant, scorer=scorer):
+            if type(scorer) is not LateInteraction or scorer.model is not default_model():
+                return None
+            told = {"kind": "reading", "variant": variant}
+        case _:
+            return None
+    return json.dumps(told | {"seeds": seeds}, sort_keys=True)
+
+
+def system_from_json(description: str, scorer: Callable[[], PairScorer]) -> System:
+    """The system that a text describes; ``scorer`` makes the pair scorer of those that read."""
+    told = json.loads(description)
+    kind, seeds = told["kind"], tuple(told["seeds"])
+    if kind == "selecting":
+        method = _METHODS[told["method"]](**told["options"])
+        return SelectionSystem(told["name"], method, told["sigma"], seeds)
+    if kind == "chance":
+        return RandomSystem(seeds, told["name"])
+    if kind == "pyversity":
+        return Pyversity(told["strategy"], seeds)
+    if kind == "reading":
+        return PairScorerSystem(told["variant"], scorer(), seeds)
+    raise InvalidInputError(f"unknown kind of system {kind!r}: it was described by another dartboard")
