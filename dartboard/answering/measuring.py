@@ -19,7 +19,7 @@ from dartboard.answering.passages import Passage
 from dartboard.answering.prompts import DEFAULT_PROMPT, Prompt, write_prompt
 from dartboard.answering.scoring import cases_of, holds_answer
 from dartboard.answering.thoughts import Thoughts
-from dartboard.display.source import heading_of, plain_text
+from dartboard.display.plain_text import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores

@@ -13,7 +13,7 @@ from dartboard.api.narrowing import condition_of
 from dartboard.api.schemas.explore import ExploreRequest, ExploreResponse
 from dartboard.api.service import Service, service_of
 from dartboard.inspection import explore as look_at
-from dartboard.inspection.exploring import DEFAULT_K, TRIAGE
+from dartboard.options import DEFAULT_K, TRIAGE
 
 router = APIRouter(
     prefix="/api/dartboard", tags=["explore"], route_class=JsonRoute, dependencies=[Depends(reader)]

@@ -13,9 +13,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from dartboard.cli.comparison import Comparison, Outcome, Pick
-from dartboard.cli.terminal import can_draw
+from dartboard.cli.demo import Comparison, Outcome, Pick
 from dartboard.datasets.demo import Question, questions
+from dartboard.display.terminal import can_draw
 
 _SIGMA_SOURCES = {
     "candidates": "no weight to set: σ = {:.3f} came from the candidates",

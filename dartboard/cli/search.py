@@ -47,10 +47,10 @@ def search(
     if as_json:
         print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))
         return
-    from dartboard.cli.search_view import draw
     from dartboard.cli.terminal import results
+    from dartboard.display.terminal import print_result
 
-    draw(results(), result, explain=explain)
+    print_result(results(), result, explain=explain)
 
 
 def as_dict(result: "RetrievalResult") -> dict[str, Any]:

@@ -7,14 +7,14 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from dartboard.cli.search_view import draw
+from dartboard.display.terminal import print_result
 from dartboard.types import Chunk, RetrievalResult
 
 
 def shown(width, **metadata):
     console = Console(file=io.StringIO(), width=width, highlight=False)
     chunk = Chunk("id", "A passage of a few words.", np.ones(3), metadata)
-    draw(console, RetrievalResult("?", [chunk], [1.0]), explain=False)
+    print_result(console, RetrievalResult("?", [chunk], [1.0]), explain=False)
     return console.file.getvalue().splitlines()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dartboard import Chunk, DartboardConfig, DartboardRetriever, RetrievalResult
-from dartboard.display.retrieved import view_of
+from dartboard.display.view import view_of
 from tests.display.views import HOSTILE, check_alone, rows_of
 from tests.models import WordBag
 

@@ -4,9 +4,10 @@
 does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to show the choice.
 """
 
+import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,10 @@ from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
-from dartboard.inspection.gathering import Gathered
-from dartboard.inspection.plain import finite, plain
-from dartboard.inspection.sets import PickedSet, overlap, picked_set
-from dartboard.inspection.survival import Survival, sigma_range, survival
+from dartboard.inspection.picked_sets import PickedSet, Survival, overlap, picked_set, sigma_range, survival
+from dartboard.inspection.query_candidates import QueryCandidates
 from dartboard.inspection.trace import Step, Trace, trace
-from dartboard.options import DEFAULT_K as DEFAULT_K
-from dartboard.options import TRIAGE as TRIAGE
-from dartboard.options import SearchOptions
+from dartboard.options import TRIAGE, SearchOptions
 from dartboard.relevance import Relevance, assess
 from dartboard.retrievers.candidates import Share
 from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
@@ -42,6 +39,12 @@ class SigmaUsed:
     auto: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, value: float, source: str, auto: float) -> "SigmaUsed":
+        """With the range around both values."""
+        low, high = sigma_range(auto)
+        return cls(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,13 +91,7 @@ class Exploration:
             "retriever": self.retriever,
             "model": self.model,
             "reranker_type": self.variant,
-            "sigma": {
-                "value": self.sigma.value,
-                "source": self.sigma.source,
-                "auto": self.sigma.auto,
-                "low": self.sigma.low,
-                "high": self.sigma.high,
-            },
+            "sigma": asdict(self.sigma),
             "k": self.k,
             "token_budget": self.token_budget,
             "execution_time_ms": 1000.0 * self.seconds["total"],
@@ -108,13 +105,16 @@ class Exploration:
                 "radius_of_one": self.layout.radius_of_one,
                 "length_of_one": self.layout.length_of_one,
             },
-            "methods": {name: _set(each) for name, each in self.sets.items()},
+            "methods": {
+                name: asdict(each) | {"parameters": plain(each.parameters), "matrix": each.matrix.tolist()}
+                for name, each in self.sets.items()
+            },
             "overlap": overlap(self.sets),
             "steps": [_step(step) for step in self.trace.steps],
             "covered_by": [None if pick < 0 else pick for pick in self.trace.covered_by.tolist()],
             "cover": self.trace.cover.tolist(),
             "pick_distances": chosen.matrix.tolist(),
-            "sweep": self.sweep and {"sigmas": self.sweep.sigmas, "picks": self.sweep.picks},
+            "sweep": self.sweep and asdict(self.sweep),
             "bound": self.bound,
             "near_copies": self.near_copies,
         }
@@ -122,11 +122,11 @@ class Exploration:
     def _candidate(self, place: int) -> dict[str, Any]:
         chunk = self.candidates[place]
         x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
-        named = {key: chunk.metadata[key] for key in ("title", "source") if _is_text(chunk.metadata.get(key))}
+        shown = ((key, chunk.metadata.get(key)) for key in ("title", "source"))
         return {
             "id": chunk.id,
             "text": chunk.text,
-            **named,
+            **{key: value for key, value in shown if isinstance(value, str) and value},
             "metadata": plain(chunk.metadata),
             "similarity": 1.0 - 2.0 * float(self.distance[place]),
             "distance": float(self.distance[place]),
@@ -168,7 +168,7 @@ def explore(
     )
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
     watch = _Watch()
-    board = Gathered(engine, query, options)
+    board = QueryCandidates(engine, query, options)
     watch.lap("gather")
     facts: dict[str, Any] = {
         "query": query,
@@ -210,7 +210,9 @@ def explore(
     return Exploration(
         **facts,
         variant=board.selector.variant_of(board.options),
-        sigma=_sigma(pool, automatic, board.selector.sigma_source(pool.sigma, options)),
+        sigma=SigmaUsed.of(
+            pool.sigma.value, board.selector.sigma_source(pool.sigma, options), automatic.sigma.value
+        ),
         tokens=board.tokens,
         distance=board.to_query,
         probability=_probability(limits.apply(pool)),
@@ -235,19 +237,16 @@ def _probability(pool: Pool) -> FloatArray:
     return weights
 
 
-def _sigma(pool: Pool, automatic: Pool, source: str) -> SigmaUsed:
-    value, auto = pool.sigma.value, automatic.sigma.value
-    low, high = sigma_range(auto)
-    return SigmaUsed(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
-
-
 def _nothing(
-    facts: dict[str, Any], board: Gathered, sigma: float | Auto, methods: tuple[Method, ...], watch: "_Watch"
+    facts: dict[str, Any],
+    board: QueryCandidates,
+    sigma: float | Auto,
+    methods: tuple[Method, ...],
+    watch: "_Watch",
 ) -> Exploration:
     """What there is to say where no candidate was found."""
     stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=board.engine.model.sigma)
     value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
-    low, high = sigma_range(stand_in.value)
     none = np.zeros(0)
     empty = PickedSet(
         picks=[],
@@ -262,9 +261,7 @@ def _nothing(
     return Exploration(
         **facts,
         variant=board.selector.variant_of(board.options),
-        sigma=SigmaUsed(
-            value=value, source=source, auto=stand_in.value, low=min(low, value), high=max(high, value)
-        ),
+        sigma=SigmaUsed.of(value, source, stand_in.value),
         tokens=[],
         distance=none,
         probability=none,
@@ -278,19 +275,6 @@ def _nothing(
     )
 
 
-def _set(found: PickedSet) -> dict[str, Any]:
-    return {
-        "picks": found.picks,
-        "pairwise_diversity": found.pairwise_diversity,
-        "redundancy": found.redundancy,
-        "mean_similarity": found.mean_similarity,
-        "coverage": found.coverage,
-        "tokens": found.tokens,
-        "parameters": plain(found.parameters),
-        "matrix": found.matrix.tolist(),
-    }
-
-
 def _step(step: Step) -> dict[str, Any]:
     rival = step.runner_up
     return {
@@ -299,14 +283,10 @@ def _step(step: Step) -> dict[str, Any]:
         "coverage": step.coverage,
         "uncovered": 1.0 - step.coverage,
         "criterion": step.criterion,
-        "runner_up": rival and {"index": rival.index, "gain": rival.gain, "behind": rival.behind},
+        "runner_up": rival and asdict(rival),
         "stands_for": step.stands_for.tolist(),
         "gains": [None if gain != gain else gain for gain in step.gains.tolist()],
     }
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 class _Watch:
@@ -324,3 +304,22 @@ class _Watch:
 
     def seconds(self, inner: Any) -> dict[str, float]:
         return {**inner, **self._laps, "total": time.perf_counter() - self._started}
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where it is not finite."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and dictionaries with the same content; what is none of these becomes text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return str(value)
