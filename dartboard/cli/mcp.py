@@ -70,8 +70,7 @@ def _serve(found: "Configured", port: int | None) -> None:
     from dartboard.errors import DartboardError
     from dartboard.integrations.mcp.index import OpenIndex
     from dartboard.integrations.mcp.limits import K
-    from dartboard.integrations.mcp.server import create_server
-    from dartboard.integrations.mcp.serving import serve_stdio
+    from dartboard.integrations.mcp.server import create_server, serve_stdio
     from dartboard.integrations.mcp.tools import Defaults
 
     settings = found.settings
@@ -113,7 +112,7 @@ def _serve_http(server: "Server[Any]", port: int) -> None:
     import uvicorn
 
     from dartboard.cli.serve import listening, server_of
-    from dartboard.integrations.mcp.serving import http_app
+    from dartboard.integrations.mcp.server import http_app
 
     with listening("127.0.0.1", port) as bound:
         config = uvicorn.Config(

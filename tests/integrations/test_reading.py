@@ -7,10 +7,10 @@ from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from dartboard.embeddings import default_model
+from dartboard.integrations.document_vectors import embed_documents
 from dartboard.integrations.haystack import DartboardRanker
 from dartboard.integrations.langchain import DartboardCompressor
 from dartboard.integrations.llama_index import DartboardPostprocessor
-from dartboard.integrations.reading import embed_documents
 from tests.models import WordBag
 
 START = "Tea grows on hills, where nights are cool and mornings are full of mist. " * 40

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError, install_command
-from dartboard.integrations.filters import from_haystack, from_llama_index
+from dartboard.integrations.index_search import from_haystack, from_llama_index
 from dartboard.integrations.models import ForeignModel, UnknownModel, as_model
 from dartboard.integrations.notes import with_note
 from tests.models import WordBag

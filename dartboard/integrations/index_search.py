@@ -1,14 +1,56 @@
-"""The filters of LlamaIndex and Haystack in dartboard's own language.
+"""A question to an engine, with another framework's filter, and the chunks that answer it with their notes.
 
-What cannot be said in it (a substring, a date) is an error, never a filter that lets more through. Fields
-that are missing behave as in :mod:`dartboard.stores.filters`.
+What a filter of LlamaIndex or Haystack says that dartboard's own language cannot (a substring, a date) is an
+error, never a filter that lets more through. Fields that are missing behave as in
+:mod:`dartboard.stores.filters`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import deepcopy
+from typing import Any, NamedTuple
 
+from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
+from dartboard.integrations.notes import Note, notes_of, with_note
+from dartboard.options import SearchOptions
 from dartboard.stores.filters import DEEPEST, Among, And, Equal, Exists, Filter, Not, Or, comparison
+from dartboard.types import Chunk
+
+NO_PICKLE = (
+    "a DartboardRetriever cannot be pickled: it holds an open index. Hand the index's path or URL to the "
+    "other process, and call DartboardRetriever.open there"
+)
+"""What a retriever says to whoever wants to send it to another process."""
+
+
+class Answer(NamedTuple):
+    """A chunk that was picked, and why."""
+
+    chunk: Chunk
+    note: Note
+
+    def metadata(self, key: str) -> dict[str, object]:
+        """The chunk's own metadata, copied, and the note."""
+        return with_note(deepcopy(self.chunk.metadata), key, self.note)
+
+
+def search(engine: Engine, query: str, options: SearchOptions) -> list[Answer]:
+    """The picks in order; none where nothing matches."""
+    result = engine.search(query, options)
+    sources = [f"index:{engine.name}"] * len(result)
+    notes = notes_of(result, vector_sources=sources, query_model=engine.model.name)
+    return [
+        Answer(
+            chunk,
+            note
+            | {
+                "retriever": result.metadata["retriever"],
+                "retriever_score": result.metadata["retriever_score"][rank],
+            },
+        )
+        for rank, (chunk, note) in enumerate(zip(result.chunks, notes, strict=True))
+    ]
+
 
 _LOGIC = {"AND", "OR", "NOT"}
 _META = "meta."

@@ -5,8 +5,7 @@ from dartboard.inspection import Exploration
 from dartboard.inspection.trace import RunnerUp
 from dartboard.inspection.trace import Step as Traced
 from dartboard.integrations.mcp import limits
-from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step
-from dartboard.integrations.mcp.phrases import one_line, share
+from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step, one_line, share
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import cosines
 from dartboard.stores import Filter

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.items import Item
 from dartboard.integrations.notes import Note, notes_of
-from dartboard.integrations.vectors import Gathered, VectorSource
+from dartboard.integrations.vector_source import GatheredVectors, Item, VectorSource
 from dartboard.options import SearchOptions
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import check_query
@@ -25,7 +24,7 @@ class Pick(NamedTuple):
     note: Note
 
 
-def choose(
+def rerank(
     query: str,
     items: Sequence[Item],
     source: VectorSource,
@@ -47,10 +46,6 @@ def choose(
     scores = _scores(gathered.items, options) if scored else None
     if options.max_per_source is not None:
         _check_sources(gathered.items, options.source_field)
-    return _picked(query, gathered, scores, options)
-
-
-def _picked(query: str, gathered: Gathered, scores: list[float] | None, options: SearchOptions) -> list[Pick]:
     chooser = DartboardRetriever(DartboardConfig(reranker_type="cosine"), gathered.model)
     candidates = _candidates(gathered)
     if options.min_similarity is not None:
@@ -71,7 +66,7 @@ def _picked(query: str, gathered: Gathered, scores: list[float] | None, options:
     ]
 
 
-def _own_facts(gathered: Gathered, place: int) -> Note:
+def _own_facts(gathered: GatheredVectors, place: int) -> Note:
     """What a note says of a document alone: how far it was read, and the score that it came with."""
     facts: Note = {}
     if (length := gathered.lengths[place]) is not None:
@@ -80,7 +75,7 @@ def _own_facts(gathered: Gathered, place: int) -> Note:
     return facts | ({"score_before": float(score)} if _is_score(score) else {})
 
 
-def _candidates(gathered: Gathered) -> Candidates:
+def _candidates(gathered: GatheredVectors) -> Candidates:
     """The documents as chunks that are known by their place, for ids may be missing or occur twice."""
     chunks = [
         Chunk.trusted(

@@ -7,34 +7,84 @@ it does not have, its model embeds.
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import check_texts
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations import cache
-from dartboard.integrations.items import Item
+from dartboard.integrations.document_vectors import Length, embed_documents, knows_any
 from dartboard.integrations.models import UnknownModel, as_model, check_model
-from dartboard.integrations.reading import Length, embed_documents
 from dartboard.types import FloatArray, check_vector
 
 _warned = False
 
 
+_SHOWN = 40
+_D = TypeVar("_D")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Item:
+    """A document, its place among those that were given, and what is known of it.
+
+    ``text`` is what a model would embed, ``shown`` what a reader gets where that is not the same. ``vector``
+    and ``score`` are what the document itself carries, unchecked.
+    """
+
+    document: Any
+    position: int
+    own_id: str | None
+    text: str | None
+    metadata: Mapping[str, Any]
+    shown: str | None = None
+    vector: Any = None
+    score: Any = None
+
+    @property
+    def id(self) -> str | int:
+        """Its own id, or where it has none its position."""
+        return self.position if self.own_id is None else self.own_id
+
+    @property
+    def label(self) -> str:
+        """How an error names it."""
+        if self.own_id is not None:
+            return f"document {self.own_id!r}"
+        text = " ".join((self.text or "").split())
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        return f"document {self.position} ({shown!r})"
+
+
+def check_documents(documents: Iterable[_D], kind: type[_D], example: str) -> list[_D]:
+    """The documents as a list; an error where one is of another ``kind`` says how to make one."""
+    if isinstance(documents, kind | str) or not isinstance(documents, Iterable):
+        raise InvalidInputError(
+            f"documents must be a list such as [{example}], got {type(documents).__name__}"
+        )
+    listed = list(documents)
+    for place, document in enumerate(listed):
+        if not isinstance(document, kind):
+            raise InvalidInputError(
+                f"document {place} must be a {kind.__name__}, got {type(document).__name__}: make one with "
+                f"{example}"
+            )
+    return listed
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class VectorStore:
-    """A store that the documents are from: ``read`` gives the vectors that it has, by id."""
+class StoredVectors:
+    """The store that the documents are from: ``read`` gives the vectors that it has, by id."""
 
     name: str
     read: Callable[[list[str]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Gathered:
+class GatheredVectors:
     """Vectors of a query, ``(d,)``, and of ``items``, ``(n, d)``, where each came from, and by whom.
 
     ``lengths`` says how far each item was read, where that is known.
@@ -55,14 +105,15 @@ class VectorSource:
     ``model`` embeds the query, and the documents too unless ``function`` makes their vectors from them, or
     they are ``carried``: text that says where, such as ``metadata field 'embedding'``, with ``carried_name``
     for its short form, or the ``store`` has them. ``model_knob`` is what the framework calls the model, for
-    errors; ``advice`` says how not to embed, for a warning.
+    errors; ``advice`` says how not to embed
+    where there is no store, for a warning.
     """
 
     model: Any = None
     function: Callable[[list[Any]], Any] | None = None
     carried: str | None = None
     carried_name: str = ""
-    store: VectorStore | None = None
+    store: StoredVectors | None = None
     model_knob: str = "embeddings"
     advice: str = ""
 
@@ -90,7 +141,7 @@ class VectorSource:
                 f"{self.model_knob}, so that the query is embedded alike"
             )
 
-    def gather(self, query: str, items: Sequence[Item], query_vector: Any = None) -> Gathered | None:
+    def gather(self, query: str, items: Sequence[Item], query_vector: Any = None) -> GatheredVectors | None:
         """The vectors, checked; None where no document has any words to embed.
 
         ``query_vector`` stands in for embedding the query.
@@ -118,7 +169,7 @@ class VectorSource:
                 f"the query's vector ({maker}) has {asked.size} dimensions where those of the documents "
                 f"({sources[0]}) have {vectors.shape[1]}: embed the query with the model that made theirs"
             )
-        return Gathered(
+        return GatheredVectors(
             query=asked, items=items, vectors=vectors, sources=sources, model=model, lengths=lengths
         )
 
@@ -164,10 +215,14 @@ class VectorSource:
                 raise InvalidInputError(f"{item.label} cannot be embedded: {error}") from None
         texts = [item.text or "" for item in items]
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        if whole and not cache.knows_any(model, list(rows)):
-            _warn_once(
-                f"{len(items)} documents were embedded with {model.name} to pick from them. {self.advice}"
-            )
+        if whole and not knows_any(model, list(rows)):
+            advice = self.advice
+            if self.store is not None:
+                advice = (
+                    f"The {self.store.name} returned no vectors for their ids: if it has them, read them "
+                    "with vectors=FUNCTION."
+                )
+            _warn_once(f"{len(items)} documents were embedded with {model.name} to pick from them. {advice}")
         vectors, lengths = embed_documents(model, list(rows))
         places = [rows[text] for text in texts]
         return vectors[places], None if lengths is None else [lengths[place] for place in places]
