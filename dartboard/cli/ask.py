@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import (
+from dartboard.cli.common_options import (
     CollectionOption,
     JsonOption,
     RetrieverOption,
+    SearchFlags,
     StoreOption,
     TrustOption,
     configured,
     opened,
+    spelled_out,
 )
-from dartboard.cli.search_options import Picking
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,7 @@ def ask(
             help="Who writes the answer: openai:MODEL@URL or gemini:MODEL[@URL]; by default answer_model.",
         ),
     ] = None,
-    picking: Picking,
+    flags: SearchFlags,
     answer_tokens: Annotated[
         int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
     ] = None,
@@ -83,7 +83,7 @@ def ask(
         collection=collection,
         model=embedding_model,
         retriever=retriever,
-        **picking.flags,
+        **flags.settings,
         answer_model=model,
         answer_tokens=answer_tokens,
         answer_timeout=answer_timeout,
@@ -98,7 +98,7 @@ def ask(
         timeout=settings.answer_timeout,
     )
     with opened(found, trust=trust_model) as engine:
-        asking = asked(engine, question, writer, picking.options(found))
+        asking = asked(engine, question, writer, flags.options(found))
     aloud = stream and not as_json
     try:
         _write(asking, writer.name, aloud=aloud)

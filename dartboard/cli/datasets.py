@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dartboard.cli.common_options import DataOption
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -14,12 +16,7 @@ from collections.abc import Sequence
 
 
 def datasets(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder of data sets; by default what DARTBOARD_DATA names, else ./data."
-        ),
-    ] = None,
+    data: DataOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, not a table.")] = False,
 ) -> None:
     """List the data sets that are there, with their sizes.

@@ -96,8 +96,8 @@ def _run(
     asked: Question, config: DartboardConfig, methods: list[Method], *, as_json: bool, started: float
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
-    from dartboard.cli.demo_view import draw
-    from dartboard.cli.encoding import encode_passages, load_model
+    from dartboard.cli.common_options import load_model
+    from dartboard.cli.demo_view import draw, encode_passages
     from dartboard.cli.terminal import messages, results
 
     model = load_model(messages())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.opening import opened
+from dartboard.cli.common_options import opened
 
 if TYPE_CHECKING:
     from dartboard.cluster import Cluster

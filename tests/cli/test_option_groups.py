@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dartboard.cli.groups import spelled_out
+from dartboard.cli.common_options import spelled_out
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dartboard.cli import scaling
+from dartboard.cli import ray_cluster
 
 
 @pytest.mark.parametrize(
@@ -13,5 +13,5 @@ from dartboard.cli import scaling
     ],
 )
 def test_one_is_not_many(capsys, machines, slots, said):
-    scaling._say(machines, slots, "list", "of passages")
+    ray_cluster._say(machines, slots, "list", "of passages")
     assert capsys.readouterr().err == said
