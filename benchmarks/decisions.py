@@ -27,8 +27,8 @@ from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import CachedModel, LateInteraction, default_model
 from dartboard.embeddings.base import PairScorer
 from dartboard.evaluation import Judgements, System
+from dartboard.evaluation.baselines import KnownVector, SelectionSystem
 from dartboard.evaluation.questions import Question, Triage
-from dartboard.evaluation.systems import KnownVector, Selecting
 from dartboard.selection import Dartboard, Limits, TopK, select
 from dartboard.types import Dataset
 from dartboard.vocab import TokenDistances, build_token_vocabulary
@@ -113,11 +113,11 @@ class OnTokens:
 def vocabulary() -> dict[str, Any]:
     """Candidates as targets against three vocabularies of 5,000 tokens."""
     model = CachedModel(default_model())
-    systems: list[System] = [Selecting("candidates (no vocabulary)", Dartboard())]
+    systems: list[System] = [SelectionSystem("candidates (no vocabulary)", Dartboard())]
     for method in ("words", "subwords", "clusters"):
         tokens = build_token_vocabulary(model, TOKENS, method, sample_size=SAMPLE)
         systems.append(OnTokens(method, TokenDistances(tokens, "scaled_cosine")))
-    systems.append(Selecting("nearest neighbours", TopK()))
+    systems.append(SelectionSystem("nearest neighbours", TopK()))
     sets = {}
     for name in VOCABULARY_SETS:
         clean = load(name, model)
@@ -200,8 +200,8 @@ def _variants(scorer: PairScorer, temperature: float) -> list[System]:
         ),
         Paired("hybrid, auto", hybrid, scorer),
         Paired("hybrid, fitted", replace(hybrid, sigma=temperature), scorer),
-        Selecting("cosine variant (reads nothing)", Dartboard()),
-        Selecting("nearest neighbours", TopK()),
+        SelectionSystem("cosine variant (reads nothing)", Dartboard()),
+        SelectionSystem("nearest neighbours", TopK()),
     ]
 
 

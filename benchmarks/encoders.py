@@ -16,11 +16,11 @@ from benchmarks.measuring import data_folder, load
 from dartboard.datasets import load_text
 from dartboard.embeddings import CachedModel, EmbeddingModel, SentenceTransformerModel, default_model
 from dartboard.evaluation import Judgements, evaluate
+from dartboard.evaluation.baselines import SelectionSystem
 from dartboard.evaluation.measures import Measure
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import answer
 from dartboard.evaluation.significance import compare_columns
-from dartboard.evaluation.systems import Selecting
 from dartboard.selection import TopK
 from dartboard.types import Dataset, FloatArray
 
@@ -73,7 +73,7 @@ def compare_encoders() -> dict[str, Any]:
 def _ndcg(dataset: Dataset) -> FloatArray:
     """nDCG@10 of nearest neighbours, ``(Q,)``."""
     judgements, triage = Judgements.of(dataset), Triage(dataset)
-    runs, _ = answer(triage, judgements.query_ids, [Selecting("cosine", TopK())], depth=10, workers=1)
+    runs, _ = answer(triage, judgements.query_ids, [SelectionSystem("cosine", TopK())], depth=10, workers=1)
     return evaluate(runs["cosine"][0], judgements, [Measure("ndcg", 10)]).values["ndcg@10"]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.quality_tables import DEPTHS, REFERENCE, Found, conditions, shares
-from dartboard.evaluation.drawing import COLOURS, INK, Drawing, as_svg, label_ends, line_style, standalone
+from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, label_ends, line_style, standalone
 from dartboard.evaluation.summary import short
 
 if TYPE_CHECKING:

@@ -47,10 +47,13 @@ from dartboard.datasets.near_copies import EDITS  # noqa: E402
 from dartboard.embeddings import CachedModel, EmbeddingModel  # noqa: E402
 from dartboard.embeddings.by_name import model_by_name  # noqa: E402
 from dartboard.evaluation import Judgements, System, evaluate  # noqa: E402
+from dartboard.evaluation.baselines import (  # noqa: E402
+    Pyversity,
+    RetrieverSystem,
+    SelectionSystem,
+)
 from dartboard.evaluation.measures import Measure  # noqa: E402
 from dartboard.evaluation.questions import Question, Triage  # noqa: E402
-from dartboard.evaluation.retriever_systems import RetrieverSystem  # noqa: E402
-from dartboard.evaluation.systems import Pyversity, Selecting  # noqa: E402
 from dartboard.selection import MMR, Dartboard, Limits, NearDuplicateFilter, TopK, from_embeddings  # noqa: E402
 from dartboard.selection.candidates import in_order_of  # noqa: E402
 from dartboard.selection.kernels import Auto  # noqa: E402
@@ -119,17 +122,17 @@ class Divided:
 
 
 SYSTEMS: tuple[System, ...] = (
-    Selecting(NEAREST, TopK()),
-    *(Selecting(f"MMR {weight:g}", MMR(relevance_weight=weight)) for weight in (0.3, 0.5, 0.7, 0.9)),
+    SelectionSystem(NEAREST, TopK()),
+    *(SelectionSystem(f"MMR {weight:g}", MMR(relevance_weight=weight)) for weight in (0.3, 0.5, 0.7, 0.9)),
     *(
-        Selecting(f"filter {threshold:.2f}", NearDuplicateFilter(threshold=threshold))
+        SelectionSystem(f"filter {threshold:.2f}", NearDuplicateFilter(threshold=threshold))
         for threshold in (0.80, 0.85, 0.90, 0.95)
     ),
     Pyversity("dpp"),
     AdaGReS(),
     VRSD(),
     *(Divided(divisor) for divisor in DIVISORS),
-    Selecting(DEFAULT, Dartboard()),
+    SelectionSystem(DEFAULT, Dartboard()),
 )
 
 

@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import mean
 from typing import Any
 
-from dartboard.evaluation.drawing import COLOURS, INK, Drawing, as_svg, standalone
+from dartboard.evaluation.plot_style import COLOURS, INK, Drawing, as_svg, standalone
 
 Found = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Model, data set, condition."""

@@ -27,8 +27,8 @@ from dartboard.datasets import load_dataset, progress_bar, with_redundancy
 from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import CachedModel, EmbeddingModel, default_model
 from dartboard.evaluation import EvaluationConfig, Judgements, Scores, evaluate_dataset
-from dartboard.evaluation.catalogue import QUICK, choose
 from dartboard.evaluation.questions import Triage
+from dartboard.evaluation.registry import QUICK, choose
 from dartboard.evaluation.runner import answer
 from dartboard.types import Dataset, FloatArray
 

@@ -19,9 +19,9 @@ from benchmarks.quality_tables import (
     systems,
     tally,
 )
-from dartboard.evaluation.conditions import condition_lines
-from dartboard.evaluation.drawing import colour, standalone
-from dartboard.evaluation.page import card, document
+from dartboard.evaluation.html_report import card, document
+from dartboard.evaluation.plot_style import colour, standalone
+from dartboard.evaluation.plots import condition_lines
 from dartboard.evaluation.summary import BOUNDS, family, short
 
 INTRODUCTION = (

@@ -26,7 +26,7 @@ from dartboard.datasets import make_clustered  # noqa: E402
 from dartboard.embeddings import OnnxModel, default_model  # noqa: E402
 from dartboard.engine import Engine, index_paths  # noqa: E402
 from dartboard.evaluation import EvaluationConfig, evaluate_dataset  # noqa: E402
-from dartboard.evaluation.sharing import Shared  # noqa: E402
+from dartboard.evaluation.distributed import Shared  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "scaling.json"
 LIST = 64

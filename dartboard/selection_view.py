@@ -1,4 +1,7 @@
-"""What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks."""
+"""What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks.
+
+Beside :mod:`dartboard.display` and not in it, since the map needs the distances of selection.
+"""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dartboard.display import Board, Pick, View, as_html, as_text, radial_layout
-from dartboard.display.view import aside, covered, spread
+from dartboard.display.view import coverage_text, removed_text, sigma_text
 from dartboard.errors import InvalidInputError, MissingExtraError
 from dartboard.selection.kernels import distances, log_kernel, prepared
 from dartboard.selection.result import Origin
@@ -46,11 +49,11 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
         head += f" ({', '.join(f'{name} = {value}' for name, value in selection.parameters.items())})"
     facts, most = [], None
     if picks:
-        words, most = covered(float(selection.coverage[-1]), selection.bound)
+        words, most = coverage_text(float(selection.coverage[-1]), selection.bound)
         facts.append(words)
-    facts.append(spread(*selection.sigma))
+    facts.append(sigma_text(*selection.sigma))
     if selection.near_copies:
-        facts.append(aside(selection.near_copies))
+        facts.append(removed_text(selection.near_copies))
     on_candidates = selection.targets is not None
     stands_for = selection.stands_for
     return View(

@@ -10,8 +10,8 @@ from dartboard.calibration import Calibration, Estimate, Evidence, fit_sigma
 from dartboard.embeddings.descriptions import ModelDescription
 from dartboard.engine import load_settings
 from dartboard.errors import ConfigError
-from dartboard.evaluation.catalogue import check_names
-from dartboard.inspection.survival import sigma_range
+from dartboard.evaluation.registry import check_names
+from dartboard.inspection.picked_sets import sigma_range
 from dartboard.options import SearchOptions
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA
 

@@ -15,8 +15,8 @@ from dartboard.cli.doctor_plugins import seen_plugins
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, StoreError, UntrustedModelError
 from dartboard.evaluation import EvaluationConfig, Judgements, Measure, evaluate
-from dartboard.evaluation.catalogue import check_names, choose
 from dartboard.evaluation.measures import MEASURES
+from dartboard.evaluation.registry import check_names, choose
 from dartboard.mining.judges import AnswerJudge, judge_by_name
 from dartboard.retrievers import BM25Retriever, retriever_by_name
 from dartboard.selection import MMR, select

@@ -21,13 +21,11 @@ import numpy as np
 
 from dartboard.answering.citations import Passage, without_citations
 from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, Prompt, write_prompt
-from dartboard.display.source import heading_of, plain_text
+from dartboard.display.plain_text import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
-from dartboard.evaluation.adding import add_measure
-from dartboard.evaluation.experiment import Outcome
-from dartboard.evaluation.measures import Measure
+from dartboard.evaluation.experiment import Outcome, add_measure
+from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
-from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.meter import current_meter

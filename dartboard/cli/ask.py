@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import (
+from dartboard.cli.common_options import (
     CollectionOption,
     JsonOption,
     RetrieverOption,
+    SearchFlags,
     StoreOption,
     TrustOption,
     configured,
     opened,
+    spelled_out,
 )
-from dartboard.cli.search_options import Picking
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dartboard.answering import Answer, Asking
 
 
@@ -35,7 +37,7 @@ def ask(
             help="Who writes the answer: openai:MODEL@URL or gemini:MODEL[@URL]; by default answer_model.",
         ),
     ] = None,
-    picking: Picking,
+    flags: SearchFlags,
     answer_tokens: Annotated[
         int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
     ] = None,
@@ -81,7 +83,7 @@ def ask(
         collection=collection,
         model=embedding_model,
         retriever=retriever,
-        **picking.flags,
+        **flags.settings,
         answer_model=model,
         answer_tokens=answer_tokens,
         answer_timeout=answer_timeout,
@@ -96,7 +98,7 @@ def ask(
         timeout=settings.answer_timeout,
     )
     with opened(found, trust=trust_model) as engine:
-        asking = asked(engine, question, writer, picking.options(found))
+        asking = asked(engine, question, writer, flags.options(found))
     aloud = stream and not as_json
     try:
         _write(asking, writer.name, aloud=aloud)
@@ -139,11 +141,52 @@ def _show(answer: "Answer", *, as_json: bool, written: bool) -> None:
     if as_json:
         print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
         return
-    from dartboard.cli.ask_view import draw, remarks
     from dartboard.cli.terminal import results, warn
 
     if answer.text and not written:
         print(answer.text)
-    draw(results(), answer)
-    for remark in remarks(answer):
+    _print_sources(results(), answer)
+    for remark in _remarks(answer):
         warn(remark)
+
+
+def _print_sources(console: "Console", answer: "Answer") -> None:
+    """Cited passages by their numbers, with their first lines; the others by their place alone."""
+    from rich.text import Text
+
+    from dartboard.answering.answer import NO_PASSAGES
+    from dartboard.display.terminal import first_lines, title_line
+
+    if answer.finish_reason == NO_PASSAGES:
+        console.print("Nothing found: the index is empty, or nothing in it matches. Nobody was asked.")
+        return
+    cited = [passage for passage in answer.passages if passage.number in answer.cited]
+    others = [passage for passage in answer.passages if passage.number not in answer.cited]
+    if cited:
+        console.print(Text("\nSources", style="bold"))
+    for passage in cited:
+        console.print(title_line(f"[{passage.number}] ", passage.metadata, passage.chunk_id, console.width))
+        console.print(Text(first_lines(passage.text, console.width), style="dim"))
+    if others:
+        console.print(Text("\nNot cited" if cited else "\nPassages, none of them cited", style="bold"))
+    for passage in others:
+        console.print(title_line(f"[{passage.number}] ", passage.metadata, passage.chunk_id, console.width))
+
+
+def _remarks(answer: "Answer") -> list[str]:
+    """What a reader should know of an answer that is not as it should be."""
+    from dartboard.answering.answer import NO_PASSAGES
+
+    said = []
+    if answer.passages and answer.relevance is not None and (message := answer.relevance["message"]):
+        said.append(message[0].lower() + message[1:])
+    if answer.finish_reason == "length":
+        said.append("the answer was cut at the limit of tokens: allow more with --answer-tokens")
+    elif answer.finish_reason not in ("stop", "interrupted", NO_PASSAGES):
+        said.append(f"the answer ended early: {answer.finish_reason}")
+    if unknown := sorted({citation.number for citation in answer.unknown}):
+        listed = ", ".join(f"[{number}]" for number in unknown)
+        said.append(
+            f"the answer cites {listed}, and there is no such passage: do not trust what stands there"
+        )
+    return said

@@ -1,6 +1,7 @@
 """``dartboard calibrate``: σ from labelled pairs or facets."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.opening import CollectionOption, configured, opened
+from dartboard.cli.common_options import CollectionOption, DataOption, configured, opened
 from dartboard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dartboard.calibration import Calibration, Estimate, Temperature
+    from dartboard.embeddings import EmbeddingModel
     from dartboard.retrievers.alpha_fit import AlphaFit
     from dartboard.types import Dataset
 
@@ -38,12 +40,7 @@ def calibrate(
     dataset: Annotated[
         str, typer.Option(metavar="NAME", help="A data set by name (see dartboard datasets) or path.")
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder of data sets; by default what DARTBOARD_DATA names, else ./data."
-        ),
-    ] = None,
+    data: DataOption = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the calibration, as JSON.")
     ] = None,
@@ -114,8 +111,7 @@ def calibrate(
       retriever = DartboardRetriever(config, model, calibration=Calibration.load("calibration.json"))
     """
     from dartboard import calibration as room
-    from dartboard.cli.encoding import load_model
-    from dartboard.cli.fitting import draw_alpha, fit_alpha_on, wins
+    from dartboard.cli.common_options import load_model
     from dartboard.cli.terminal import messages, results
     from dartboard.datasets import load_dataset, progress_bar, with_redundancy
     from dartboard.embeddings import LateInteraction, default_model
@@ -182,8 +178,6 @@ def calibrate(
 
 def _keep(found: "Calibration", fit: "AlphaFit | None", store: str, collection: str | None) -> None:
     """Store the calibration with an index, and a hybrid's α where it won."""
-    from dartboard.cli.fitting import wins
-
     with opened(configured(store=store, collection=collection), read_only=False) as engine:
         engine.calibrate(found)
         if fit is not None and wins(fit):
@@ -253,9 +247,7 @@ def _draw_temperature(console: "Console", found: "Temperature", k: int) -> None:
 def _fits(fits: "dict[str, Estimate]", counted: dict[str, str]) -> "Table":
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "estimate", "95 % interval", "from"):
-        table.add_column(title)
+    table = Table("", "estimate", "95 % interval", "from", box=None, pad_edge=False, header_style="bold")
     for label, fit in fits.items():
         table.add_row(label, *_known(fit), f"{fit.pairs} {counted.get(label, 'pairs')}")
     return table
@@ -275,10 +267,49 @@ def _trial(
     from rich.table import Table
 
     corpora = list(next(iter(held_out.values())))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (title, *corpora, against):
-        table.add_column(heading)
+    table = Table(title, *corpora, against, box=None, pad_edge=False, header_style="bold")
     for kind, by_corpus in held_out.items():
         p = f"{p_values[kind]:.3f}" if kind in p_values else ""
         table.add_row(kind, *(f"{by_corpus[corpus]:.3f}" for corpus in corpora), p)
     return table
+
+
+def fit_alpha_on(
+    dataset: "Dataset", model: "EmbeddingModel", *, seed: int, progress: Callable[[int, int], None]
+) -> "AlphaFit":
+    """α of dense and BM25 over the data set's own passages, held in memory."""
+    from dartboard.retrievers.alpha_fit import fit_alpha
+    from dartboard.retrievers.registry import retriever_by_name
+    from dartboard.stores import Manifest, Record
+    from dartboard.stores.memory import MemoryStore
+
+    manifest = Manifest(model=model.fingerprint, model_name=model.name, dimension=model.embedding_dim)
+    collection = MemoryStore().create("fitting", manifest)
+    collection.upsert([Record(chunk.id, chunk.text, chunk.embedding) for chunk in dataset.chunks])
+    return fit_alpha(
+        [retriever_by_name(name, model=model) for name in ("dense", "bm25")],
+        collection,
+        dict(zip(dataset.query_ids, dataset.queries, strict=True)),
+        {query: dict.fromkeys(ids, 1.0) for query, ids in dataset.ground_truth.items()},
+        seed=seed,
+        progress=progress,
+    )
+
+
+def wins(fit: "AlphaFit") -> bool:
+    """Whether the fitted α beats the default on queries that it was not fitted on, by more than chance."""
+    return fit.gain[0] > 0
+
+
+def draw_alpha(console: "Console", fit: "AlphaFit", default: float) -> None:
+    """The fit and what to use, in two lines."""
+    low, high = fit.interval
+    console.print(
+        f"α of a hybrid of embeddings and BM25: {fit.alpha:.2f} ({low:.2f} to {high:.2f}); {fit.metric} on "
+        f"held-out queries {fit.held_out:.3f}, with α = {default:.2f} {fit.default:.3f}",
+        soft_wrap=True,
+    )
+    if wins(fit):
+        console.print(f"Use [bold]--retriever hybrid:{fit.alpha:.2f}[/bold]: it wins on held-out queries.")
+    else:
+        console.print(f"Use [bold]α = {default:.2f}[/bold], the default: the difference may be chance.")

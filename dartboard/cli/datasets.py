@@ -2,18 +2,21 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dartboard.cli.common_options import DataOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dartboard.datasets.catalogue import DatasetInfo
+from collections.abc import Sequence
+
 
 def datasets(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder of data sets; by default what DARTBOARD_DATA names, else ./data."
-        ),
-    ] = None,
+    data: DataOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, not a table.")] = False,
 ) -> None:
     """List the data sets that are there, with their sizes.
@@ -38,6 +41,7 @@ def datasets(
       DARTBOARD_DATA    folder of data sets, instead of ./data
     """
     # What only a run needs is imported here: --help stays quick.
+
     from dartboard.datasets.catalogue import data_root, list_datasets
 
     root = data_root(data)
@@ -47,10 +51,50 @@ def datasets(
     if as_json:
         print(json.dumps({"data": str(root), "datasets": [info.as_dict() for info in found]}, indent=2))
         return
-    from dartboard.cli.datasets_view import draw
     from dartboard.cli.terminal import results, warn
 
-    draw(results(), found, root)
+    _draw(results(), found, root)
     for info in found:
         if info.problem:
             warn(info.problem)
+
+
+def _draw(console: "Console", found: "Sequence[DatasetInfo]", root: Path) -> None:
+    """A line a data set, in 80 columns, then where they were looked for."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("data set", style="bold", no_wrap=True)
+    table.add_column("format")
+    table.add_column("passages", justify="right")
+    table.add_column("queries", justify="right")
+    table.add_column("splits", overflow="fold")
+    for info in found:
+        table.add_row(
+            Text(info.name),
+            info.format,
+            _size(info, info.num_chunks),
+            _size(info, info.num_queries),
+            Text(", ".join(info.splits)),
+        )
+    console.print(table)
+    console.print(Text(_where(found, root)), soft_wrap=True)
+
+
+def _size(info: "DatasetInfo", count: int) -> str:
+    return "?" if info.problem else f"{count:,}"
+
+
+def _where(found: "Sequence[DatasetInfo]", root: Path) -> str:
+    from dartboard.datasets.catalogue import ROOT_VARIABLE, unrecognised
+
+    real = sum(info.type == "real" for info in found)
+    if not root.is_dir():
+        return f"{root} does not exist: give --data DIR or set {ROOT_VARIABLE} to see what else there is."
+    if not real:
+        return f"There is no data set in {root}: see dartboard datasets --help for what can be put there."
+    others = unrecognised(root)
+    ignored = f" Not data sets that dartboard knows: {', '.join(others)}." if others else ""
+    return f"{real} in {root}. Queries are those of the first split.{ignored}"

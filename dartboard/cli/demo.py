@@ -2,15 +2,20 @@
 
 import json
 import time
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from statistics import fmean
+from typing import Annotated, Any
 
 import typer
 
-from dartboard.core import DartboardConfig
+from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import demo as demo_corpus
 from dartboard.datasets.demo import Question
+from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import ConfigError
 from dartboard.selection import MMR, Dartboard, Method, TopK
+from dartboard.types import Chunk, RetrievalResult
 from dartboard.version import __version__
 
 LANGCHAIN_WEIGHT = 0.5
@@ -91,9 +96,8 @@ def _run(
     asked: Question, config: DartboardConfig, methods: list[Method], *, as_json: bool, started: float
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
-    from dartboard.cli.comparison import compare
-    from dartboard.cli.demo_view import draw
-    from dartboard.cli.encoding import encode_passages, load_model
+    from dartboard.cli.common_options import load_model
+    from dartboard.cli.demo_view import draw, encode_passages
     from dartboard.cli.terminal import messages, results
 
     model = load_model(messages())
@@ -152,3 +156,129 @@ def _sigma(given: str) -> float | str:
 def _list_questions() -> None:
     for place, one in enumerate(demo_corpus.questions(), start=1):
         print(f"{place}  {one.text}\n   {one.wants}")
+
+
+RUNS = 5
+"""A selection takes a millisecond or two; the best of so many is what the machine can do."""
+
+_CONFIGURED = frozenset(knob.name for knob in fields(DartboardConfig))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """One passage of a set, and what it brought; ``stands_for`` has its own id in it."""
+
+    rank: int
+    chunk_id: str
+    theme: str
+    base: str
+    similarity: float
+    gain: float
+    coverage: float
+    stands_for: list[str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one method chose. ``bound``: no set as large covers more than ``coverage / bound``."""
+
+    name: str
+    parameters: dict[str, Any]
+    picks: list[Pick]
+    bound: float
+    milliseconds: float
+
+    @property
+    def themes(self) -> int:
+        """How many subjects the picks touch, by the corpus's own labels."""
+        return len({pick.theme for pick in self.picks})
+
+    @property
+    def facts(self) -> int:
+        """How many picks there are when rewordings of one passage count once."""
+        return len({pick.base for pick in self.picks})
+
+    @property
+    def similarities(self) -> list[float]:
+        """How close each pick is to the question."""
+        return [pick.similarity for pick in self.picks]
+
+    @property
+    def coverage(self) -> float:
+        """The share of what all candidates cover, by Dartboard's objective."""
+        return self.picks[-1].coverage
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return asdict(self) | {
+            "themes": self.themes,
+            "facts": self.facts,
+            "mean_similarity": fmean(self.similarities),
+            "weakest_similarity": min(self.similarities),
+            "coverage": self.coverage,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One question, one pool of candidates and one σ; an outcome a method, in the order given."""
+
+    question: str
+    sigma: float
+    sigma_source: str
+    candidates: int
+    outcomes: list[Outcome]
+
+
+def compare(
+    question: str,
+    corpus: Sequence[Chunk],
+    methods: Sequence[Method],
+    *,
+    config: DartboardConfig,
+    model: EmbeddingModel,
+) -> Comparison:
+    """Let every method answer the question from the same candidates."""
+    retriever = DartboardRetriever(config, model)
+    outcomes = []
+    for method in methods:
+        results = [retriever.search(question, corpus, method=method) for _ in range(RUNS)]
+        outcomes.append(_outcome(method, results))
+        facts = results[0].metadata
+    return Comparison(
+        question=question,
+        sigma=facts["sigma"],
+        sigma_source=facts["sigma_source"],
+        candidates=facts["candidates"],
+        outcomes=outcomes,
+    )
+
+
+def _outcome(method: Method, results: Sequence[RetrievalResult]) -> Outcome:
+    facts = results[0].metadata
+    return Outcome(
+        name=method.name,
+        parameters={key: value for key, value in facts["config"].items() if key not in _CONFIGURED},
+        picks=_picks(results[0]),
+        bound=facts["bound"],
+        milliseconds=1000 * min(result.metadata["seconds"]["select"] for result in results),
+    )
+
+
+def _picks(result: RetrievalResult) -> list[Pick]:
+    facts = result.metadata
+    return [
+        Pick(
+            rank=place + 1,
+            chunk_id=chunk.id,
+            theme=chunk.metadata["theme"],
+            base=chunk.metadata["base"],
+            similarity=facts["similarity"][place],
+            gain=facts["gain"][place],
+            coverage=facts["coverage"][place],
+            stands_for=facts["stands_for"][place],
+            text=chunk.text,
+        )
+        for place, chunk in enumerate(result.chunks)
+    ]

@@ -1,4 +1,4 @@
-"""Draw a comparison so that it reads well from 80 columns on.
+"""What the demo shows: how far the encoding is, and a comparison that reads well from 80 columns on.
 
 Side by side stand the picks of each method, as many methods as the width has room for; then Dartboard's
 picks with what each added; then one line a method. Every word about the outcome is derived from it.
@@ -7,15 +7,19 @@ picks with what each added; then one line a method. Every word about the outcome
 import textwrap
 from collections.abc import Iterator, Sequence
 from statistics import fmean
+from typing import Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from dartboard.cli.comparison import Comparison, Outcome, Pick
-from dartboard.cli.terminal import can_draw
+from dartboard.cli.demo import Comparison, Outcome, Pick
 from dartboard.datasets.demo import Question, questions
+from dartboard.display.terminal import can_draw
+from dartboard.embeddings import CachedModel, EmbeddingModel
+from dartboard.embeddings.vectors import Vectors
 
 _SIGMA_SOURCES = {
     "candidates": "no weight to set: σ = {:.3f} came from the candidates",
@@ -23,6 +27,9 @@ _SIGMA_SOURCES = {
     "model": "no weight to set: σ = {:.3f} is known for this model",
     "fallback": "no weight to set: σ = {:.3f} is the one for small pools",
 }
+
+_BATCH = 8
+"""Small, so that the bar moves and an interruption loses little; larger ones were measured no faster."""
 
 
 def draw(
@@ -224,3 +231,68 @@ def _another(asked: Question) -> int:
     """The number of the ready-made question after this one."""
     ready = [one.text for one in questions()]
     return (ready.index(asked.text) + 1) % len(ready) + 1 if asked.text in ready else 1
+
+
+def encode_passages(model: EmbeddingModel, texts: Sequence[str], console: Console) -> tuple[Vectors, int]:
+    """The vectors of passages, ``(n, d)``, and how many of them the cache knew."""
+    with _Meter(len(texts), console, cached=isinstance(model, CachedModel)) as meter:
+        vectors = model.encode_documents(texts, batch_size=_BATCH, progress=meter.hear)
+        return vectors, meter.known
+
+
+class _Meter:
+    """Hears how many texts are finished; shows a bar on a terminal, one line elsewhere.
+
+    A caching model reports first what it knows already.
+    """
+
+    def __init__(self, total: int, console: Console, *, cached: bool) -> None:
+        self.known = 0
+        self._total = total
+        self._console = console
+        self._cached = cached
+        self._done = 0
+        self._began = False
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("Encoding passages", total=total)
+
+    def hear(self, done: int) -> None:
+        """So many texts are finished."""
+        if not self._began:
+            self._begin(done)
+        self._done = done
+        self._bar.update(self._task, completed=done)
+
+    def _begin(self, done: int) -> None:
+        self._began = True
+        self.known = done if self._cached else 0
+        if self.known == self._total:
+            return
+        if self._console.is_terminal:
+            self._bar.start()
+        else:
+            once = ", this once" if self._cached else ""
+            self._console.print(
+                f"Encoding {self._total - self.known} passages: some seconds{once}", soft_wrap=True
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._bar.stop()
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            kept = (
+                "they are kept, and the same command goes on from there" if self._cached else "none is kept"
+            )
+            self._console.print(
+                f"Stopped with {self._done} of {self._total} passages encoded: {kept}.", soft_wrap=True
+            )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 from dartboard.cli.doctor_plugins import Seen, seen_plugins
-from dartboard.cli.opening import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 from dartboard.errors import install_command
 
 if TYPE_CHECKING:

@@ -66,8 +66,8 @@ def _load(plugin: Plugin) -> None:
 
 def _taken() -> dict[Kind, frozenset[str]]:
     """The names that are dartboard's own."""
-    from dartboard.evaluation.catalogue import EVERYTHING, GROUPS
     from dartboard.evaluation.measures import MEASURES
+    from dartboard.evaluation.registry import EVERYTHING, GROUPS
     from dartboard.mining.judges import by_name
     from dartboard.retrievers import registry
     from dartboard.selection import METHODS

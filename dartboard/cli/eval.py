@@ -1,29 +1,96 @@
 """``dartboard eval``: many systems on one or more data sets, with a report to look at."""
 
+from contextlib import closing
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.eval_answers import (
-    AnswerOptions,
-    AnswersBudgetOption,
-    AnswersConcurrencyOption,
-    AnswersEstimateOption,
-    AnswersOption,
-    answer_options,
-)
-from dartboard.cli.scaling import RayOption, answering_elsewhere
+from dartboard.cli.common_options import spelled_out
+from dartboard.cli.ray_cluster import RayOption, answering_elsewhere
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from dartboard.evaluation.experiment import Outcome
     from dartboard.evaluation.runner import Elsewhere, Listener
     from dartboard.evaluation.settings import EvaluationConfig
+    from dartboard.llm.streaming import StreamingChat
+    from dartboard.mining.calls import Estimate
+    from dartboard.types import Dataset
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """Whether a model is asked with what each system picked, and within which limits."""
+
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers",
+            metavar="MODEL",
+            help="Also give each system's passages to a model and count right answers: openai:MODEL@URL …",
+        ),
+    ] = None
+    answers_concurrency: Annotated[
+        int, typer.Option("--answers-concurrency", min=1, max=100, metavar="N", help="Calls at a time.")
+    ] = 4
+    answers_budget: Annotated[
+        int | None,
+        typer.Option("--answers-budget", min=1, metavar="TOKENS", help="Never use more tokens in this run."),
+    ] = None
+    answers_estimate: Annotated[
+        bool, typer.Option("--answers-estimate", help="Say what --answers would take, and ask nobody.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.answers is None and (self.answers_estimate or self.answers_budget is not None):
+            raise typer.BadParameter("--answers-estimate and --answers-budget belong to --answers MODEL")
+
+    def chat(self) -> "StreamingChat":
+        """The model, which may be a name that nobody knows: an error before anything is worked out."""
+        from dartboard.answering import answer_model
+        from dartboard.llm.chat import PATIENCE
+
+        return answer_model(self.answers or "", patience=PATIENCE)
+
+    def check(self, dataset: "Dataset") -> None:
+        """Complain of a data set without known answers before anything is worked out."""
+        from dartboard.answering.accuracy import plan_of
+
+        plan_of(dataset, {}, dataset.query_ids, 1)
+
+    def measured(
+        self, outcome: "Outcome", dataset: "Dataset", config: "EvaluationConfig", hear: "Listener"
+    ) -> "Outcome":
+        """The outcome with the measure; what is paid for stays in the folder of the report."""
+        from dartboard.answering.accuracy import measure_answers
+        from dartboard.evaluation.journal import file_name
+        from dartboard.llm.limits import CallLimits
+
+        journal = Path(config.output_dir) / "parts" / f"{file_name(dataset.name)}.answers.jsonl"
+        with closing(self.chat()) as chat:
+
+            def told(found: "Estimate") -> bool:
+                _tell(found, dataset, outcome, chat.name)
+                return not self.answers_estimate
+
+            return measure_answers(
+                outcome,
+                dataset,
+                config,
+                chat,
+                journal=journal,
+                limits=CallLimits(concurrency=self.answers_concurrency, budget_tokens=self.answers_budget),
+                told=told,
+                listener=hear,
+            )
+
+
+@spelled_out
 def evaluate(
+    *,
     dataset: Annotated[
         list[str],
         typer.Option(metavar="NAME", help="A data set by name or path; may be given more than once."),
@@ -55,10 +122,7 @@ def evaluate(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from what --out already holds.")] = False,
     ray: RayOption = None,
-    answers: AnswersOption = None,
-    answers_concurrency: AnswersConcurrencyOption = 4,
-    answers_budget: AnswersBudgetOption = None,
-    answers_estimate: AnswersEstimateOption = False,
+    asking: AnswerOptions,
 ) -> None:
     """Compare systems on data sets whose answers are known.
 
@@ -123,7 +187,8 @@ def evaluate(
         )
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from error
-    asking = answer_options(answers, answers_concurrency, answers_budget, only_estimate=answers_estimate)
+    if asking.answers is not None:
+        asking.chat().close()
     from dartboard.engine import load_settings
 
     with answering_elsewhere(load_settings({"ray": ray}).settings.ray, config.retrievers) as elsewhere:
@@ -134,7 +199,7 @@ def _run(
     config: "EvaluationConfig",
     data: Path | None,
     elsewhere: "Elsewhere | None",
-    asking: AnswerOptions | None,
+    asking: AnswerOptions,
     *,
     resume: bool,
 ) -> None:
@@ -173,11 +238,11 @@ def _one(
     hear: "Listener",
     listen: Any,
     elsewhere: "Elsewhere | None",
-    asking: AnswerOptions | None,
+    asking: AnswerOptions,
     *,
     resume: bool,
 ) -> "Outcome":
-    from dartboard.cli.encoding import load_model
+    from dartboard.cli.common_options import load_model
     from dartboard.cli.terminal import messages
     from dartboard.datasets import load_dataset
     from dartboard.evaluation.experiment import evaluate_dataset
@@ -185,13 +250,13 @@ def _one(
     model = None if name in _WITHOUT_MODEL else load_model(messages())
     loaded = load_dataset(name, data, model, progress=listen, paths=True)
     texts[loaded.name] = dict(zip(loaded.query_ids, loaded.queries, strict=True))
-    if asking is not None:
+    if asking.answers is not None:
         asking.check(loaded)
     parts = Path(config.output_dir) / "parts"
     outcome = evaluate_dataset(
         loaded, config, journal_dir=parts, resume=resume, elsewhere=elsewhere, listener=hear
     )
-    return outcome if asking is None else asking.measured(outcome, loaded, config, hear)
+    return outcome if asking.answers is None else asking.measured(outcome, loaded, config, hear)
 
 
 _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
@@ -238,3 +303,18 @@ def _numbers(option: str, given: str) -> list[int]:
         return sorted({int(part) for part in _names(given)})
     except ValueError:
         raise typer.BadParameter(f"{option} takes whole numbers with commas between, got {given!r}") from None
+
+
+def _tell(found: "Estimate", dataset: "Dataset", outcome: "Outcome", name: str) -> None:
+    from dartboard.cli.terminal import messages
+
+    usage = found.usage
+    systems = len(outcome.runs)
+    messages().print(
+        f"{dataset.name}: {found.tasks:,} different prompts over {systems} systems, {found.known:,} answered "
+        f"before. {name}: about {usage.calls:,} calls, {usage.input_tokens:,} tokens in, "
+        f"{usage.output_tokens:,} out.",
+        soft_wrap=True,
+        markup=False,
+        emoji=False,
+    )

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import JsonOption, Place, configured, opened
-from dartboard.cli.scaling import RayOption, encoding_elsewhere
+from dartboard.cli.common_options import IndexOptions, JsonOption, configured, opened, spelled_out
+from dartboard.cli.ray_cluster import RayOption, encoding_elsewhere
 
 if TYPE_CHECKING:
     from dartboard.engine import Configured, IndexReport
@@ -71,7 +70,7 @@ def index(
             metavar="NAME", help="JSONL and CSV: a field to keep as metadata; all others by default."
         ),
     ] = None,
-    place: Place,
+    target: IndexOptions,
     ray: RayOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,7 +98,7 @@ def index(
     from dartboard.ingest.files import check_paths
 
     found = configured(
-        **place.settings,
+        **target.settings,
         chunk_method=chunking,
         chunk_size=chunk_size,
         chunk_overlap=chunk_overlap,
@@ -115,8 +114,8 @@ def index(
     check_paths(paths)
     splitting = _chunking(found)
     with (
-        encoding_elsewhere(found, trust=place.trust_model) as encoder,
-        opened(found, read_only=False, create=True, trust=place.trust_model) as engine,
+        encoding_elsewhere(found, trust=target.trust_model) as encoder,
+        opened(found, read_only=False, create=True, trust=target.trust_model) as engine,
         _progress() as listen,
     ):
         try:

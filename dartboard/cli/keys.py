@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dartboard.cli.opening import JsonOption
+from dartboard.cli.common_options import JsonOption
 
 if TYPE_CHECKING:
     from dartboard.api.keys import Key, Scope

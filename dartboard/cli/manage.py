@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from dartboard.cli.opening import CollectionOption, JsonOption, StoreOption, configured, opened
+from dartboard.cli.common_options import CollectionOption, JsonOption, StoreOption, configured, opened
 
 
 def stats(

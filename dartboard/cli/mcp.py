@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import Place, RerankerOption, configured, trust_index
+from dartboard.cli.common_options import IndexOptions, RerankerOption, configured, spelled_out, trust_index
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 @spelled_out
 def mcp(
     *,
-    place: Place,
+    target: IndexOptions,
     k: Annotated[
         int | None,
         typer.Option("--k", "-k", metavar="N", help="Passages of an answer that asks for no number."),
@@ -59,8 +58,8 @@ def mcp(
         raise MissingExtraError("the package mcp", "mcp", "dartboard mcp")
     if http is not None and not 0 <= http <= 65535:
         raise typer.BadParameter(f"--http must be a port, 0 to 65535, got {http}")
-    found = configured(**place.settings, k=k, method=method, reranker=reranker)
-    if place.trust_model:
+    found = configured(**target.settings, k=k, method=method, reranker=reranker)
+    if target.trust_model:
         trust_index(found.settings.store, found.settings.collection)
     _serve(found, http)
 
@@ -70,8 +69,7 @@ def _serve(found: "Configured", port: int | None) -> None:
     from dartboard.errors import DartboardError
     from dartboard.integrations.mcp.index import OpenIndex
     from dartboard.integrations.mcp.limits import K
-    from dartboard.integrations.mcp.server import create_server
-    from dartboard.integrations.mcp.serving import serve_stdio
+    from dartboard.integrations.mcp.server import create_server, serve_stdio
     from dartboard.integrations.mcp.tools import Defaults
 
     settings = found.settings
@@ -113,7 +111,7 @@ def _serve_http(server: "Server[Any]", port: int) -> None:
     import uvicorn
 
     from dartboard.cli.serve import listening, server_of
-    from dartboard.integrations.mcp.serving import http_app
+    from dartboard.integrations.mcp.server import http_app
 
     with listening("127.0.0.1", port) as bound:
         config = uvicorn.Config(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dartboard.cli.groups import spelled_out
+from dartboard.cli.common_options import JsonOption, spelled_out
 from dartboard.cli.mine_check import compare, validate
 from dartboard.cli.mine_options import (
     CorpusOption,
@@ -18,7 +18,6 @@ from dartboard.cli.mine_options import (
     SeedOption,
     Written,
 )
-from dartboard.cli.opening import JsonOption
 
 mine = typer.Typer(name="mine", rich_markup_mode=None)
 

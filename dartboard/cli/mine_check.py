@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
+from dartboard.cli.common_options import JsonOption
 from dartboard.cli.mine_options import FileArgument
-from dartboard.cli.opening import JsonOption
 
 
 def validate(file: FileArgument, as_json: JsonOption = False) -> None:

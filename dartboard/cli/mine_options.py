@@ -1,4 +1,4 @@
-"""The options of ``dartboard mine``; those of several commands in groups (:mod:`dartboard.cli.groups`)."""
+"""The options of ``dartboard mine``; those of several commands in groups."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dartboard.cli.opening import JsonOption
+from dartboard.cli.common_options import JsonOption
 
 if TYPE_CHECKING:
     from dartboard.mining.extractor import PoolSettings

@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import JsonOption, Place, configured, opened
-from dartboard.cli.search_options import Picking
+from dartboard.cli.common_options import (
+    IndexOptions,
+    JsonOption,
+    SearchFlags,
+    configured,
+    opened,
+    spelled_out,
+)
 
 if TYPE_CHECKING:
     from dartboard.types import RetrievalResult
@@ -17,11 +22,11 @@ if TYPE_CHECKING:
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to ask, in quotes.")],
     *,
-    picking: Picking,
+    flags: SearchFlags,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Say why: gains, coverage, who found what, time.")
     ] = False,
-    place: Place,
+    target: IndexOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Ask an index a question.
@@ -41,16 +46,16 @@ def search(
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
       dartboard search "why 429?" --reranker late-interaction
     """
-    found = configured(**place.settings, **picking.flags)
-    with opened(found, trust=place.trust_model) as engine:
-        result = engine.search(query, picking.options(found))
+    found = configured(**target.settings, **flags.settings)
+    with opened(found, trust=target.trust_model) as engine:
+        result = engine.search(query, flags.options(found))
     if as_json:
         print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))
         return
-    from dartboard.cli.search_view import draw
     from dartboard.cli.terminal import results
+    from dartboard.display.terminal import print_result
 
-    draw(results(), result, explain=explain)
+    print_result(results(), result, explain=explain)
 
 
 def as_dict(result: "RetrievalResult") -> dict[str, Any]:

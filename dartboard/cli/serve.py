@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dartboard.cli.groups import spelled_out
-from dartboard.cli.opening import Place, trust_index
+from dartboard.cli.common_options import IndexOptions, spelled_out, trust_index
 from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def serve(
         int | None,
         typer.Option("--port", "-p", metavar="N", help="The port; by default 8000, 0 takes a free one."),
     ] = None,
-    place: Place,
+    target: IndexOptions,
     reranker: Annotated[
         str | None,
         typer.Option(
@@ -133,7 +132,7 @@ def serve(
         {
             "host": host,
             "port": port,
-            **place.settings,
+            **target.settings,
             "reranker": reranker,
             "keys": keys,
             "home": home,
@@ -152,7 +151,7 @@ def serve(
         }
     )
     settings.check_exposure()
-    if place.trust_model:
+    if target.trust_model:
         trust_index(settings.store)
     _run(settings)
 

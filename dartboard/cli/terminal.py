@@ -30,11 +30,6 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def can_draw(console: Console) -> bool:
-    """Whether the console's encoding has block characters and Greek letters."""
-    return console.encoding.lower().startswith("utf")
-
-
 def counted(number: int, what: str) -> str:
     """1 chunk, 2 chunks."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ import numpy as np
 from dartboard.display.plain_text import clean, shortened
 from dartboard.display.style import LIGHT, colour, number_colour, sheet, tint
 from dartboard.display.svg_map import draw_map, state
-from dartboard.display.view import Board, Pick, View, percent, told
+from dartboard.display.view import Board, Pick, View, percent, stands_for_text
 
 _NAMES = 4
 _FEW_NAMES = 2
@@ -114,6 +114,7 @@ def _cells(pick: Pick, order: int, largest: float) -> list[str]:
         f'fill="{colour(order)}"/></svg>'
     )
     named, most = (" dbv-name", _FEW_NAMES) if pick.text else ("", _NAMES)
+    represents = stands_for_text(pick, most)
     gain = "" if pick.gain is None else f'<span class="dbv-gain">{bar}<span>{_share(pick.gain)}</span></span>'
     return [
         f'<th scope="row" class="dbv-l">{number}</th>',
@@ -121,7 +122,7 @@ def _cells(pick: Pick, order: int, largest: float) -> list[str]:
         f"<td>{'' if pick.similarity is None else f'{pick.similarity:.3f}'}</td>",
         f"<td>{gain}</td>",
         f"<td>{'' if pick.coverage is None else _share(pick.coverage)}</td>",
-        f'<td class="dbv-l dbv-free"><bdi>{escape(shortened(told(pick, most), _LONGEST_NAME))}</bdi></td>',
+        f'<td class="dbv-l dbv-free"><bdi>{escape(shortened(represents, _LONGEST_NAME))}</bdi></td>',
     ]
 
 

@@ -1,13 +1,17 @@
-"""Text from anywhere, made harmless for a terminal and for a page.
+"""Text from anywhere, made harmless for a terminal and for a page; where a passage stands, and its heading.
 
 A passage may hold escape sequences that move a terminal's cursor, or marks that turn the direction of what
 follows. Whole terminal codes (ECMA-48: control sequences such as colours, and control strings such as titles
 and links), control characters, characters that turn the direction of writing, and invisible tags are left
 out; half surrogates, which no file can hold, become question marks. A control string that is not ended loses
 its escape alone: a terminal would swallow the rest of the text, a reader should not.
+
+Ours, because rich strips control characters alone and bleach and nh3 know HTML, not terminals.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _BODY = "[^\x00-\x1f\x7f-\x9f]{0,2000}"
 _NUMBERS = "{0,100}[ -/]{0,20}"
@@ -59,3 +63,18 @@ def shortened(text: object, most: int) -> str:
     cut = line[: most - 2]
     last = cut.rfind(" ")
     return f"{cut[:last] if last > 0.7 * most else cut} …"
+
+
+def place_of(metadata: Mapping[str, Any], id: str) -> str:
+    """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id where no document is known."""
+    where = " ".join(plain_text(str(metadata.get("source", id))).splitlines())
+    if "page" in metadata:
+        return f"{where}, page {metadata['page']}"
+    if "start_line" in metadata:
+        return f"{where}:{metadata['start_line']}"
+    return where
+
+
+def heading_of(metadata: Mapping[str, Any]) -> str:
+    """The section or the title, in one line; empty where there is none."""
+    return " ".join(plain_text(str(metadata.get("section") or metadata.get("title") or "")).split())

@@ -1,9 +1,21 @@
-"""What a result shows of itself: plain values, apart from how they are drawn."""
+"""What a result shows of itself, as plain values apart from how they are drawn.
+
+:func:`view_of` makes the view of a :class:`~dartboard.types.RetrievalResult`. That holds the picks with their
+vectors and similarities, not the other candidates: its map has the picks alone. A result that was made
+elsewhere may lack any of its metadata, and shows what is there.
+"""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dartboard.types import FloatArray, IntArray
+import numpy as np
+
+from dartboard.display.layout import radial_layout
+from dartboard.display.plain_text import shortened
+from dartboard.errors import InvalidInputError
+from dartboard.types import Chunk, FloatArray, IntArray, RetrievalResult
 
 SOURCES = {
     "given": "as given",
@@ -81,7 +93,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def covered(coverage: float, bound: float) -> tuple[str, float | None]:
+def coverage_text(coverage: float, bound: float) -> tuple[str, float | None]:
     """What the picks cover, in words, and the most that any set within the same limits could.
 
     ``bound`` is what they cover as a share of that.
@@ -97,19 +109,19 @@ def covered(coverage: float, bound: float) -> tuple[str, float | None]:
     return f"{words}; no set within the same limits covers more than {percent(most)}", most
 
 
-def spread(sigma: float, source: str) -> str:
+def sigma_text(sigma: float, source: str) -> str:
     """σ and where it comes from."""
     if math.isnan(sigma):
         return "probabilities as given, without a σ"
     return f"σ {sigma:.3g} {SOURCES.get(source, f'from {source}')}"
 
 
-def aside(count: int) -> str:
+def removed_text(count: int) -> str:
     """That candidates were removed as near-duplicates of others."""
     return f"{count} near-duplicate{'' if count == 1 else 's'} removed"
 
 
-def told(pick: Pick, most: int) -> str:
+def stands_for_text(pick: Pick, most: int) -> str:
     """What a pick stands for, ``most`` names at most."""
     if pick.stands_for is None:
         return ""
@@ -119,3 +131,135 @@ def told(pick: Pick, most: int) -> str:
     more = " …" if len(others) > most else ""
     own = "itself and " if len(others) < len(pick.stands_for) else ""
     return f"{own}{len(others)}: {', '.join(others[:most])}{more}"
+
+
+_LONGEST_QUERY = 200
+
+
+def view_of(result: RetrievalResult, *, board: bool = True) -> View:
+    """The result as plain values; ``board`` asks for the map."""
+    known, count = result.metadata, len(result.chunks)
+    gains = _numbers(known, "gain", count)
+    coverage, similarity = _numbers(known, "coverage", count), _numbers(known, "similarity", count)
+    facts, most = _facts(known, coverage)
+    return View(
+        head=f"“{shortened(result.query, _LONGEST_QUERY)}”",
+        facts=(*_warned(known), _counted(known, count), *facts),
+        picks=tuple(
+            Pick(
+                name=_named(chunk),
+                similarity=_at(similarity, place),
+                gain=_at(gains, place),
+                coverage=_at(coverage, place),
+                stands_for=_stands_for(known, place, count, chunk),
+                text=chunk.text,
+            )
+            for place, chunk in enumerate(result.chunks)
+        ),
+        names_are="passage",
+        targets_are=str(known.get("targets", "candidates")),
+        most=most,
+        board=_board(result, similarity, gains) if board else None,
+    )
+
+
+def _numbers(known: Mapping[str, Any], name: str, count: int) -> list[float] | None:
+    """One finite number a pick, or None."""
+    values = known.get(name)
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != count:
+        return None
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _at(numbers: list[float] | None, place: int) -> float | None:
+    return None if numbers is None else numbers[place]
+
+
+def _counted(known: Mapping[str, Any], count: int) -> str:
+    passages = f"{count} passage{'' if count == 1 else 's'}"
+    found = f" of {known['candidates']} candidates" if "candidates" in known else ""
+    method = f" by {known['method']}" if "method" in known else ""
+    retriever = f", found by {known['retriever']}" if "retriever" in known else ""
+    return f"{passages}{found}{method}{retriever}"
+
+
+def _warned(known: Mapping[str, Any]) -> tuple[str, ...]:
+    """That nothing relevant was found, where a result says so."""
+    relevance = known.get("relevance")
+    message = relevance.get("message") if isinstance(relevance, Mapping) else None
+    return (message,) if isinstance(message, str) and message else ()
+
+
+def _facts(known: Mapping[str, Any], coverage: list[float] | None) -> tuple[tuple[str, ...], float | None]:
+    facts, most = [], None
+    bound, sigma = known.get("bound"), known.get("sigma")
+    if coverage and isinstance(bound, float):
+        words, most = coverage_text(coverage[-1], bound)
+        facts.append(words)
+    if isinstance(sigma, float):
+        facts.append(sigma_text(sigma, str(known.get("sigma_source", "given"))))
+    if near_copies := known.get("near_copies"):
+        facts.append(removed_text(int(near_copies)))
+    return tuple(facts), most
+
+
+def _named(chunk: Chunk) -> str:
+    """Where a passage stands, else its id."""
+    source = chunk.metadata.get("source")
+    return source if isinstance(source, str) and source else chunk.id
+
+
+def _stands_for(known: Mapping[str, Any], place: int, count: int, chunk: Chunk) -> tuple[str, ...] | None:
+    """The ids of what a pick stands for, the pick's own under the name that it is shown by."""
+    told = known.get("stands_for")
+    if not isinstance(told, Sequence) or len(told) != count or not isinstance(told[place], Sequence):
+        return None
+    return tuple(_named(chunk) if one == chunk.id else str(one) for one in told[place])
+
+
+def _board(
+    result: RetrievalResult, similarity: list[float] | None, gains: list[float] | None
+) -> Board | None:
+    """The picks by their vectors, where these are what the similarity to the query was taken from."""
+    count = len(result.chunks)
+    if similarity is None or count < 2 or result.metadata.get("variant") == "crossencoder":
+        return None
+    unit = _unit([chunk.embedding for chunk in result.chunks])
+    if unit is None:
+        return None
+    to_query = np.clip((1.0 - np.array(similarity)) / 2.0, 0.0, 1.0)
+    between = np.clip((1.0 - unit @ unit.T) / 2.0, 0.0, 1.0)
+    np.fill_diagonal(between, 0.0)
+    try:
+        layout = radial_layout(to_query, between)
+    except InvalidInputError:
+        return None
+    equal = np.full(count, 1.0 / count)
+    return Board(
+        points=layout.points,
+        distance=to_query,
+        weight=equal if gains is None or not sum(gains) > 0 else np.array(gains),
+        order=np.arange(count),
+        owner=np.full(count, -1, dtype=np.intp),
+        names=[_named(chunk) for chunk in result.chunks],
+        total=count,
+        stress=layout.stress,
+        weight_is="equal" if gains is None else "gain",
+        distance_is="distance to the query, (1 − cosine) / 2",
+    )
+
+
+def _unit(embeddings: Sequence[FloatArray]) -> FloatArray | None:
+    """Rows of unit length, None where vectors are missing or do not fit together."""
+    rows = [np.asarray(embedding, dtype=np.float64) for embedding in embeddings]
+    if any(row.ndim != 1 or row.shape != rows[0].shape for row in rows):
+        return None
+    lengths = np.array([np.linalg.norm(row) for row in rows])
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        return None
+    unit: FloatArray = np.stack(rows) / lengths[:, None]
+    return unit

@@ -5,10 +5,11 @@ measures by name (``"ndcg@10"``) for all queries of a run at once; :func:`evalua
 answer a data set and compares them, and :func:`write_report` puts the results into a folder.
 """
 
-from dartboard.evaluation.content import Content
+from dartboard.evaluation.assessed import Run
+from dartboard.evaluation.baselines import System
 from dartboard.evaluation.experiment import Outcome, evaluate_dataset
-from dartboard.evaluation.judgements import Judgements
-from dartboard.evaluation.measures import MEASURES, Measure, evaluate
+from dartboard.evaluation.judgements import Content, Judgements
+from dartboard.evaluation.measures import MEASURES, Measure, Scores, evaluate
 from dartboard.evaluation.metrics import (
     alpha_ndcg,
     average_precision,
@@ -28,10 +29,7 @@ from dartboard.evaluation.metrics import (
     success_at_k,
 )
 from dartboard.evaluation.report import write_report
-from dartboard.evaluation.runs import Run
-from dartboard.evaluation.scores import Scores
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.evaluation.systems import System
 
 __all__ = [
     "MEASURES",

@@ -5,7 +5,8 @@ gives the same bytes. Times are kept apart.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,23 @@ import numpy as np
 from dartboard.embeddings import EmbeddingModel
 from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
-from dartboard.evaluation import redundancy
-from dartboard.evaluation.catalogue import Chosen, choose
-from dartboard.evaluation.content import Content
-from dartboard.evaluation.headline import headline
 from dartboard.evaluation.journal import Journal, file_name
-from dartboard.evaluation.judgements import Judgements
-from dartboard.evaluation.measures import Measure, at_depths, available, evaluate, with_distinct
+from dartboard.evaluation.judgements import Content, Judgements
+from dartboard.evaluation.measures import (
+    Measure,
+    Scores,
+    at_depths,
+    available,
+    evaluate,
+    headline,
+    with_distinct,
+)
 from dartboard.evaluation.questions import Triage
+from dartboard.evaluation.registry import Chosen, choose
 from dartboard.evaluation.runner import Elsewhere, Listener, Runs, answer, identity, silent
-from dartboard.evaluation.scores import Scores
+from dartboard.evaluation.sensitivity import redundancy_levels, sigma_sweep
 from dartboard.evaluation.settings import REFERENCE, EvaluationConfig
 from dartboard.evaluation.significance import bootstrap, compare_columns, holm
-from dartboard.evaluation.sweep import sigma_sweep
-from dartboard.evaluation.systems import Chance, Pyversity, Selecting
 from dartboard.types import Dataset
 
 DIGITS = 6
@@ -60,9 +64,18 @@ def evaluate_dataset(
 ) -> Outcome:
     """Let all systems answer, measure them, compare them with the reference.
 
-    ``model`` gives the model that embedded the data set, where it is not the default one; retrievers ask it.
-    With ``journal_dir``, finished questions are kept there, and ``resume`` goes on from them. Systems that
-    can run ``elsewhere`` do so.
+    Args:
+        dataset: chunks, queries and judgements, from :mod:`dartboard.datasets`.
+        config: systems, measures, depths and seeds.
+        scorer: makes the pair scorer of systems that read texts; late interaction by default.
+        model: gives the model that embedded the data set, where it is not the default one.
+        journal_dir: a folder that keeps finished questions.
+        resume: go on from what the journal has.
+        elsewhere: machines that answer for the systems that can run there.
+        listener: hears about progress.
+
+    Raises:
+        ConfigError: no judged query, a reference that takes no part, or a measure that the data lacks.
     """
     judgements, content = Judgements.of(dataset), Content.of(dataset)
     if not judgements.query_ids:
@@ -73,8 +86,12 @@ def evaluate_dataset(
     triage = Triage(dataset, config.triage_k)
     depth = max(measure.k or 1 for measure in measures)
 
-    def run(journal: Journal | None) -> tuple[Runs, dict[str, list[float]]]:
-        return answer(
+    journal: Journal | None = None
+    if journal_dir is not None:
+        made_for = identity(dataset, depth=depth, triage_k=config.triage_k)
+        journal = Journal(journal_dir / f"{file_name(dataset.name)}.jsonl", made_for, resume=resume)
+    with journal or nullcontext():
+        runs, seconds = answer(
             triage,
             judgements.query_ids,
             chosen.systems,
@@ -84,21 +101,20 @@ def evaluate_dataset(
             elsewhere=elsewhere,
             listener=listener,
         )
-
-    if journal_dir is None:
-        runs, seconds = run(None)
-    else:
-        made_for = identity(dataset, depth=depth, triage_k=config.triage_k)
-        with Journal(journal_dir / f"{file_name(dataset.name)}.jsonl", made_for, resume=resume) as journal:
-            runs, seconds = run(journal)
     scores = {
         name: Scores.mean_of([evaluate(one, judgements, measures, content=content) for one in seeded])
         for name, seeded in runs.items()
     }
     record = _record(dataset, config, judgements, chosen, measures, scores)
-    extras = _Extras(dataset, config, judgements, content, triage, chosen, elsewhere, listener)
-    record["sweep"] = extras.sweep(record["headline"])
-    record["redundancy"] = extras.redundancy()
+    record["sweep"] = record["redundancy"] = None
+    if config.sigma_sweep and any(system.name == "dartboard" for system in chosen.systems):
+        record["sweep"] = sigma_sweep(
+            triage, judgements, record["headline"], config, elsewhere=elsewhere, listener=listener
+        )
+    if any(config.copies):
+        record["redundancy"] = redundancy_levels(
+            dataset, chosen.systems, config, elsewhere=elsewhere, listener=listener
+        )
     return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
 
 
@@ -184,64 +200,6 @@ def comparisons(scores: Mapping[str, Scores], reference: str, config: Evaluation
     return table
 
 
-@dataclass(frozen=True)
-class _Extras:
-    """What a page shows beside the comparison itself."""
-
-    dataset: Dataset
-    config: EvaluationConfig
-    judgements: Judgements
-    content: Content
-    triage: Triage
-    chosen: Chosen
-    elsewhere: Elsewhere | None
-    listener: Listener
-
-    def sweep(self, headline: Mapping[str, str]) -> dict[str, Any] | None:
-        """Dartboard along σ, where it takes part."""
-        if not self.config.sigma_sweep or all(s.name != "dartboard" for s in self.chosen.systems):
-            return None
-        return sigma_sweep(
-            self.triage,
-            self.judgements,
-            self.content,
-            [Measure.parse(name) for name in headline.values()],
-            workers=self.config.workers,
-            seed=self.config.seed,
-            elsewhere=self.elsewhere,
-            listener=lambda _, done, total: self.listener("Sweeping sigma", done, total),
-        )
-
-    def _recall(self) -> str:
-        """Recall of what a list can hold, copies counting once: of the kernel or, where a query has none, of
-        what is relevant, if that is few; else of the facets."""
-        few = float(self.judgements.relevant_counts.mean()) <= self.config.headline_k
-        if self.judgements.facets and not few:
-            return "subtopic_recall"
-        return "set_recall"
-
-    def redundancy(self) -> dict[str, Any] | None:
-        """The comparison with near-copies, for systems that look at vectors alone."""
-        levels = self.config.copies
-        if not any(levels):
-            return None
-        levels = sorted({0, *levels})  # beside the corpus as it is
-        if reason := redundancy.why_not(self.dataset, levels):
-            return {"skipped": reason}
-        return redundancy.redundancy_levels(
-            self.dataset,
-            [s for s in self.chosen.systems if isinstance(s, (Selecting, Chance, Pyversity))],
-            Measure(self._recall(), self.config.headline_k),
-            copies=levels,
-            cosine=self.config.copies_cosine,
-            triage_k=self.config.triage_k,
-            workers=self.config.workers,
-            seed=self.config.seed,
-            elsewhere=self.elsewhere,
-            listener=lambda _, done, total: self.listener("Adding near-copies", done, total),
-        )
-
-
 def rounded(value: Any) -> Any:
     """Floats to six digits, wherever they stand: readable, and the same on machines that add otherwise."""
     if isinstance(value, float):
@@ -251,3 +209,27 @@ def rounded(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [rounded(one) for one in value]
     return value
+
+
+def add_measure(
+    outcome: Outcome,
+    config: EvaluationConfig,
+    measure: Measure,
+    scores: Mapping[str, Scores],
+    *,
+    about: Mapping[str, Any],
+) -> Outcome:
+    """The outcome with one more measure of every system, taken elsewhere; ``about`` says how.
+
+    It may be about fewer queries than the rest, such as those whose answer is known.
+    """
+    record = dict(outcome.record)
+    intervals = rounded(with_intervals(scores, config))
+    record["measures"] = {**record["measures"], str(measure): measure.title}
+    record["systems"] = {name: {**known, **intervals[name]} for name, known in record["systems"].items()}
+    record["comparisons"] = {
+        **record["comparisons"],
+        **rounded(comparisons(scores, record["reference"], config)),
+    }
+    record[measure.name] = dict(about)
+    return replace(outcome, record=record, added={**outcome.added, **scores})

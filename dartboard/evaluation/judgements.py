@@ -1,8 +1,9 @@
-"""What is known to be right: grades, facets, required kernels, and which chunks are copies of one another.
+"""What is known of a data set: judgements of queries, and the vectors and clusters of its chunks.
 
-Near-copies share a *base*. Facets, kernels and the measures called ``distinct_…`` go by bases: any copy of
-a base counts, and each base counts once. A chunk without a base is its own. The plain measures of relevance
-go by chunk ids, as the specification has them: :attr:`Judgements.plain`.
+Judgements are grades, facets, required kernels, and which chunks are copies of one another. Near-copies
+share a *base*. Facets, kernels and the measures called ``distinct_…`` go by bases: any copy of a base
+counts, and each base counts once. A chunk without a base is its own. The plain measures of relevance go by
+chunk ids, as the specification has them: :attr:`Judgements.plain`.
 
 Judged queries count, whether or not a run answers them; queries without judgements never do. A query
 without facets has one, its relevant chunks; one without a kernel needs all of its relevant chunks. Where a
@@ -17,6 +18,7 @@ from typing import Self
 import numpy as np
 
 from dartboard.errors import InvalidInputError
+from dartboard.selection.kernels import unit_rows
 from dartboard.types import Dataset, FloatArray, IntArray
 
 Qrels = Mapping[str, Mapping[str, float]]
@@ -161,3 +163,32 @@ class Judgements:
     def bases(self, chunk_ids: Iterable[str]) -> list[str]:
         """What each chunk is a copy of."""
         return [self.base_of.get(chunk_id, chunk_id) for chunk_id in chunk_ids]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """Vectors ``(n, d)`` with each chunk's row, and the cluster of each chunk that has one."""
+
+    vectors: FloatArray
+    row_of: Mapping[str, int]
+    clusters: Mapping[str, Hashable] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Self:
+        """The content of a data set."""
+        labels = ((chunk.id, chunk.metadata.get("cluster")) for chunk in dataset.chunks)
+        return cls(
+            vectors=np.stack([chunk.embedding for chunk in dataset.chunks]),
+            row_of={chunk.id: row for row, chunk in enumerate(dataset.chunks)},
+            clusters={chunk_id: label for chunk_id, label in labels if label is not None},
+        )
+
+    def unit_vectors(self, chunk_ids: Sequence[str]) -> FloatArray:
+        """``(n, d)`` float64 of length 1."""
+        try:
+            rows = [self.row_of[chunk_id] for chunk_id in chunk_ids]
+        except KeyError as error:
+            raise InvalidInputError(
+                f"the run names chunk {error.args[0]!r}, which the data set lacks"
+            ) from None
+        return unit_rows(self.vectors[rows], np.float64)

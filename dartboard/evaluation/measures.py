@@ -1,22 +1,21 @@
-"""Measures as values: ``ndcg@10`` says what is computed; how is a table below.
+"""Measures as values: ``ndcg@10`` says what is computed; :data:`MEASURES` says how.
+
+A new measure is a function in :mod:`dartboard.evaluation.batch_metrics` and a line in that table.
 
 >>> Measure.parse("ndcg@10")
 Measure(name='ndcg', k=10)
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from dartboard.errors import ConfigError
-from dartboard.evaluation import novelty, relevance, sets, spread
-from dartboard.evaluation.assessed import Assessed, assess
-from dartboard.evaluation.content import Content
-from dartboard.evaluation.judgements import Judgements
-from dartboard.evaluation.runs import Run
-from dartboard.evaluation.scores import Scores
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.evaluation import batch_metrics as formulas
+from dartboard.evaluation.assessed import Assessed, Run, assess
+from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.plugins import Plugin, find, names
 from dartboard.types import FloatArray
 
@@ -40,26 +39,26 @@ def _plain(compute: Callable[[Assessed, int | None], FloatArray]) -> Callable[..
 
 
 MEASURES: dict[str, Kind] = {
-    "precision": Kind(_plain(relevance.precision), "Precision"),
-    "recall": Kind(_plain(relevance.recall), "Recall"),
-    "hit_rate": Kind(_plain(relevance.hit_rate), "Hit rate"),
-    "mrr": Kind(_plain(relevance.reciprocal_rank), "MRR"),
-    "map": Kind(_plain(relevance.average_precision), "MAP"),
-    "ndcg": Kind(_plain(relevance.ndcg), "nDCG"),
-    "distinct_precision": Kind(relevance.precision, "Distinct precision", "bases"),
-    "distinct_recall": Kind(relevance.recall, "Distinct recall", "bases"),
-    "distinct_map": Kind(relevance.average_precision, "Distinct MAP", "bases"),
-    "distinct_ndcg": Kind(relevance.ndcg, "Distinct nDCG", "bases"),
-    "set_recall": Kind(sets.set_recall, "Set recall"),
-    "success": Kind(sets.success, "Success"),
-    "jaccard": Kind(sets.jaccard, "Jaccard"),
-    "subtopic_recall": Kind(novelty.subtopic_recall, "Subtopic recall", "facets"),
-    "alpha_ndcg": Kind(novelty.alpha_ndcg, "α-nDCG", "facets"),
-    "diversity": Kind(spread.diversity, "Diversity", "vectors"),
-    "intra_list_distance": Kind(spread.intra_list_distance, "Intra-list distance", "vectors"),
-    "cluster_coverage": Kind(spread.cluster_coverage, "Cluster coverage", "clusters"),
-    "distinct_share": Kind(spread.distinct_share, "Distinct share", "bases"),
-    "f1_diversity": Kind(spread.f1_diversity, "F1 of precision and diversity", "vectors"),
+    "precision": Kind(_plain(formulas.precision), "Precision"),
+    "recall": Kind(_plain(formulas.recall), "Recall"),
+    "hit_rate": Kind(_plain(formulas.hit_rate), "Hit rate"),
+    "mrr": Kind(_plain(formulas.reciprocal_rank), "MRR"),
+    "map": Kind(_plain(formulas.average_precision), "MAP"),
+    "ndcg": Kind(_plain(formulas.ndcg), "nDCG"),
+    "distinct_precision": Kind(formulas.precision, "Distinct precision", "bases"),
+    "distinct_recall": Kind(formulas.recall, "Distinct recall", "bases"),
+    "distinct_map": Kind(formulas.average_precision, "Distinct MAP", "bases"),
+    "distinct_ndcg": Kind(formulas.ndcg, "Distinct nDCG", "bases"),
+    "set_recall": Kind(formulas.set_recall, "Set recall"),
+    "success": Kind(formulas.success, "Success"),
+    "jaccard": Kind(formulas.jaccard, "Jaccard"),
+    "subtopic_recall": Kind(formulas.subtopic_recall, "Subtopic recall", "facets"),
+    "alpha_ndcg": Kind(formulas.alpha_ndcg, "α-nDCG", "facets"),
+    "diversity": Kind(formulas.diversity, "Diversity", "vectors"),
+    "intra_list_distance": Kind(formulas.intra_list_distance, "Intra-list distance", "vectors"),
+    "cluster_coverage": Kind(formulas.cluster_coverage, "Cluster coverage", "clusters"),
+    "distinct_share": Kind(formulas.distinct_share, "Distinct share", "bases"),
+    "f1_diversity": Kind(formulas.f1_diversity, "F1 of precision and diversity", "vectors"),
     "answer": Kind(_asked_elsewhere, "Answer", "answers"),
 }
 NEEDS = ("", "facets", "vectors", "clusters", "bases")
@@ -159,6 +158,35 @@ def available(judgements: Judgements, content: Content | None, asked: Iterable[s
     return [name for name in dict.fromkeys((*MEASURES, *asked)) if has[kind_of(name).needs]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """``values[measure]`` is ``(Q,)`` along ``query_ids``."""
+
+    query_ids: Sequence[str]
+    values: Mapping[str, FloatArray]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean of each measure over the queries; 0 where there are none."""
+        return {name: float(column.mean()) if len(column) else 0.0 for name, column in self.values.items()}
+
+    def of(self, query_id: str) -> dict[str, float]:
+        """All measures of one query."""
+        place = list(self.query_ids).index(query_id)
+        return {name: float(column[place]) for name, column in self.values.items()}
+
+    @classmethod
+    def mean_of(cls, several: Sequence[Self]) -> Self:
+        """Query by query the mean of several runs, such as the seeds of a random one."""
+        first = several[0]
+        if any(list(one.query_ids) != list(first.query_ids) for one in several):
+            raise InvalidInputError("scores of different queries cannot be averaged")
+        return cls(
+            query_ids=first.query_ids,
+            values={name: np.mean([one.values[name] for one in several], axis=0) for name in first.values},
+        )
+
+
 def evaluate(
     run: Run,
     judgements: Judgements,
@@ -166,7 +194,21 @@ def evaluate(
     *,
     content: Content | None = None,
 ) -> Scores:
-    """Every measure for every judged query; a query that the run lacks counts as 0."""
+    """Every measure for every judged query; a query that the run lacks counts as 0.
+
+    Args:
+        run: for each query id, chunk ids from the best down, or ids with scores.
+        judgements: what is relevant.
+        measures: names such as ``"ndcg@10"``, or :class:`Measure` values.
+        content: vectors and clusters of the chunks, for measures that look at them.
+
+    Raises:
+        ConfigError: an unknown measure, or one that needs what the judgements or the content lack.
+
+    >>> judged = Judgements(qrels={"q": {"a": 1.0, "b": 1.0}})
+    >>> evaluate({"q": ["a", "c"]}, judged, ["recall@2"]).means
+    {'recall@2': 0.5}
+    """
     wanted = [one if isinstance(one, Measure) else Measure.parse(one) for one in measures]
     for one in wanted:
         if kind_of(one.name).needs == "facets" and not judgements.facets:
@@ -174,3 +216,48 @@ def evaluate(
     assessed = assess(run, judgements, content)
     values = {str(one): kind_of(one.name).compute(assessed, one.k) for one in wanted}
     return Scores(query_ids=judgements.query_ids, values=values)
+
+
+def headline_order(judgements: Judgements, k: int) -> list[str]:
+    """Measures from the one that suits the judgements best; the first is the headline where all are there.
+
+    ==========================================  ===================================================
+    required kernels that a list of k can hold  ``set_recall``: is what is needed there?
+    facets that several passages cover          ``subtopic_recall``: which facets are there?
+    copies of one another among the chunks      ``distinct_ndcg``: a copy earns nothing more
+    nothing but relevant passages               ``ndcg``
+    ==========================================  ===================================================
+
+    α-nDCG does not lead: where a query has one facet that several passages cover, it rewards a list for
+    repeating that facet.
+    """
+    few = float(judgements.relevant_counts.mean()) <= k
+    shared = any(len(ids) > 1 for facets in judgements.facets.values() for ids in facets.values())
+    suits = {
+        "set_recall": bool(judgements.kernels) and few,
+        "subtopic_recall": shared,
+        "distinct_ndcg": judgements.grouped,
+        "ndcg": True,
+        "distinct_recall": judgements.grouped,
+        "recall": True,
+    }
+    return [name for name, holds in suits.items() if holds]
+
+
+def headline_measure(judgements: Judgements, k: int) -> Measure:
+    """The headline of a data set at a depth."""
+    return Measure(headline_order(judgements, k)[0], k)
+
+
+def headline(measures: Sequence[Measure], judgements: Judgements, k: int) -> dict[str, str]:
+    """What the first page is about: quality by what the data set knows best, and diversity.
+
+    Where the measure that suits best was not asked for, the next one leads.
+    """
+    names = {measure.name for measure in measures if measure.k == k}
+    order = [*headline_order(judgements, k), *sorted(names)]
+    quality = next((name for name in order if name in names), measures[0].name)
+    chosen = {"quality": str(Measure(quality, k if quality in names else measures[0].k))}
+    if "diversity" in names:
+        chosen["diversity"] = f"diversity@{k}"
+    return chosen

@@ -5,7 +5,7 @@
     results.json               means, intervals, comparisons, sweep, redundancy
     per_query/DATASET.json     every measure of every query and system
     runs/DATASET/SYSTEM.trec   TREC run files; of a system with seeds, one a seed
-    report.md, report.html     for people; the page stands alone
+    report.md, report.html     for people; the page (:mod:`~dartboard.evaluation.html_report`) stands alone
     timings.json               seconds a question: the one file that differs from run to run
 """
 
@@ -18,11 +18,18 @@ from typing import Any
 
 from dartboard.datasets.trec import write_run
 from dartboard.evaluation.experiment import Outcome, rounded
+from dartboard.evaluation.html_report import page
 from dartboard.evaluation.journal import file_name
-from dartboard.evaluation.markdown import markdown
-from dartboard.evaluation.page import page
-from dartboard.evaluation.scores import Scores
+from dartboard.evaluation.measures import Scores
 from dartboard.evaluation.settings import EvaluationConfig
+from dartboard.evaluation.summary import (
+    counted_queries,
+    headline_table,
+    relevant_words,
+    rows,
+    sentences,
+    short,
+)
 from dartboard.version import __version__
 
 FORMAT = 1
@@ -82,3 +89,55 @@ def _write_json(path: Path, value: Any, indent: int | None = 1) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def markdown(records: Sequence[Mapping[str, Any]]) -> str:
+    """A report on one or more data sets as Markdown: the headline, every measure, and what was left out."""
+    return "# Evaluation\n\n" + "\n".join(_section(record) for record in records)
+
+
+def _section(record: Mapping[str, Any]) -> str:
+    facts = f"{record['chunks']:,} chunks, {counted_queries(record, 'judged')}, {relevant_words(record)}"
+    parts = [
+        f"## {record['dataset']}\n",
+        f"{facts}.\n",
+        "".join(f"- {sentence}\n" for sentence in sentences(record)),
+        _table(headline_table(record)),
+        _skipped(record),
+        "### All measures\n",
+        _table(_all_measures(record)),
+        _levels(record),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _all_measures(record: Mapping[str, Any]) -> list[list[str]]:
+    systems = [row.system for row in rows(record)]
+    header = ["measure", *systems]
+    body = [
+        [title, *(short(record["systems"][system][name]["mean"]) for system in systems)]
+        for name, title in record["measures"].items()
+    ]
+    return [header, *body]
+
+
+def _levels(record: Mapping[str, Any]) -> str:
+    levels = record.get("redundancy")
+    if not levels:
+        return ""
+    if "skipped" in levels:
+        return f"No comparison with near-copies: {levels['skipped']}.\n"
+    header = ["near-copies of each chunk", *(str(count) for count in levels["copies"])]
+    body = [[name, *(short(value) for value in values)] for name, values in levels["systems"].items()]
+    title = f"### {levels['measure']} with near-copies at cosine {levels['cosine']:g}\n\n"
+    return title + _table([header, *body])
+
+
+def _skipped(record: Mapping[str, Any]) -> str:
+    return "".join(f"- {name} was skipped: {reason}\n" for name, reason in record["skipped"].items())
+
+
+def _table(cells: Sequence[Sequence[str]]) -> str:
+    header, *body = ["| " + " | ".join(line) + " |" for line in cells]
+    rule = "|" + "---|" * len(cells[0])
+    return "\n".join([header, rule, *body]) + "\n"

@@ -14,9 +14,9 @@ from contextvars import copy_context
 from typing import Protocol
 
 from dartboard.deadline import check
+from dartboard.evaluation.baselines import System, check_unique
 from dartboard.evaluation.journal import Journal, Part
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.systems import System, check_unique
 from dartboard.types import Dataset
 from dartboard.version import __version__
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from dartboard.errors import ConfigError
-from dartboard.evaluation.catalogue import check_names
 from dartboard.evaluation.measures import Measure
+from dartboard.evaluation.registry import check_names
 
 DEFAULT_DEPTHS = (1, 3, 5, 10)
 
@@ -17,7 +17,7 @@ REFERENCE = "dartboard"
 class EvaluationConfig:
     """Configuration of an evaluation.
 
-    ``retrievers`` are names of systems or of groups of them (:mod:`dartboard.evaluation.catalogue`).
+    ``retrievers`` are names of systems or of groups of them (:mod:`dartboard.evaluation.registry`).
     ``metrics`` are measures, each computed at every one of ``k_values`` unless it names its own depth;
     none means all that the data can answer. Systems are compared with ``reference``. ``copies`` are the
     levels of redundancy to repeat the comparison at: so many near-copies of every chunk, at cosine

@@ -54,6 +54,36 @@ def rows(record: Mapping[str, Any]) -> list[Row]:
     return sorted(found, key=lambda row: (-row.mean, row.system))
 
 
+def headline_table(record: Mapping[str, Any]) -> list[list[str]]:
+    """The headline as text, header first; the same cells on a page and on a terminal."""
+    title = record["measures"][record["headline"]["quality"]]
+    more = headline_measures(record)
+    header = [
+        "system",
+        title,
+        "95 % interval",
+        *(record["measures"][name] for name in more),
+        f"against {record['reference']}",
+        "p (Holm)",
+        "win / tie / loss",
+    ]
+    return [header, *(_cells(row) for row in rows(record))]
+
+
+def _cells(row: Row) -> list[str]:
+    against = ["–", "–", "–"]
+    if row.verdict != "reference":
+        p = f"{row.p:.3f}" if row.p >= 0.001 else "< .001"
+        against = [f"{signed(row.difference)} {row.said}", p, f"{row.wins} / {row.ties} / {row.losses}"]
+    return [
+        row.system,
+        short(row.mean),
+        f"{short(row.low)} – {short(row.high)}",
+        *(short(value) for value in row.cells.values()),
+        *against,
+    ]
+
+
 def headline_measures(record: Mapping[str, Any]) -> list[str]:
     """The measures beside quality that the headline table shows: few, and each tells systems apart."""
     quality = Measure.parse(record["headline"]["quality"])

@@ -4,9 +4,8 @@
 """
 
 from dartboard.display.layout import Layout, kruskal_stress, radial_layout
-from dartboard.inspection.exploring import Exploration, explore
-from dartboard.inspection.sets import PickedSet, overlap, picked_set, redundancy
-from dartboard.inspection.survival import Survival, survival
+from dartboard.inspection.exploration import Exploration, explore
+from dartboard.inspection.picked_sets import PickedSet, Survival, overlap, picked_set, redundancy, survival
 from dartboard.inspection.trace import RunnerUp, Step, Trace, trace
 
 __all__ = [

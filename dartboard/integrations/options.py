@@ -1,6 +1,7 @@
 """Search options as the attributes of a framework's component, checked when they are set."""
 
 from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 from dartboard.errors import ConfigError
@@ -22,3 +23,9 @@ def options_of(owner: Any, **changes: Any) -> SearchOptions:
     if unknown := sorted(set(changes) - {"k", "where", *names}):
         raise ConfigError(f"unknown option {unknown[0]!r}: there are {', '.join(names)}")
     return SearchOptions(**{name: getattr(owner, name) for name in names} | changes)
+
+
+def settings_of(component: Any, *without: str) -> dict[str, Any]:
+    """The parameters of a component's ``__init__`` with their values, which are its attributes."""
+    names = list(signature(type(component).__init__).parameters)[1:]
+    return {name: getattr(component, name) for name in names if name not in without}

@@ -16,13 +16,9 @@ from threading import Lock
 from typing import Any, BinaryIO, Self
 
 from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedError
+from dartboard.file_lock import lock_without_waiting
 from dartboard.llm.usage import Usage, total_usage
 from dartboard.mining.verdicts import Verdict
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows: nothing keeps a second run out
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 
@@ -195,10 +191,8 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _take(file: BinaryIO, path: Path) -> None:
-    if fcntl is None:  # pragma: no cover
-        return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_without_waiting(file)
     except OSError as error:
         raise StoreLockedError(
             f"{path} is being written by another run: wait until it has finished"

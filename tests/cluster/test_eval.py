@@ -8,13 +8,19 @@ from dartboard.cli import main
 from dartboard.cluster import Recipe, recipe_of
 from dartboard.embeddings import LateInteraction, default_model
 from dartboard.errors import ClusterError, InvalidInputError
-from dartboard.evaluation.described import described, made
+from dartboard.evaluation.baselines import (
+    Oracle,
+    PairScorerSystem,
+    Pyversity,
+    RandomSystem,
+    RecordedRun,
+    SelectionSystem,
+)
+from dartboard.evaluation.distributed import Shared, _plain, answer_some, system_from_json, system_to_json
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import parts_of
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.evaluation.sharing import Shared, _plain, answer_some
-from dartboard.evaluation.systems import Chance, Oracle, Pyversity, Reading, Recorded, Selecting
 from dartboard.selection import MMR, Dartboard, Exhaustive, NearDuplicateFilter, TopK
 from tests.cluster.filters import of_ray
 from tests.evaluation.data import clustered
@@ -98,21 +104,21 @@ def test_what_a_worker_cannot_do_is_an_error_of_ours(whole, cluster):
     with pytest.raises(ClusterError, match=r"a worker on .* failed: ValueError"):
         list(shared.parts(triage, [("q01", [Pyversity("no such strategy")])], depth=3))
     scorer = LateInteraction(default_model())
-    assert not shared.takes(Reading("hybrid", scorer))
+    assert not shared.takes(PairScorerSystem("hybrid", scorer))
     with pytest.raises(ClusterError, match="no model was named to read texts with"):
-        list(shared.parts(triage, [("q01", [Reading("hybrid", scorer)])], depth=3))
+        list(shared.parts(triage, [("q01", [PairScorerSystem("hybrid", scorer)])], depth=3))
 
 
 def test_what_a_worker_does(whole, cluster):
     data = clustered()
     triage = Triage(data, 20)
     systems = [
-        Selecting("cosine", TopK()),
-        Chance((0, 1)),
-        Reading("hybrid", LateInteraction(default_model())),
+        SelectionSystem("cosine", TopK()),
+        RandomSystem((0, 1)),
+        PairScorerSystem("hybrid", LateInteraction(default_model())),
     ]
     kept = cluster.keep(_plain(data))
-    told = [("q01", [described(system) for system in systems])]
+    told = [("q01", [system_to_json(system) for system in systems])]
     plain = recipe_of("default").plain()
     for _ in range(2):
         found = answer_some(plain, kept, 20, told, 3)
@@ -125,25 +131,25 @@ def test_what_a_worker_does(whole, cluster):
 @pytest.mark.parametrize(
     "system",
     [
-        Selecting("cosine", TopK()),
-        Selecting("mmr-0.3", MMR(relevance_weight=0.3)),
-        Selecting("dedup-0.85", NearDuplicateFilter(threshold=0.85)),
-        Selecting("0.07", Dartboard(), 0.07, (1, 2)),
-        Chance((3, 4)),
+        SelectionSystem("cosine", TopK()),
+        SelectionSystem("mmr-0.3", MMR(relevance_weight=0.3)),
+        SelectionSystem("dedup-0.85", NearDuplicateFilter(threshold=0.85)),
+        SelectionSystem("0.07", Dartboard(), 0.07, (1, 2)),
+        RandomSystem((3, 4)),
         Pyversity("dpp"),
     ],
     ids=lambda system: system.name,
 )
 def test_a_system_is_made_again_from_its_description(system):
-    assert made(described(system), lambda: None) == system
+    assert system_from_json(system_to_json(system), lambda: None) == system
 
 
 def test_some_systems_stay_where_they_are():
-    assert described(Recorded("mine", {})) is None and described(Oracle(None)) is None
-    assert described(Selecting("all", Exhaustive())) is None
-    assert described(Reading("hybrid", SharedWords())) is None
+    assert system_to_json(RecordedRun("mine", {})) is None and system_to_json(Oracle(None)) is None
+    assert system_to_json(SelectionSystem("all", Exhaustive())) is None
+    assert system_to_json(PairScorerSystem("hybrid", SharedWords())) is None
     scorer = LateInteraction(default_model())
-    again = made(described(Reading("hybrid", scorer)), lambda: scorer)
-    assert again == Reading("hybrid", scorer)
+    again = system_from_json(system_to_json(PairScorerSystem("hybrid", scorer)), lambda: scorer)
+    assert again == PairScorerSystem("hybrid", scorer)
     with pytest.raises(InvalidInputError, match="unknown kind of system 'other'"):
-        made('{"kind": "other", "seeds": []}', lambda: None)
+        system_from_json('{"kind": "other", "seeds": []}', lambda: None)

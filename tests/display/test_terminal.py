@@ -7,7 +7,7 @@ import pytest
 
 from dartboard.display import Pick, as_text
 from dartboard.display.plain_text import clean, shortened
-from dartboard.display.view import covered, percent, spread, told
+from dartboard.display.view import coverage_text, percent, sigma_text, stands_for_text
 from tests.display.views import HOSTILE, view
 
 TABLE = """\
@@ -74,28 +74,28 @@ def test_shares_in_words(share, words):
 
 
 def test_what_is_covered_in_words():
-    words, most = covered(0.75, 0.8)
+    words, most = coverage_text(0.75, 0.8)
     assert most == pytest.approx(0.9375) and words.endswith("covers more than 94 %")
-    assert covered(0.75, 1.0) == (
+    assert coverage_text(0.75, 1.0) == (
         "covers 75 % of what the query may mean: no set within the same limits covers more",
         0.75,
     )
-    assert covered(0.9, 0.9) == ("covers 90 % of what the query may mean", 1.0)
-    assert covered(0.0, 0.0) == ("covers 0 % of what the query may mean", None)
+    assert coverage_text(0.9, 0.9) == ("covers 90 % of what the query may mean", 1.0)
+    assert coverage_text(0.0, 0.0) == ("covers 0 % of what the query may mean", None)
 
 
 def test_sigma_in_words():
-    assert spread(0.07768, "candidates") == "σ 0.0777 from the candidates"
-    assert spread(0.5, "elsewhere") == "σ 0.5 from elsewhere"
-    assert spread(float("nan"), "none") == "probabilities as given, without a σ"
+    assert sigma_text(0.07768, "candidates") == "σ 0.0777 from the candidates"
+    assert sigma_text(0.5, "elsewhere") == "σ 0.5 from elsewhere"
+    assert sigma_text(float("nan"), "none") == "probabilities as given, without a σ"
 
 
 def test_what_a_pick_stands_for_in_words():
-    assert told(Pick(name="1", stands_for=("1", "2", "3", "4")), 2) == "itself and 3: 2, 3 …"
-    assert told(Pick(name="1", stands_for=("t2", "t3")), 2) == "2: t2, t3"
-    assert told(Pick(name="1", stands_for=("1",)), 2) == "itself"
-    assert told(Pick(name="1", stands_for=()), 2) == "nothing new"
-    assert told(Pick(name="1"), 2) == ""
+    assert stands_for_text(Pick(name="1", stands_for=("1", "2", "3", "4")), 2) == "itself and 3: 2, 3 …"
+    assert stands_for_text(Pick(name="1", stands_for=("t2", "t3")), 2) == "2: t2, t3"
+    assert stands_for_text(Pick(name="1", stands_for=("1",)), 2) == "itself"
+    assert stands_for_text(Pick(name="1", stands_for=()), 2) == "nothing new"
+    assert stands_for_text(Pick(name="1"), 2) == ""
 
 
 def test_shortened_texts():

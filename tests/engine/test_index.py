@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dartboard.display.source import place_of
+from dartboard.display.plain_text import place_of
 from dartboard.embeddings import default_model
 from dartboard.engine import Engine, index, index_paths
 from dartboard.errors import ConfigError, IngestError

@@ -8,15 +8,14 @@ import pytest
 from dartboard.datasets import make_query_focused
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Judgements, precision_at_k, recall_at_k
+from dartboard.evaluation.baselines import RecordedRun
 from dartboard.evaluation.experiment import evaluate_dataset, rounded
-from dartboard.evaluation.headline import headline, headline_measure
 from dartboard.evaluation.journal import Journal, Part, file_name
-from dartboard.evaluation.markdown import markdown
-from dartboard.evaluation.measures import at_depths
+from dartboard.evaluation.measures import at_depths, headline, headline_measure
 from dartboard.evaluation.questions import Triage
+from dartboard.evaluation.report import markdown
 from dartboard.evaluation.runner import answer, identity
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.evaluation.systems import Recorded
 from tests.evaluation.data import clustered
 
 SOME = ["cosine", "mmr-0.5", "random", "dartboard", "oracle"]
@@ -249,7 +248,7 @@ def test_another_data_set_has_another_identity():
 
 
 def test_a_failing_system_says_so():
-    class Broken(Recorded):
+    class Broken(RecordedRun):
         def rank(self, question, k, seed):
             raise ValueError("no")
 

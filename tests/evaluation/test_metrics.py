@@ -32,9 +32,8 @@ from dartboard.evaluation import (
     subtopic_recall,
     success_at_k,
 )
+from dartboard.evaluation.assessed import Rankings, places_by_score, ranked
 from dartboard.evaluation.measures import at_depths, available, with_distinct
-from dartboard.evaluation.placing import Rankings, places_by_score
-from dartboard.evaluation.runs import ranked
 from dartboard.types import Chunk
 from tests.evaluation.data import clustered
 

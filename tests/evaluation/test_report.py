@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from dartboard.errors import MissingExtraError
-from dartboard.evaluation import drawing, plots
+from dartboard.evaluation import plot_style, plots
 from dartboard.evaluation.experiment import evaluate_dataset
-from dartboard.evaluation.labels import merge_close, spread_out
-from dartboard.evaluation.markdown import headline_table, markdown
-from dartboard.evaluation.page import page
-from dartboard.evaluation.report import write_report
+from dartboard.evaluation.html_report import page
+from dartboard.evaluation.plot_style import merge_close, spread_out
+from dartboard.evaluation.report import markdown, write_report
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.evaluation.summary import (
     best_of_families,
     family,
     headline_measures,
+    headline_table,
     rival,
     rows,
     sentences,
@@ -96,7 +96,7 @@ def test_the_page_has_its_pictures_and_words(written):
     assert "dartboard-hybrid was skipped: it reads texts" in html
     ids = re.findall(r'id="([^"]+)"', html)
     assert len(ids) == len(set(ids))
-    assert drawing.INK not in html and drawing.GRID not in html
+    assert plot_style.INK not in html and plot_style.GRID not in html
 
 
 def test_queries_are_named_safely(written):
@@ -163,8 +163,8 @@ def test_columns_that_tell_nothing_apart_are_left_out():
 
 def test_families():
     assert [family(name) for name in ("mmr-0.5", "dartboard-hybrid", "bm25")] == ["mmr", "dartboard", "bm25"]
-    assert drawing.colour("bm25") == drawing.colour("bm25")
-    assert drawing.colour("mmr-0.1") == drawing.COLOURS["mmr"]
+    assert plot_style.colour("bm25") == plot_style.colour("bm25")
+    assert plot_style.colour("mmr-0.1") == plot_style.COLOURS["mmr"]
 
 
 def test_the_best_of_each_family(written):

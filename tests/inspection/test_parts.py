@@ -7,10 +7,9 @@ from dartboard.deadline import deadline
 from dartboard.errors import DeadlineError
 from dartboard.evaluation.metrics import pairwise_diversity
 from dartboard.inspection import overlap, picked_set, redundancy, survival
-from dartboard.inspection.lengths import Lengths
-from dartboard.inspection.plain import plain
-from dartboard.inspection.remembering import Remembering
-from dartboard.inspection.survival import sigma_range, spaced
+from dartboard.inspection.exploration import plain
+from dartboard.inspection.picked_sets import sigma_range, spaced
+from dartboard.inspection.query_candidates import CachedScorer, TokenCounts
 from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
 from tests.models import SharedWords, chunks_of
 from tests.selection.pools import topical
@@ -82,7 +81,7 @@ def test_lengths_are_counted_once():
         asked.append([chunk.text for chunk in chunks])
         return [len(chunk.text.split()) for chunk in chunks]
 
-    lengths, chunks = Lengths(3), chunks_of(TEXTS)
+    lengths, chunks = TokenCounts(3), chunks_of(TEXTS)
     assert lengths.of(chunks[:3], "m", count) == [4, 4, 3]
     assert asked == [["tea grows on hills", "coffee is roasted"]]
     assert lengths.of(chunks, "m", count) == [4, 4, 3, 5]
@@ -93,7 +92,7 @@ def test_lengths_are_counted_once():
 
 def test_a_scorer_is_asked_once():
     scorer = SharedWords()
-    kept = Remembering(scorer)
+    kept = CachedScorer(scorer)
     for _ in range(3):
         assert kept.score("tea", TEXTS).tolist() == scorer.score("tea", TEXTS).tolist()
         kept.score("tea", TEXTS)[:] = 9.0  # whoever gets scores may change them

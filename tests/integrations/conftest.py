@@ -2,10 +2,10 @@
 
 import pytest
 
-from dartboard.integrations import cache, vectors
+from dartboard.integrations import document_vectors, vector_source
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_kept(monkeypatch):
-    cache.clear()
-    monkeypatch.setattr(vectors, "_warned", True)
+    document_vectors.clear()
+    monkeypatch.setattr(vector_source, "_warned", True)

@@ -15,10 +15,10 @@ from dartboard.integrations.haystack import DartboardRanker
 from dartboard.integrations.langchain import DartboardCompressor
 from dartboard.integrations.llama_index import DartboardPostprocessor
 from dartboard.integrations.mcp import tools
+from dartboard.integrations.mcp.answers import select_text
 from dartboard.integrations.mcp.arguments import SelectArguments
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.integrations.mcp.tools import Defaults
-from dartboard.integrations.mcp.wording import select_text
 from tests.integrations.samples import cloud
 from tests.tea import QUERY
 

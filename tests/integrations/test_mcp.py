@@ -25,11 +25,11 @@ from mcp.shared.exceptions import MCPError
 
 from dartboard.cli import main
 from dartboard.errors import StoreFormatError, install_command
-from dartboard.integrations.mcp import limits, phrases, server, tools
+from dartboard.integrations.mcp import answers, limits, server, tools
 from dartboard.integrations.mcp.answers import NOTICE
 from dartboard.integrations.mcp.arguments import SearchArguments, SelectArguments, schema_of
 from dartboard.integrations.mcp.index import OpenIndex
-from dartboard.integrations.mcp.serving import lines_of
+from dartboard.integrations.mcp.server import lines_of
 from dartboard.integrations.mcp.tools import Defaults
 from tests.cli.running import PATIENCE, environment, run
 
@@ -465,8 +465,8 @@ def test_names_cannot_break_out_of_their_line(tmp_path):
     index.close()
     for text in (found.content[0].text, told.content[0].text):
         assert not any(line.startswith("Now delete") for line in text.splitlines())
-    assert phrases.one_line("a\nb") == '"a\\nb"' and phrases.one_line("ä b") == "ä b"
-    assert [phrases.share(one) for one in (0.0, 1.2e-5, 0.5234)] == ["0.0%", "1e-05", "52.3%"]
+    assert answers.one_line("a\nb") == '"a\\nb"' and answers.one_line("ä b") == "ä b"
+    assert [answers.share(one) for one in (0.0, 1.2e-5, 0.5234)] == ["0.0%", "1e-05", "52.3%"]
 
 
 def test_long_passages_are_cut(index, monkeypatch):

@@ -49,7 +49,7 @@ def test_the_lines_of_the_readme_embed_no_document(monkeypatch):
     from llama_index.core.llms import MockLLM
     from llama_index.core.schema import TextNode
 
-    from dartboard.integrations import cache
+    from dartboard.integrations import document_vectors
     from dartboard.integrations.langchain import DartboardEmbeddings
     from dartboard.integrations.llama_index import DartboardEmbedding
 
@@ -66,7 +66,7 @@ def test_the_lines_of_the_readme_embed_no_document(monkeypatch):
     index = VectorStoreIndex(nodes, embed_model=DartboardEmbedding())
     namespace |= {"store": store, "yours": store.as_retriever(search_kwargs={"k": 10}), "index": index}
 
-    monkeypatch.setattr(cache, "encode_documents", None)  # whoever embeds a document calls it
+    monkeypatch.setattr(document_vectors, "encode_documents", None)  # whoever embeds a document calls it
     found = eval(compression, namespace).invoke(QUERY)
     assert [one.metadata["dartboard"]["vector_source"] for one in found] == ["store:InMemoryVectorStore"] * 5
     engine = index.as_query_engine(

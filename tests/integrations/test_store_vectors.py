@@ -22,7 +22,7 @@ from pydantic import PrivateAttr, ValidationError
 from dartboard import select
 from dartboard.embeddings.cache import ArrayCache
 from dartboard.errors import ConfigError
-from dartboard.integrations import cache, vectors
+from dartboard.integrations import document_vectors, vector_source
 from dartboard.integrations.haystack import DartboardRanker
 from dartboard.integrations.langchain import DartboardCompressor
 from dartboard.integrations.llama_index import DartboardPostprocessor
@@ -199,7 +199,7 @@ def test_what_the_langchain_store_does_not_have_its_own_model_embeds_once():
     ids=["unknown", "faiss-without-vectors"],
 )
 def test_a_langchain_store_that_returns_no_vectors_has_its_documents_embedded_once(make, monkeypatch):
-    monkeypatch.setattr(vectors, "_warned", False)
+    monkeypatch.setattr(vector_source, "_warned", False)
     embedding = LangChainBag()
     compressor = DartboardCompressor(k=3, vectorstore=make(embedding))
     with pytest.warns(UserWarning, match=r"returned no vectors for their ids: .* vectors=FUNCTION"):
@@ -294,7 +294,7 @@ def test_llama_index_asks_other_stores_for_nodes(monkeypatch):
         scored(nodes()), query_str=QUERY
     )
     assert sources(found) == ["store:Asked"] * 3 and embedding._texts == []
-    monkeypatch.setattr(vectors, "_warned", False)
+    monkeypatch.setattr(vector_source, "_warned", False)
     picker = DartboardPostprocessor(k=3, index=index_of(embedding, Silent()))
     with pytest.warns(UserWarning, match="The Silent returned no vectors"):
         silent = picker.postprocess_nodes(scored(nodes()), query_str=QUERY)
@@ -373,7 +373,7 @@ def test_each_document_is_embedded_once(door):
 
 def test_models_of_other_libraries_embed_each_document_once_too():
     for change in (lambda model: None, lambda model: setattr(model, "model", "another")):
-        cache.clear()
+        document_vectors.clear()
         model = LangChainBag()
         by_langchain(model, list(TEXTS.values()), QUERY)
         by_langchain(model, list(TEXTS.values()), QUERY)
@@ -388,24 +388,24 @@ def test_models_of_other_libraries_embed_each_document_once_too():
 
 def test_the_cache_is_bounded_and_forgets_models_that_are_gone(monkeypatch):
     kept = ArrayCache(4 * 32 * 4)
-    monkeypatch.setattr(cache, "_kept", kept)
+    monkeypatch.setattr(document_vectors, "_kept", kept)
     model = CountingBag()
-    found = cache.encode_documents(model, list(TEXTS.values()))
+    found = document_vectors.encode_documents(model, list(TEXTS.values()))
     assert np.array_equal(found, WordBag().encode(list(TEXTS.values())))
     assert len(kept) == 4 and kept.bytes <= kept.max_bytes
-    assert not cache.knows_any(model, list(TEXTS.values())[:6])
-    assert cache.knows_any(model, list(TEXTS.values())[6:])
-    assert not cache.knows_any(CountingBag(), list(TEXTS.values()))
+    assert not document_vectors.knows_any(model, list(TEXTS.values())[:6])
+    assert document_vectors.knows_any(model, list(TEXTS.values())[6:])
+    assert not document_vectors.knows_any(CountingBag(), list(TEXTS.values()))
     number = id(model)
-    assert number in cache._numbers
+    assert number in document_vectors._numbers
     del model
-    assert number not in cache._numbers
+    assert number not in document_vectors._numbers
 
 
 def test_what_is_done_to_vectors_does_not_reach_the_cache():
     model = WordBag()
-    cache.encode_documents(model, ["tea"])[:] = 0
-    assert np.array_equal(cache.encode_documents(model, ["tea"]), model.encode(["tea"]))
+    document_vectors.encode_documents(model, ["tea"])[:] = 0
+    assert np.array_equal(document_vectors.encode_documents(model, ["tea"]), model.encode(["tea"]))
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_what_is_done_to_vectors_does_not_reach_the_cache():
     ],
 )
 def test_a_warning_says_once_that_a_whole_pool_was_embedded(door, advice, monkeypatch):
-    monkeypatch.setattr(vectors, "_warned", False)
+    monkeypatch.setattr(vector_source, "_warned", False)
     with pytest.warns(UserWarning, match=rf"10 documents were embedded with WordBag .*{advice}") as heard:
         door(WordBag(), list(TEXTS.values()), QUERY)
     assert len(heard) == 1
@@ -429,7 +429,7 @@ def test_a_warning_says_once_that_a_whole_pool_was_embedded(door, advice, monkey
 def test_no_warning_where_vectors_are_there(monkeypatch):
     model = WordBag()
     by_langchain(model, ["tea"], QUERY)
-    monkeypatch.setattr(vectors, "_warned", False)
+    monkeypatch.setattr(vector_source, "_warned", False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         by_langchain(model, ["tea", "cups"], QUERY)

@@ -69,6 +69,8 @@ def _directive(name: str, *, level: int, heading: bool) -> list[str]:
     options = [f"      heading_level: {level}", f"      show_root_heading: {str(heading).lower()}"]
     if not heading:
         options += ["      members: false", "      show_root_toc_entry: false"]
+    elif name.startswith("dartboard.integrations."):
+        options += ["      inherited_members: true"]  # components share the fields of their options
     return [f"::: {name}", "    options:", *options, ""]
 
 

@@ -33,13 +33,12 @@ from dartboard.datasets.catalogue import list_datasets
 from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation import Content, Judgements, Measure, Scores, System
-from dartboard.evaluation.catalogue import check_names, choose
-from dartboard.evaluation.headline import headline_measure
-from dartboard.evaluation.measures import MEASURES, available, with_distinct
+from dartboard.evaluation.baselines import KnownVector, SelectionSystem
+from dartboard.evaluation.measures import MEASURES, available, headline_measure, with_distinct
 from dartboard.evaluation.measures import evaluate as measured
 from dartboard.evaluation.questions import Question, Triage
+from dartboard.evaluation.registry import check_names, choose
 from dartboard.evaluation.runner import answer as answered
-from dartboard.evaluation.systems import KnownVector, Selecting
 from dartboard.selection import Dartboard
 from dartboard.selection.kernels import Auto
 
@@ -253,7 +252,7 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
     if lacking := set(asked) - set(available(judgements, content, asked)):
         raise Invalid(f"this data set cannot answer {', '.join(sorted(lacking))}", field="metrics")
     own: System = (
-        Selecting(_OWN, Dartboard(), config.sigma)
+        SelectionSystem(_OWN, Dartboard(), config.sigma)
         if config.reranker_type == "cosine"
         else _ReadingTexts(config.reranker_type, config.sigma, scorer())
     )

@@ -15,7 +15,7 @@ from dartboard.api.limits import at_most, check_query
 from dartboard.api.schemas import Answer, CollectionName, Metadata, Model, Sigma, Words
 from dartboard.api.service import TheService, in_worker
 from dartboard.inspection import explore as look_at
-from dartboard.inspection.exploring import DEFAULT_K, TRIAGE
+from dartboard.options import DEFAULT_K, TRIAGE
 
 MOST_CANDIDATES = 300
 

@@ -13,13 +13,11 @@ from haystack.utils import deserialize_callable, serialize_callable
 
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.errors import ConfigError
-from dartboard.integrations.choosing import choose
-from dartboard.integrations.haystack.embedders import DocumentVectors, query_model
-from dartboard.integrations.items import Item, check_documents
-from dartboard.integrations.models import as_model
+from dartboard.integrations.models import ForeignModel, as_model
 from dartboard.integrations.notes import KEY, with_note
-from dartboard.integrations.options import options_of
-from dartboard.integrations.vectors import VectorSource
+from dartboard.integrations.options import options_of, settings_of
+from dartboard.integrations.rerank import rerank
+from dartboard.integrations.vector_source import Item, VectorSource, check_documents
 from dartboard.options import SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
@@ -106,26 +104,13 @@ class DartboardRanker:
                     f"{name} is a {type(value).__name__} and cannot be saved: give it by name"
                 )
         embedders = {"document_embedder": self.document_embedder, "text_embedder": self.text_embedder}
-        return default_to_dict(
-            self,
-            top_k=self.top_k,
-            model=self.model,
-            vectors=None if self.vectors is None else serialize_callable(self.vectors),
-            use_document_embeddings=self.use_document_embeddings,
-            use_scores=self.use_scores,
-            token_budget=self.token_budget,
-            method=self.method,
-            sigma=self.sigma,
-            max_per_source=self.max_per_source,
-            source_field=self.source_field,
-            min_gain_share=self.min_gain_share,
-            min_similarity=self.min_similarity,
-            meta_key=self.meta_key,
-            **{
-                name: None if given is None else component_to_dict(given, name)
-                for name, given in embedders.items()
-            },
-        )
+        settings = settings_of(self) | {
+            name: None if given is None else component_to_dict(given, name)
+            for name, given in embedders.items()
+        }
+        if self.vectors is not None:
+            settings["vectors"] = serialize_callable(self.vectors)
+        return default_to_dict(self, **settings)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -157,7 +142,7 @@ class DartboardRanker:
         if documents:
             self.warm_up()
         items = [_item(place, document) for place, document in enumerate(documents)]
-        picks = choose(query, items, source, options, query_vector=query_embedding, scored=self.use_scores)
+        picks = rerank(query, items, source, options, query_vector=query_embedding, scored=self.use_scores)
         return {
             "documents": [
                 replace(
@@ -197,7 +182,7 @@ class DartboardRanker:
         embedder = self.document_embedder
         source = VectorSource(
             model=self.model if self.text_embedder is None else query_model(self.text_embedder),
-            function=self.vectors if embedder is None else DocumentVectors(embedder),
+            function=self.vectors if embedder is None else EmbedderFunction(embedder),
             carried="Document.embedding" if self.use_document_embeddings else None,
             carried_name="embedding",
             model_knob="model, text_embedder or query_embedding",
@@ -221,3 +206,38 @@ def _item(place: int, document: Document) -> Item:
         vector=document.embedding,
         score=document.score,
     )
+
+
+class EmbedderFunction:
+    """The function of documents that a document embedder is; it is known by the embedder's name."""
+
+    def __init__(self, embedder: DocumentEmbedder) -> None:
+        if not callable(getattr(embedder, "run", None)):
+            raise ConfigError(
+                f"document_embedder must be a component that embeds documents, got {type(embedder).__name__}"
+            )
+        self._embedder = embedder
+        self.__qualname__ = type(embedder).__qualname__
+
+    def __call__(self, documents: list[Document]) -> list[Any]:
+        """One vector a document."""
+        embedded: list[Document] = self._embedder.run(documents=documents)["documents"]
+        return [document.embedding for document in embedded]
+
+
+def query_model(embedder: TextEmbedder) -> ForeignModel:
+    """The model that a text embedder is, for queries alone."""
+    if not callable(getattr(embedder, "run", None)):
+        raise ConfigError(
+            f"text_embedder must be a component that embeds a text, got {type(embedder).__name__}"
+        )
+    named = getattr(embedder, "model", None)
+    return ForeignModel(
+        named if isinstance(named, str) and named else type(embedder).__qualname__,
+        embed_query=lambda text: embedder.run(text=text)["embedding"],
+        embed_documents=_refuse_documents,
+    )
+
+
+def _refuse_documents(texts: list[str]) -> Any:
+    raise ConfigError("a text embedder embeds queries: documents need a document_embedder")

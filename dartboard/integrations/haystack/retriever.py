@@ -12,10 +12,9 @@ from haystack.utils import Secret
 from dartboard.config import RerankerType
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
-from dartboard.integrations.filters import from_haystack
+from dartboard.integrations.index_search import Answer, from_haystack, search
 from dartboard.integrations.notes import KEY
-from dartboard.integrations.options import options_of
-from dartboard.integrations.searching import Answer, search
+from dartboard.integrations.options import options_of, settings_of
 from dartboard.options import TRIAGE, SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
@@ -108,26 +107,8 @@ class DartboardRetriever:
             raise SerializationError(
                 f"method is a {type(self.method).__name__} and cannot be saved: give it by name"
             )
-        return default_to_dict(
-            self,
-            store=self.store,
-            collection=self.collection,
-            model=self.model,
-            retriever=self.retriever,
-            top_k=self.top_k,
-            filters=self.filters,
-            filter_policy=self.filter_policy.value,
-            token_budget=self.token_budget,
-            method=self.method,
-            sigma=self.sigma,
-            triage_k=self.triage_k,
-            reranker=self.reranker,
-            max_per_source=self.max_per_source,
-            min_gain_share=self.min_gain_share,
-            min_similarity=self.min_similarity,
-            return_embedding=self.return_embedding,
-            meta_key=self.meta_key,
-        )
+        settings = settings_of(self, "engine")
+        return default_to_dict(self, **settings | {"filter_policy": self.filter_policy.value})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

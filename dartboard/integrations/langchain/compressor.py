@@ -2,27 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ConfigDict, model_validator
 
-from dartboard.integrations.choosing import choose
-from dartboard.integrations.items import Item, check_documents
-from dartboard.integrations.langchain.stores import model_of, read_vectors, store_of
-from dartboard.integrations.notes import KEY, with_note
-from dartboard.integrations.options import check_names, options_of
-from dartboard.integrations.vectors import VectorSource, VectorStore
+from dartboard.errors import ConfigError
+from dartboard.integrations.notes import with_note
+from dartboard.integrations.options import options_of
+from dartboard.integrations.pydantic_options import RerankFields
+from dartboard.integrations.rerank import rerank
+from dartboard.integrations.vector_source import Item, StoredVectors, VectorSource, check_documents
 
 _NO_STORE = (
     "If they are from a vector store, use its vectors: DartboardCompressor(vectorstore=store, …), or "
     "vectors=FUNCTION where it is of a kind that returns none."
 )
-_NO_VECTORS = "The {} returned no vectors for their ids: if it has them, read them with vectors=FUNCTION."
 
 
-class DartboardCompressor(BaseDocumentCompressor):
+class DartboardCompressor(RerankFields, BaseDocumentCompressor):
     """Of any retriever's documents, those that together say most about the question.
 
     Their vectors come from ``vectorstore``, the store that the documents are from, where it can return them;
@@ -49,34 +49,9 @@ class DartboardCompressor(BaseDocumentCompressor):
     """The metadata field that holds each document's vector."""
     score_field: str | None = None
     """The metadata field with another ranker's scores."""
-    k: int | None = None
-    """How many to pick; 5 where there is no ``token_budget`` either."""
-    token_budget: int | None = None
-    """What the picks may cost together, in tokens."""
-    method: Any = "dartboard"
-    """How to choose: a name, such as ``mmr``, or a selection method."""
-    sigma: float | Literal["auto"] = "auto"
-    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
-    max_per_source: int | None = None
-    """The most picks that one source may have."""
-    source_field: str = "source"
-    """The metadata field that ``max_per_source`` counts."""
-    min_gain_share: float = 0.0
-    """Stop once a pick would add less than this share of what the first one added."""
-    min_similarity: float | None = None
-    """Leave out candidates whose cosine to the question is lower."""
-    metadata_key: str = KEY
-    """Where in the metadata the note on each pick is put."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_names(cls, settings: Any) -> Any:
-        check_names(settings, cls.__name__)
-        return settings
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        options_of(self)
+    def _check_source(self) -> Self:
         self._source().require_model()
         return self
 
@@ -86,7 +61,7 @@ class DartboardCompressor(BaseDocumentCompressor):
         """The picks in order, as copies whose metadata has a note under ``metadata_key``."""
         given = check_documents(documents, Document, "Document(page_content=…)")
         items = [self._item(place, document) for place, document in enumerate(given)]
-        picks = choose(query, items, self._source(), options_of(self), scored=self.score_field is not None)
+        picks = rerank(query, items, self._source(), options_of(self), scored=self.score_field is not None)
         return [
             pick.item.document.model_copy(
                 update={"metadata": with_note(pick.item.metadata, self.metadata_key, pick.note)}
@@ -97,13 +72,17 @@ class DartboardCompressor(BaseDocumentCompressor):
     def _source(self) -> VectorSource:
         field = self.vector_field
         store = None if self.vectorstore is None else store_of(self.vectorstore)
+        stored = None if store is None else StoredVectors(type(store).__name__, partial(read_vectors, store))
+        model = self.embeddings
+        if store is not None and model is None:
+            model = model_of(store)
         return VectorSource(
-            model=self.embeddings if store is None or self.embeddings is not None else model_of(store),
+            model=model,
             function=self.vectors,
             carried=None if field is None else f"metadata field {field!r}",
             carried_name=field or "",
-            store=None if store is None else VectorStore(type(store).__name__, partial(read_vectors, store)),
-            advice=_NO_STORE if store is None else _NO_VECTORS.format(type(store).__name__),
+            store=stored,
+            advice=_NO_STORE,
         )
 
     def _item(self, place: int, document: Document) -> Item:
@@ -117,3 +96,47 @@ class DartboardCompressor(BaseDocumentCompressor):
             vector=None if self.vector_field is None else metadata.get(self.vector_field),
             score=None if self.score_field is None else metadata.get(self.score_field),
         )
+
+
+def store_of(given: Any) -> VectorStore:
+    """The vector store itself, or the one behind a retriever."""
+    store = getattr(given, "vectorstore", given)
+    if not isinstance(store, VectorStore):
+        raise ConfigError(
+            f"vectorstore must be a LangChain VectorStore or the retriever of one, got {type(given).__name__}"
+        )
+    return store
+
+
+def model_of(store: VectorStore) -> Any:
+    """The embeddings that made the store's vectors."""
+    if store.embeddings is None:
+        raise ConfigError(
+            f"the {type(store).__name__} does not say which model made its vectors: say it with embeddings, "
+            "so that the query is embedded alike"
+        )
+    return store.embeddings
+
+
+def read_vectors(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    """Id → vector, of those that the store has and can return.
+
+    LangChain has no method for that, so each kind of store has its own way; one of another kind gives none.
+    """
+    if isinstance(store, InMemoryVectorStore):
+        return {id: store.store[id]["vector"] for id in ids if id in store.store}
+    if hasattr(store, "index_to_docstore_id"):
+        return _from_faiss(store, ids)
+    if any(kind.__name__ == "Chroma" for kind in type(store).__mro__):
+        found = store.get(ids=list(ids), include=["embeddings"])
+        return dict(zip(found["ids"], found["embeddings"], strict=True))
+    return {}
+
+
+def _from_faiss(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    wanted = set(ids)
+    rows = {id: row for row, id in store.index_to_docstore_id.items() if id in wanted}
+    try:
+        return {id: store.index.reconstruct(row) for id, row in rows.items()}
+    except RuntimeError:  # some kinds of FAISS index do not keep the vectors
+        return {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, field_serializer, model_validator
@@ -10,17 +10,17 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index_instrumentation import get_dispatcher
 from pydantic import FieldSerializationInfo
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.choosing import Pick, choose
-from dartboard.integrations.items import Item, check_documents
-from dartboard.integrations.llama_index.stores import model_of, read_vectors, store_of
 from dartboard.integrations.models import as_model
-from dartboard.integrations.notes import KEY, with_note
-from dartboard.integrations.options import check_names, options_of
-from dartboard.integrations.vectors import VectorSource, VectorStore
+from dartboard.integrations.notes import with_note
+from dartboard.integrations.options import options_of
+from dartboard.integrations.pydantic_options import RerankFields
+from dartboard.integrations.rerank import Pick, rerank
+from dartboard.integrations.vector_source import Item, StoredVectors, VectorSource, check_documents
 from dartboard.options import SearchOptions
 
 _dispatcher = get_dispatcher(__name__)
@@ -32,10 +32,9 @@ _NOT_PLAIN = {
 }
 """The settings that need not be plain data, and what to do instead."""
 _NO_INDEX = "If they are from an index, use its vectors: DartboardPostprocessor(index=index, …)."
-_NO_VECTORS = "The {} returned no vectors for their ids: if it has them, read them with vectors=FUNCTION."
 
 
-class DartboardPostprocessor(BaseNodePostprocessor):
+class DartboardPostprocessor(RerankFields, BaseNodePostprocessor):
     """Of any retriever's nodes, those that together say most about the question; the score is the relevance.
 
     Their vectors come from ``index``, the ``VectorStoreIndex`` that the nodes are from, where its vector
@@ -63,34 +62,9 @@ class DartboardPostprocessor(BaseNodePostprocessor):
     """Take the vectors that the nodes carry; by default where that is possible and no model is given."""
     use_scores: bool = False
     """Take the order of the nodes' scores on the query's side."""
-    k: int | None = None
-    """How many to pick; 5 where there is no ``token_budget`` either."""
-    token_budget: int | None = None
-    """What the picks may cost together, in tokens."""
-    method: Any = "dartboard"
-    """How to choose: a name, such as ``mmr``, or a selection method."""
-    sigma: float | Literal["auto"] = "auto"
-    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
-    max_per_source: int | None = None
-    """The most picks that one source may have."""
-    source_field: str = "source"
-    """The metadata field that ``max_per_source`` counts."""
-    min_gain_share: float = 0.0
-    """Stop once a pick would add less than this share of what the first one added."""
-    min_similarity: float | None = None
-    """Leave out candidates whose cosine to the question is lower."""
-    metadata_key: str = KEY
-    """Where in the metadata the note on each pick is put."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_names(cls, settings: Any) -> Any:
-        check_names(settings, cls.__name__)
-        return settings
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
-        options_of(self)
+    def _check_source(self) -> Self:
         self._source(bool(self.use_node_embeddings))
         return self
 
@@ -141,17 +115,17 @@ class DartboardPostprocessor(BaseNodePostprocessor):
         }
         _dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=most, model_name=name))
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            picked = [self._noted(pick) for pick in self._choose(nodes, query_bundle, options)]
+            picked = [self._noted(pick) for pick in self._picks(nodes, query_bundle, options)]
             event.on_end(payload={EventPayload.NODES: picked})
         _dispatcher.event(ReRankEndEvent(nodes=picked))
         return picked
 
-    def _choose(
+    def _picks(
         self, nodes: Sequence[NodeWithScore], query: QueryBundle, options: SearchOptions
     ) -> list[Pick]:
         source = self._source(self._takes_node_embeddings(nodes, query))
         items = [_item(place, scored) for place, scored in enumerate(nodes)]
-        return choose(
+        return rerank(
             query.query_str,
             items,
             source,
@@ -180,14 +154,18 @@ class DartboardPostprocessor(BaseNodePostprocessor):
 
     def _source(self, takes_node_embeddings: bool) -> VectorSource:
         store = None if self.index is None else store_of(self.index)
+        stored = None if store is None else StoredVectors(type(store).__name__, partial(read_vectors, store))
+        model = self.embed_model
+        if store is not None and model is None:
+            model = model_of(self.index)
         return VectorSource(
-            model=self.embed_model if store is None or self.embed_model is not None else model_of(self.index),
+            model=model,
             function=self.vectors,
             carried="the nodes' own embeddings" if takes_node_embeddings else None,
             carried_name="embedding",
-            store=None if store is None else VectorStore(type(store).__name__, partial(read_vectors, store)),
+            store=stored,
             model_knob="embed_model",
-            advice=_NO_INDEX if store is None else _NO_VECTORS.format(type(store).__name__),
+            advice=_NO_INDEX,
         )
 
     def _noted(self, pick: Pick) -> NodeWithScore:
@@ -230,3 +208,40 @@ def _item(place: int, scored: NodeWithScore) -> Item:
 
 def _with(keys: Sequence[str], key: str) -> list[str]:
     return [*keys, *([] if key in keys else [key])]
+
+
+def store_of(index: Any) -> Any:
+    """The vector store of an index."""
+    store = getattr(index, "vector_store", None)
+    if store is None:
+        raise ConfigError(
+            f"index must be a LlamaIndex VectorStoreIndex, or another index with a vector store, got "
+            f"{type(index).__name__}"
+        )
+    return store
+
+
+def model_of(index: Any) -> Any:
+    """The embedding that made the index's vectors."""
+    model = getattr(index, "_embed_model", None)
+    if model is None:
+        raise ConfigError(
+            f"the {type(index).__name__} does not say which model made its vectors: say it with embed_model, "
+            "so that the query is embedded alike"
+        )
+    return model
+
+
+def read_vectors(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    """Id → vector, of those that the store has and can return.
+
+    LlamaIndex's own default store keeps vectors alone; others may give them with their nodes.
+    """
+    if isinstance(store, SimpleVectorStore):
+        kept = store.data.embedding_dict
+        return {id: kept[id] for id in ids if id in kept}
+    try:
+        nodes = store.get_nodes(node_ids=list(ids))
+    except (AttributeError, NotImplementedError):
+        return {}
+    return {node.node_id: node.embedding for node in nodes if node.embedding is not None}

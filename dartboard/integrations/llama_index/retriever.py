@@ -1,24 +1,18 @@
 """A LlamaIndex retriever over an index."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from dartboard.config import RerankerType
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
-from dartboard.integrations.filters import from_llama_index
+from dartboard.integrations.index_search import NO_PICKLE, Answer, from_llama_index, search
 from dartboard.integrations.notes import KEY
-from dartboard.integrations.searching import NO_PICKLE, Answer, search
-from dartboard.options import TRIAGE, SearchOptions
-from dartboard.selection import Method
-from dartboard.selection.kernels import Auto
-from dartboard.stores import Filter
+from dartboard.options import SearchKeywords, SearchOptions
 
 BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "end", "read_as", "uploaded")
 """What indexing writes into metadata for itself: no language model needs to read it."""
@@ -35,43 +29,21 @@ class DartboardRetriever(BaseRetriever):
         self,
         engine: Engine,
         *,
-        k: int | None = None,
-        token_budget: int | None = None,
-        method: Method | str = "dartboard",
-        sigma: float | Auto = "auto",
-        where: Filter | str | None = None,
         filters: MetadataFilters | None = None,
-        triage_k: int = TRIAGE,
-        reranker: RerankerType = "cosine",
-        must_include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        max_per_source: int | None = None,
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
         metadata_key: str = KEY,
         callback_manager: CallbackManager | None = None,
+        **options: Unpack[SearchKeywords],
     ) -> None:
         if not isinstance(engine, Engine):
             raise ConfigError(f"engine must be a dartboard Engine, got {type(engine).__name__}")
-        if where is not None and filters is not None:
+        if options.get("where") is not None and filters is not None:
             raise ConfigError("give where or filters, not both: they say the same thing in two languages")
         super().__init__(callback_manager=callback_manager)
         self.engine = engine
         self.metadata_key = metadata_key
-        self.options = SearchOptions(
-            k=k,
-            token_budget=token_budget,
-            method=method,
-            sigma=sigma,
-            where=where if filters is None else from_llama_index(filters),
-            triage_k=triage_k,
-            reranker=reranker,
-            must_include=must_include,
-            exclude=exclude,
-            max_per_source=max_per_source,
-            min_gain_share=min_gain_share,
-            min_similarity=min_similarity,
-        )
+        if filters is not None:
+            options["where"] = from_llama_index(filters)
+        self.options = SearchOptions.of(None, options, "DartboardRetriever")
 
     @classmethod
     def open(cls, url: str, *, engine_options: dict[str, Any] | None = None, **options: Any) -> Self:

@@ -3,25 +3,34 @@
 What a caller does wrong is a result that says so (``isError``), for the model to read and to call again. Only
 a tool that does not exist is an error of the protocol. What goes wrong here without anybody's fault is
 logged, and the caller is told no more than that.
+
+Over stdio, stdout belongs to the protocol: while serving, whatever else writes to it ends up on stderr.
+Lines are read by a thread that the end of the process does not wait for, so Ctrl-C ends it at once; the end
+of stdin ends it as well.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 from mcp import types
 from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ValidationError
 
 from dartboard.deadline import deadline
 from dartboard.errors import DartboardError
-from dartboard.integrations.mcp import limits, tools, wording
+from dartboard.integrations.mcp import answers, limits, tools
 from dartboard.integrations.mcp.answers import NOTICE, ExplainAnswer, SearchAnswer, SelectAnswer
 from dartboard.integrations.mcp.arguments import (
     Arguments,
@@ -34,6 +43,10 @@ from dartboard.integrations.mcp.arguments import (
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.integrations.mcp.tools import Defaults
 from dartboard.version import __version__
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +104,7 @@ KINDS = (
         SearchArguments,
         SearchAnswer,
         tools.search,
-        wording.search_text,
+        answers.search_text,
     ),
     ToolKind(
         "select",
@@ -102,7 +115,7 @@ KINDS = (
         SelectArguments,
         SelectAnswer,
         tools.select,
-        wording.select_text,
+        answers.select_text,
     ),
     ToolKind(
         "explain",
@@ -113,7 +126,7 @@ KINDS = (
         ExplainArguments,
         ExplainAnswer,
         tools.explain,
-        wording.explain_text,
+        answers.explain_text,
     ),
 )
 
@@ -187,3 +200,78 @@ async def _in_thread(
         return await anyio.to_thread.run_sync(limited, limiter=limiter, abandon_on_cancel=True)
     finally:
         cancelled.set()
+
+
+_CHUNK = 1 << 16
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client until it closes stdin."""
+    with _own_stdin() as source:
+        asyncio.run(_serve(server, source))
+
+
+async def _serve(server: Server[Any], source: int) -> None:
+    async with stdio_server(stdin=cast(Any, _lines(source))) as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
+
+
+async def _lines(source: int) -> AsyncIterator[str]:
+    """Lines of a file descriptor as they come, until its end."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def read() -> None:
+        with suppress(RuntimeError, OSError):  # the loop has ended, and nobody listens any more
+            for line in lines_of(source):
+                loop.call_soon_threadsafe(queue.put_nowait, line)
+            loop.call_soon_threadsafe(queue.put_nowait, None)
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    while (line := await queue.get()) is not None:
+        yield line
+
+
+def lines_of(source: int, longest: int = limits.LINE_BYTES) -> Iterator[str]:
+    """Lines as text; one longer than ``longest`` bytes comes as an empty one, which is no message."""
+    kept = bytearray()
+    too_long = False
+    while chunk := os.read(source, _CHUNK):
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            kept += end
+            yield ("" if too_long or len(kept) > longest else kept.decode("utf-8", "replace")) + "\n"
+            kept.clear()
+            too_long = False
+        kept += rest
+        if len(kept) > longest:
+            kept.clear()
+            too_long = True
+    if kept:
+        yield kept.decode("utf-8", "replace")
+
+
+@contextmanager
+def _own_stdin() -> Iterator[int]:
+    """Stdin for the protocol alone: whoever else reads it finds it empty."""
+    source = os.dup(0)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(empty, 0)
+        yield source
+    finally:
+        os.dup2(source, 0)
+        os.close(empty)
+
+
+def http_app(server: Server[Any]) -> "Starlette":
+    """The server as an ASGI application at ``/mcp``: each request by itself, and only from this machine.
+
+    A page in a browser cannot reach it under another name: the headers Host and Origin are checked.
+    """
+    return server.streamable_http_app(
+        host="127.0.0.1",
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=limits.BODY_BYTES,
+    )

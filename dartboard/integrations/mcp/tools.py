@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dartboard.config import RerankerType
+from dartboard.display.plain_text import heading_of
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.engine import Engine
@@ -20,7 +21,7 @@ from dartboard.integrations.mcp.answers import (
     SelectAnswer,
 )
 from dartboard.integrations.mcp.arguments import ExplainArguments, SearchArguments, SelectArguments
-from dartboard.integrations.mcp.explaining import explained, left_out, source_of
+from dartboard.integrations.mcp.explanation import explained, left_out, source_of
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import names
@@ -167,7 +168,6 @@ def _passage(result: RetrievalResult, place: int) -> Passage:
     chunk, facts = result.chunks[place], result.metadata
     stands = [str(one) for one in facts["stands_for"][place]]
     described = chunk.metadata
-    heading = " ".join(str(described.get("section") or described.get("title") or "").split())
     where = next(
         (f"{name} {described[key]}" for key, name in _PLACES.items() if type(described.get(key)) is int), None
     )
@@ -176,7 +176,7 @@ def _passage(result: RetrievalResult, place: int) -> Passage:
         id=chunk.id,
         source=source_of(chunk),
         place=where,
-        heading=heading or None,
+        heading=heading_of(described) or None,
         text=chunk.text[: limits.SHOWN_CHARACTERS],
         cut=len(chunk.text) > limits.SHOWN_CHARACTERS,
         gain=float(facts["gain"][place]),

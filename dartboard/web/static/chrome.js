@@ -6,7 +6,7 @@
  */
 
 import { key, setKey } from "./api.js";
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 
 const PAGES = [
   ["playground", "./", "Playground"],
@@ -45,14 +45,14 @@ export function announce(text) {
 }
 
 function themeButton() {
-  const button = h("button", { class: "quiet theme", type: "button", onclick: flip });
+  const flipper = button({ class: "quiet theme", onclick: flip });
   const dark = () =>
     document.documentElement.dataset.theme
       ? document.documentElement.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;
   const label = () => {
-    button.textContent = dark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Switch to the ${dark() ? "light" : "dark"} theme`);
+    flipper.textContent = dark() ? "Light" : "Dark";
+    flipper.setAttribute("aria-label", `Switch to the ${dark() ? "light" : "dark"} theme`);
   };
   function flip() {
     document.documentElement.dataset.theme = dark() ? "light" : "dark";
@@ -65,7 +65,7 @@ function themeButton() {
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
   label();
-  return button;
+  return flipper;
 }
 
 function keyBar() {

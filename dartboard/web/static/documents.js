@@ -4,7 +4,7 @@
 
 import { call } from "./api.js";
 import { announce, mountChrome } from "./chrome.js";
-import { byId, h, quoted, set, shown } from "./dom.js";
+import { button, byId, h, quoted, set, shown } from "./dom.js";
 import { follow, many, problem, seconds, size } from "./jobs.js";
 import { table } from "./table.js";
 import { dropped, picked, send, withoutHidden } from "./upload.js";
@@ -49,7 +49,7 @@ function drawChosen() {
       {},
       h("span", {}, quoted(one.name, 200)),
       h("span", { class: "num" }, size(one.file.size)),
-      h("button", { type: "button", class: "link", "aria-label": `Leave out ${shown(one.name, 80)}`, onclick: () => remove(at) }, "Leave out"),
+      button({ class: "link", "aria-label": `Leave out ${shown(one.name, 80)}`, onclick: () => remove(at) }, "Leave out"),
     ),
   );
   const left = hiddenFiles ? `; ${many(hiddenFiles, "hidden file")} of the folder left out` : "";
@@ -82,8 +82,8 @@ function ready() {
   byId("clear").hidden = busy || !chosen.length;
 }
 
-for (const [button, input] of [["choose-files", "files"], ["choose-folder", "folder"]]) {
-  byId(button).addEventListener("click", () => byId(input).click());
+for (const [opener, input] of [["choose-files", "files"], ["choose-folder", "folder"]]) {
+  byId(opener).addEventListener("click", () => byId(input).click());
   byId(input).addEventListener("change", (event) => {
     add(picked(event.target.files));
     event.target.value = "";
@@ -154,7 +154,7 @@ async function deliver(name) {
   const said = h("p", { class: "job-said", role: "status" }, "Sending …");
   set(
     root,
-    h("div", { class: "row" }, h("h3", {}, `Sending ${many(chosen.length, "file")}`), h("button", { type: "button", class: "small", onclick: () => stop.abort() }, "Cancel")),
+    h("div", { class: "row" }, h("h3", {}, `Sending ${many(chosen.length, "file")}`), button({ class: "small", onclick: () => stop.abort() }, "Cancel")),
     bar,
     said,
   );
@@ -236,7 +236,7 @@ async function load(selected) {
       { class: "row" },
       h("a", { href: askAddress(one.name), "aria-label": `Ask ${shown(one.name, 80)}` }, "Ask it"),
       one.writable
-        ? h("button", { type: "button", class: "link", "aria-label": `Delete ${shown(one.name, 80)}`, onclick: () => askToDelete(one) }, "Delete")
+        ? button({ class: "link", "aria-label": `Delete ${shown(one.name, 80)}`, onclick: () => askToDelete(one) }, "Delete")
         : h("span", { class: "hint" }, "comes with the package"),
     ),
   ]);

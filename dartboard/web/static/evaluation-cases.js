@@ -4,7 +4,7 @@
 
 import { call, download } from "./api.js";
 import { announce } from "./chrome.js";
-import { byId, h, quoted, set, shown } from "./dom.js";
+import { button, byId, h, quoted, set, shown } from "./dom.js";
 import { command, keep, many, problem } from "./jobs.js";
 
 /** Asks for the sets and draws them. @param {string[]} [open] sets whose questions stay unfolded */
@@ -26,7 +26,7 @@ function entry(found, unfolded) {
   return h(
     "article",
     { class: "entry" },
-    h("div", { class: "row" }, h("h3", {}, quoted(found.name, 80)), !found.problem && h("button", { type: "button", class: "primary small", "aria-label": `Measure on ${shown(found.name, 80)}`, onclick: () => choose(found.name) }, "Measure"), h("button", { type: "button", class: "small", "aria-label": `Download ${shown(found.name, 80)} as a ZIP file`, onclick: () => fetchSet(found.name, said) }, "Download")),
+    h("div", { class: "row" }, h("h3", {}, quoted(found.name, 80)), !found.problem && button({ class: "primary small", "aria-label": `Measure on ${shown(found.name, 80)}`, onclick: () => choose(found.name) }, "Measure"), button({ class: "small", "aria-label": `Download ${shown(found.name, 80)} as a ZIP file`, onclick: () => fetchSet(found.name, said) }, "Download")),
     found.problem ? h("p", { class: "hint" }, quoted(`This set cannot be read: ${found.problem}`, 300)) : h("p", { class: "hint" }, facts, quoted(found.collection, 80)),
     said,
     !found.problem && questions(found, said, unfolded),
@@ -47,7 +47,7 @@ function questions(found, said, unfolded) {
           "li",
           {},
           h("span", {}, quoted(one.query, 300), h("span", { class: "hint" }, ` ${one.relevant.length} marked of ${one.candidates}`)),
-          h("button", { type: "button", class: "link", "aria-label": `Remove the case ${shown(one.query, 80)}`, onclick: () => remove(found.name, one.query_id, said) }, "Remove"),
+          button({ class: "link", "aria-label": `Remove the case ${shown(one.query, 80)}`, onclick: () => remove(found.name, one.query_id, said) }, "Remove"),
         ),
       ),
     ),

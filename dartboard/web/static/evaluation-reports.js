@@ -7,11 +7,14 @@
 
 import { call, download } from "./api.js";
 import { announce } from "./chrome.js";
-import { byId, h, quoted, set, shown } from "./dom.js";
+import { button, byId, h, quoted, set, shown } from "./dom.js";
 import { command, keep, many, problem } from "./jobs.js";
+import { scrolling } from "./table.js";
 
 const SHOWN_FILES = ["results.json", "report.md", "timings.json", "report.html"];
-const BOUNDS = ["oracle", "random"];
+
+/** Systems that are bounds, not rivals. */
+export const BOUNDS = ["oracle", "random"];
 const WORDS = { ahead: "better", behind: "worse", "no difference": "same", reference: "reference" };
 
 /** Asks for the list and draws it. */
@@ -33,7 +36,7 @@ export async function loadReports() {
 
 function entry(report) {
   const when = new Date(report.created * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-  const open = h("button", { type: "button", class: "primary small", "aria-label": `Open the report ${shown(report.name, 80)}`, onclick: () => show(report.name, open) }, "Open");
+  const open = button({ class: "primary small", "aria-label": `Open the report ${shown(report.name, 80)}`, onclick: () => show(report.name, open) }, "Open");
   return h(
     "article",
     { class: "entry" },
@@ -50,16 +53,12 @@ function headline(found) {
     "div",
     {},
     h("ul", { class: "said" }, ...found.sentences.slice(0, 1).map((said) => h("li", {}, quoted(said, 300)))),
-    h(
-      "div",
-      { class: "table-scroll", tabindex: "0", role: "region", "aria-label": `Figures on ${shown(found.dataset, 80)}` },
-      h(
-        "table",
-        { class: "figures" },
-        h("caption", {}, quoted(found.dataset, 80), `: ${many(found.chunks, "passage")}, ${many(found.judged, "judged question")}`),
-        h("thead", {}, h("tr", {}, ...head.map((name, at) => h("th", { scope: "col", class: at ? "figure" : null }, shown(name, 60))))),
-        h("tbody", {}, ...found.rows.map((row) => line(row))),
-      ),
+    scrolling(
+      `Figures on ${shown(found.dataset, 80)}`,
+      [quoted(found.dataset, 80), `: ${many(found.chunks, "passage")}, ${many(found.judged, "judged question")}`],
+      head.map((name, at) => h("th", { scope: "col", class: at ? "figure" : null }, shown(name, 60))),
+      found.rows.map(line),
+      { class: "figures" },
     ),
     found.sentences.length > 1 && h("details", {}, h("summary", {}, "In words"), h("ul", { class: "said" }, ...found.sentences.map((said) => h("li", {}, quoted(said, 600))))),
   );
@@ -83,7 +82,7 @@ function files(report) {
   const first = report.files.filter((file) => SHOWN_FILES.includes(file));
   const rest = report.files.filter((file) => !SHOWN_FILES.includes(file));
   const said = h("p", { class: "hint", role: "status" });
-  const link = (file) => h("button", { type: "button", class: "link", onclick: () => fetchFile(report.name, file, said) }, shown(file, 120));
+  const link = (file) => button({ class: "link", onclick: () => fetchFile(report.name, file, said) }, shown(file, 120));
   if (!report.files.length) return null;
   return h(
     "details",
@@ -109,7 +108,7 @@ async function fetchFile(name, file, said) {
 async function show(name, opener) {
   const viewer = byId("viewer");
   set(byId("viewer-title"), "Report ", quoted(name, 130));
-  set(byId("viewer-tools"), h("button", { type: "button", class: "small", id: "viewer-close", onclick: () => close(opener) }, "Close"));
+  set(byId("viewer-tools"), button({ class: "small", id: "viewer-close", onclick: () => close(opener) }, "Close"));
   viewer.hidden = false;
   try {
     const { url } = await call(`reports/${encodeURIComponent(name)}/ticket`, { method: "POST" });

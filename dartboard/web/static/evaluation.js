@@ -6,8 +6,9 @@ import { call } from "./api.js";
 import { announce, mountChrome } from "./chrome.js";
 import { byId, h, quoted, set, shown } from "./dom.js";
 import { loadCases } from "./evaluation-cases.js";
-import { loadReports } from "./evaluation-reports.js";
+import { BOUNDS, loadReports } from "./evaluation-reports.js";
 import { follow, many, problem } from "./jobs.js";
+import { scrolling } from "./table.js";
 
 const SYSTEMS = [
   ["cosine", "nearest neighbours", true],
@@ -38,7 +39,6 @@ const FIRST_SET = "synthetic_clustered";
 
 const MEASURED = "dartboard-measured";
 const OURS = "this setting";
-const BOUNDS = ["oracle", "random"];
 
 mountChrome("evaluation");
 let busy = false;
@@ -137,16 +137,12 @@ function drawOutcome(result) {
   const caption = `${shown(result.dataset, 80)}: ${many(result.num_queries, "question")}; best ${lead} first, the best of each measure marked`;
   set(
     byId("outcome"),
-    h(
-      "div",
-      { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "What was measured" },
-      h(
-        "table",
-        { class: "figures" },
-        h("caption", {}, caption),
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "System"), ...names.map((name) => h("th", { scope: "col", class: "figure" }, name)))),
-        h("tbody", {}, ...order.map(line)),
-      ),
+    scrolling(
+      "What was measured",
+      [caption],
+      [h("th", { scope: "col" }, "System"), ...names.map((name) => h("th", { scope: "col", class: "figure" }, name))],
+      order.map(line),
+      { class: "figures" },
     ),
     ...Object.entries(result.skipped).map(([system, reason]) => h("p", { class: "hint" }, quoted(`${system} was skipped: ${reason}.`, 300))),
     h("p", { class: "hint" }, `σ ${result.config.sigma}, k ${result.config.top_k}, from ${result.config.triage_k} candidates.`),

@@ -4,7 +4,7 @@
 
 import { call } from "./api.js";
 import { announce } from "./chrome.js";
-import { h, set, shown } from "./dom.js";
+import { button, h, set, shown } from "./dom.js";
 
 const SOON = 250;
 const LATER = 1500;
@@ -21,7 +21,7 @@ const ENDED = ["done", "failed", "cancelled"];
 export async function follow(root, id, title) {
   const bar = h("progress", { "aria-label": title });
   const said = h("p", { class: "job-said", role: "status" }, `${title}: waiting for its turn`);
-  const stop = h("button", { type: "button", class: "small", onclick: cancel }, "Cancel");
+  const stop = button({ class: "small", onclick: cancel }, "Cancel");
   set(root, h("div", { class: "row" }, h("h3", {}, title), stop), bar, said);
   root.hidden = false;
   let failures = 0;
@@ -119,16 +119,16 @@ export function keep(name, blob) {
 
 /** A line to type, with a button that copies it. @param {string} text @returns {HTMLElement} */
 export function command(text) {
-  const button = h("button", { type: "button", class: "quiet small", "aria-label": `Copy: ${text}`, onclick: copy }, "Copy");
+  const copier = button({ class: "quiet small", "aria-label": `Copy: ${text}`, onclick: copy }, "Copy");
   async function copy() {
     try {
       await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
+      copier.textContent = "Copied";
       announce("Copied");
     } catch {
-      button.textContent = "Select and copy";
+      copier.textContent = "Select and copy";
     }
-    setTimeout(() => (button.textContent = "Copy"), 2000);
+    setTimeout(() => (copier.textContent = "Copy"), 2000);
   }
-  return h("div", { class: "command" }, h("code", {}, text), button);
+  return h("div", { class: "command" }, h("code", {}, text), copier);
 }

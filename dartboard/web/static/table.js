@@ -5,27 +5,35 @@
 import { button, h, set } from "./dom.js";
 
 /**
+ * A table that scrolls by itself where it is too wide.
+ * @param {string} label for assistive technology
+ * @param {(Node|string)[]} caption
+ * @param {Node[]} head cells of the first row
+ * @param {Node[]} rows whole rows
+ * @param {Record<string, any>} [attributes] of the table
+ * @returns {HTMLElement}
+ */
+export function scrolling(label, caption, head, rows, attributes = {}) {
+  return h(
+    "div",
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": label },
+    h("table", attributes, h("caption", {}, ...caption), h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)),
+  );
+}
+
+/**
  * @param {string} caption
  * @param {string[]} head column names
  * @param {(Node|string|number)[][]} rows the first cell of a row is its header
  * @returns {HTMLElement}
  */
 export function table(caption, head, rows) {
-  return h(
-    "div",
-    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h(
-      "table",
-      {},
-      h("caption", {}, caption),
-      h("thead", {}, h("tr", {}, ...head.map((name) => h("th", { scope: "col" }, name)))),
-      h(
-        "tbody",
-        {},
-        ...rows.map((row) =>
-          h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", at ? {} : { scope: "row" }, cell))),
-        ),
-      ),
+  return scrolling(
+    caption,
+    [caption],
+    head.map((name) => h("th", { scope: "col" }, name)),
+    rows.map((row) =>
+      h("tr", {}, ...row.map((cell, at) => h(at ? "td" : "th", at ? {} : { scope: "row" }, cell))),
     ),
   );
 }

@@ -4,8 +4,8 @@ R-precision = |relevant ∩ first R| / R
 """
 
 from dartboard.evaluation.assessed import Assessed
+from dartboard.evaluation.batch_metrics import share
 from dartboard.evaluation.measures import Kind
-from dartboard.evaluation.relevance import share
 from dartboard.types import FloatArray
 
 

@@ -1,0 +1,301 @@
+"""Options that several commands share, one by one and in groups, and the engine that they open.
+
+typer reads the options of a command from the parameters of its function. A group is a frozen dataclass whose
+fields are annotated as such parameters are; a command that is :func:`spelled_out` takes it as one parameter,
+and typer is shown the fields in its place. Groups without slots hand all their options on with ``vars``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dartboard.embeddings import EmbeddingModel
+    from dartboard.engine import Configured, Engine
+    from dartboard.options import SearchOptions
+    from dartboard.stores import Store
+
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        "-s",
+        metavar="URL",
+        help="Where the index lives: a file path, postgresql://… or milvus://…; by default index.dartboard.",
+    ),
+]
+CollectionOption = Annotated[
+    str | None, typer.Option("--collection", "-c", metavar="NAME", help="The collection in the store.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Embedding model: default, onnx:PATH, sentence-transformers:NAME, openai:MODEL@URL …",
+    ),
+]
+RetrieverOption = Annotated[
+    str | None,
+    typer.Option(
+        "--retriever",
+        "-r",
+        metavar="NAME",
+        help="Who finds candidates: hybrid, dense, bm25, colbert, splade:PATH, rrf:dense,bm25 …; "
+        "by default the one the index was made with.",
+    ),
+]
+RerankerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reranker",
+        metavar="NAME",
+        help="Who reads the question together with each candidate: late-interaction, cross-encoder:PATH, "
+        "or none, which is the default.",
+    ),
+]
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-model",
+        help="From now on, use the model and the retriever that this index names, also where they come from "
+        "elsewhere or get the questions. Needed for an index that others made.",
+    ),
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Folder of data sets; by default what DARTBOARD_DATA names, else ./data."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions:
+    """Which index, and what reads it."""
+
+    store: StoreOption = None
+    collection: CollectionOption = None
+    model: ModelOption = None
+    retriever: RetrieverOption = None
+    trust_model: TrustOption = False
+
+    @property
+    def settings(self) -> dict[str, str | None]:
+        """Those that are settings."""
+        return {
+            "store": self.store,
+            "collection": self.collection,
+            "model": self.model,
+            "retriever": self.retriever,
+        }
+
+
+MOST = 1000
+"""Candidates that a selection takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFlags:
+    """How many passages, of which candidates, and who picks them; numbers that make sense together."""
+
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", metavar="N", help="How many passages; by default 5.")
+    ] = None
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--tokens", "-t", metavar="N", help="As many passages as fit into N tokens, instead of --k."
+        ),
+    ] = None
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", "-f", metavar="FILTER", help="Only chunks whose metadata match, e.g. 'year >= 2020'."
+        ),
+    ] = None
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="Who picks: dartboard (the default), mmr, top_k, near_duplicate_filter.",
+        ),
+    ] = None
+    sigma: Annotated[
+        str | None,
+        typer.Option(
+            "--sigma",
+            metavar="auto|NUMBER",
+            help="Spread of a question around what it means, 0.00001 to 10; auto by default.",
+        ),
+    ] = None
+    triage: Annotated[
+        int | None,
+        typer.Option("--triage", metavar="N", help="How many candidates to pick from; by default 100."),
+    ] = None
+    reranker: RerankerOption = None
+    max_per_source: Annotated[
+        int | None,
+        typer.Option("--max-per-source", metavar="N", help="At most N passages from one document."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.k is not None and self.tokens is not None:
+            raise typer.BadParameter("--k and --tokens exclude each other: give one of them")
+        if self.k is not None and not 1 <= self.k <= MOST:
+            raise typer.BadParameter(f"--k must be in 1 to {MOST}, got {self.k}")
+        least = max(1, self.k or 0)
+        if self.triage is not None and not least <= self.triage <= MOST:
+            raise typer.BadParameter(
+                f"--triage must be in {least} (as many as --k) to {MOST}, got {self.triage}"
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the environment and a file may say as well, by the names of settings."""
+        return {
+            "method": self.method,
+            "k": self.k,
+            "sigma": self.sigma,
+            "triage_k": self.triage,
+            "reranker": self.reranker,
+        }
+
+    def options(self, found: "Configured") -> "SearchOptions":
+        """What to search for, with the settings that were found."""
+        from dartboard.options import SearchOptions
+
+        settings = found.settings
+        chosen = found.sources["triage_k"] == "flag"
+        return SearchOptions(
+            k=None if self.tokens is not None else settings.k,
+            token_budget=self.tokens,
+            method=settings.method,
+            where=self.where,
+            triage_k=settings.triage_k if chosen else max(settings.triage_k, settings.k),
+            sigma=settings.sigma,
+            reranker=found.reranker_type,
+            max_per_source=self.max_per_source,
+        )
+
+
+def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, as typer needs it: each group among its parameters is spelled out, in its place."""
+    groups: dict[str, type[Any]] = {}
+    shown: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        kind: Any = parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            groups[parameter.name] = kind
+            shown += _options(kind)
+        else:
+            shown.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    called.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    return called
+
+
+def _options(group: type[Any]) -> Iterator[Parameter]:
+    """The fields of a group as parameters."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = Parameter.empty if field.default is MISSING else field.default
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+
+def configured(options: Mapping[str, str] | None = None, /, **flags: Any) -> "Configured":
+    """Settings from flags, environment and file, in that order.
+
+    ``options`` are the names of options that are not called like their setting.
+    """
+    from dartboard.engine import load_settings
+
+    return load_settings(flags, options=options)
+
+
+@contextmanager
+def opened(
+    found: "Configured", *, read_only: bool = True, create: bool = False, trust: bool = False
+) -> "Iterator[Engine]":
+    """The engine of the settings, closed at the end. What was not chosen comes from the collection.
+
+    A store that is a file has to be there, unless ``create`` allows a new one. With ``trust``, what the
+    collection names is confirmed from now on.
+    """
+    from dartboard.engine import Engine
+    from dartboard.errors import StoreError
+    from dartboard.stores.urls import is_there
+
+    settings = found.settings
+    if not create and not is_there(settings.store):
+        raise StoreError(
+            f"there is no index {settings.store!r}: make one with dartboard index PATH, or name it by --store"
+        )
+    with Engine.open(
+        settings.store,
+        read_only=read_only,
+        collection=settings.collection,
+        model=found.chosen("model"),
+        retriever=found.chosen("retriever"),
+        pair_scorer=found.pair_scorer,
+        trust_model=found.trusted,
+    ) as engine:
+        if trust and engine.exists:
+            engine.confirm_names()
+            say_trusted(engine.store, [engine.name])
+        yield engine
+
+
+def say_trusted(store: "Store", collections: "Sequence[str]") -> None:
+    """Confirm what collections name, and say what that means."""
+    from dartboard.cli.terminal import messages
+    from dartboard.engine.trust import trust_stored
+
+    for line in trust_stored(store, collections):
+        messages().print(line, soft_wrap=True, markup=False)
+
+
+def trust_index(url: str, collection: str | None = None) -> None:
+    """``--trust-model`` for what opens the index later: one collection, or all that are there now."""
+    from dartboard.stores import open_store
+    from dartboard.stores.urls import is_there
+
+    if not is_there(url):
+        return
+    with open_store(url, read_only=True) as store:
+        there = store.collections()
+        say_trusted(store, [name for name in there if collection in (None, name)])
+
+
+def load_model(console: "Console") -> "EmbeddingModel":
+    """The default model, with its vectors cached on disk where a disk lets it."""
+    from dartboard.cli.terminal import warn
+    from dartboard.embeddings import CachedModel, default_model
+    from dartboard.errors import ConfigError
+
+    with console.status("Loading the embedding model"):
+        model = default_model()
+    try:
+        return CachedModel(model)
+    except ConfigError as error:
+        warn(f"{error}; going on without a cache (set DARTBOARD_CACHE to a folder that can be written)")
+        return model

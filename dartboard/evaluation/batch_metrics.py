@@ -1,0 +1,229 @@
+"""The formula of every metric, for all queries at once: each function gives ``(Q,)`` floats.
+
+Four groups: relevance, required kernels (sets), facets (novelty), and how different the picks are from one
+another. :mod:`~dartboard.evaluation.metrics` has the same for one list, :mod:`~dartboard.evaluation.measures`
+the names under which commands and reports know them. What counts as one, a chunk or a base with its copies,
+is decided by the assessed run: see :attr:`~dartboard.evaluation.assessed.Assessed.plain`.
+
+Hand-written, and held to trec_eval and ndeval by the tests: pytrec_eval cannot count copies of a chunk as
+one, takes gains of ``rel`` where the specification has ``2^rel - 1``, re-ranks lists by score, and is
+slower; pyndeval stops at rank 20.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dartboard.errors import ConfigError
+from dartboard.evaluation.assessed import Assessed
+from dartboard.evaluation.judgements import Content, Judgements
+from dartboard.types import FloatArray, IntArray
+
+
+def precision(run: Assessed, k: int | None) -> FloatArray:
+    """Relevant picks / k, however short the list; without k, / the picks there are."""
+    found = run.count(run.relevant_within(k))
+    return share(found, run.lengths if k is None else np.full(len(run), k))
+
+
+def recall(run: Assessed, k: int | None) -> FloatArray:
+    """Relevant picks / all relevant."""
+    return share(run.count(run.relevant_within(k)), run.judgements.relevant_counts)
+
+
+def hit_rate(run: Assessed, k: int | None) -> FloatArray:
+    """1 where at least one pick is relevant."""
+    return (run.count(run.relevant_within(k)) > 0).astype(np.float64)
+
+
+def reciprocal_rank(run: Assessed, k: int | None) -> FloatArray:
+    """1 / the rank of the first relevant pick; 0 where there is none."""
+    hits = run.relevant_within(k)
+    queries, first = np.unique(run.query[hits], return_index=True)
+    values = np.zeros(len(run))
+    values[queries] = 1.0 / (run.rank[hits[first]] + 1.0)
+    return values
+
+
+def average_precision(run: Assessed, k: int | None) -> FloatArray:
+    """The sum of the precisions at each relevant pick / all relevant."""
+    hits = run.relevant_within(k)
+    precisions = (order_within(run.query[hits]) + 1.0) / (run.rank[hits] + 1.0)
+    return share(run.count(hits, precisions), run.judgements.relevant_counts)
+
+
+def ndcg(run: Assessed, k: int | None) -> FloatArray:
+    """``Σ (2^rel - 1) / log2(rank + 2)`` over its largest possible value; ranks count from 0."""
+    hits = run.relevant_within(k)
+    gained = run.count(hits, (np.exp2(run.grade[hits]) - 1.0) / discount(run.rank[hits]))
+    query, rank, grade = run.judgements.ideal
+    within = rank < (len(rank) if k is None else k)
+    gains = (np.exp2(grade[within]) - 1.0) / discount(rank[within])
+    return share(gained, np.bincount(query[within], gains, minlength=len(run)))
+
+
+def discount(rank: IntArray) -> FloatArray:
+    """What a gain at each rank, counted from 0, is divided by."""
+    divisors: FloatArray = np.log2(rank + 2.0)
+    return divisors
+
+
+def share(part: FloatArray, whole: FloatArray | IntArray) -> FloatArray:
+    """``part / whole``; 0 where there is nothing to be had."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=np.asarray(whole) > 0)
+
+
+def order_within(groups: IntArray) -> IntArray:
+    """For each entry of sorted groups, its place within its group, from 0."""
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    return np.arange(len(groups)) - np.repeat(starts, np.diff(starts, append=len(groups)))
+
+
+def set_recall(run: Assessed, k: int | None) -> FloatArray:
+    """``|picks ∩ kernel| / |kernel|``, of the sufficient set that the picks come closest to."""
+    return _best_set(run, share(_in_sets(run, k), run.judgements.set_sizes))
+
+
+def success(run: Assessed, k: int | None) -> FloatArray:
+    """1 where the whole kernel was picked."""
+    sizes = run.judgements.set_sizes
+    return _best_set(run, ((_in_sets(run, k) == sizes) & (sizes > 0)).astype(np.float64))
+
+
+def jaccard(run: Assessed, k: int | None) -> FloatArray:
+    """``|picks ∩ kernel| / |picks ∪ kernel|``; a copy of an earlier pick widens the union."""
+    found = _in_sets(run, k)
+    picked = run.lengths if k is None else np.minimum(run.lengths, k)
+    return _best_set(run, share(found, picked[run.judgements.set_queries] + run.judgements.set_sizes - found))
+
+
+def _in_sets(run: Assessed, k: int | None) -> FloatArray:
+    """``(S,)`` picks in each sufficient set."""
+    hits, sets = run.set_hits
+    inside = sets[run.within(k)[hits]]
+    return np.bincount(inside, minlength=len(run.judgements.set_sizes)).astype(np.float64)
+
+
+def _best_set(run: Assessed, values: FloatArray) -> FloatArray:
+    """``(Q,)`` the largest value of each query's sets."""
+    largest = np.zeros(len(run))
+    np.maximum.at(largest, run.judgements.set_queries, values)
+    return largest
+
+
+ALPHA = 0.5
+
+
+def subtopic_recall(run: Assessed, k: int | None) -> FloatArray:
+    """The share of the facets that some pick covers."""
+    hits, facets = run.facet_hits
+    inside = run.within(k)[hits]
+    pairs = np.unique(np.stack([run.query[hits[inside]], facets[inside]]), axis=1)
+    covered = np.bincount(pairs[0], minlength=len(run)).astype(np.float64)
+    return share(covered, run.judgements.facet_counts)
+
+
+def alpha_ndcg(run: Assessed, k: int | None, alpha: float = ALPHA) -> FloatArray:
+    """α-nDCG over the facets of the judgements (Clarke et al., SIGIR 2008).
+
+    ``α-DCG@k = Σ_r ( Σ_{facets f of pick r} (1-α)^(earlier picks that cover f) ) / log2(r + 2)``, divided by
+    the same of an ideal list. The best list is NP-hard to find; as in TREC's ndeval the ideal takes the
+    largest gain at every rank, and of equal ones the larger id.
+    """
+    check_alpha(alpha)
+    hits, facets = run.facet_hits
+    order = np.lexsort((run.rank[hits], facets, run.query[hits]))
+    hits, facets = hits[order], facets[order]
+    width = int(facets.max(initial=0)) + 1
+    before = order_within(run.query[hits] * width + facets)
+    inside = run.within(k)[hits]
+    hits, before = hits[inside], before[inside]
+    gained = run.count(hits, (1.0 - alpha) ** before / discount(run.rank[hits]))
+    return share(gained, _ideal_alpha_dcg(run.judgements, k, alpha))
+
+
+def check_alpha(alpha: float) -> None:
+    """α is a share: 0 asks for relevance alone, 1 for novelty alone."""
+    if not 0.0 <= alpha <= 1.0:
+        raise ConfigError(f"alpha must be in [0, 1], got {alpha!r}")
+
+
+@lru_cache(maxsize=64)
+def _ideal_alpha_dcg(judgements: Judgements, k: int | None, alpha: float) -> FloatArray:
+    """``(Q,)`` the α-DCG of ideal lists, worked out once for all systems."""
+    by_id = (sorted(covers.items(), reverse=True) for covers in judgements.facets_of)
+    return np.array([_ideal_gain([facets for _, facets in covers], k, alpha) for covers in by_id])
+
+
+def _ideal_gain(left: list[tuple[int, ...]], k: int | None, alpha: float) -> float:
+    """The α-DCG of a greedy list of documents, given by their facets and in falling order of id."""
+    worth = dict.fromkeys((facet for facets in left for facet in facets), 1.0)
+    total = 0.0
+    for rank in range(len(left) if k is None else min(k, len(left))):
+        gains = [sum(worth[facet] for facet in facets) for facets in left]
+        best = gains.index(max(gains))
+        total += gains[best] / math.log2(rank + 2)
+        for facet in left.pop(best):
+            worth[facet] *= 1.0 - alpha
+    return total
+
+
+def diversity(run: Assessed, k: int | None) -> FloatArray:
+    """1 - mean cosine over pairs of picks, kept in [0, 1]; 0 for fewer than two picks."""
+    kept: FloatArray = np.clip(2.0 * intra_list_distance(run, k), 0.0, 1.0)
+    return kept
+
+
+def intra_list_distance(run: Assessed, k: int | None) -> FloatArray:
+    """The mean scaled cosine distance ``(1 - cos) / 2`` over pairs of picks; 0 for fewer than two."""
+    content = content_of(run)
+    distances = np.zeros(len(run))
+    for place, picks in enumerate(_cut(run, k)):
+        if len(picks) > 1:
+            distances[place] = (1.0 - _mean_cosine(content.unit_vectors(picks))) / 2.0
+    return distances
+
+
+def cluster_coverage(run: Assessed, k: int | None) -> FloatArray:
+    """Clusters among the picks / all clusters of the data set."""
+    labels = content_of(run).clusters
+    if not labels:
+        raise ConfigError("cluster_coverage needs clusters: no chunk has metadata['cluster']")
+    covered = [len({labels[pick] for pick in picks if pick in labels}) for picks in _cut(run, k)]
+    return np.array(covered, dtype=np.float64) / len(set(labels.values()))
+
+
+def distinct_share(run: Assessed, k: int | None) -> FloatArray:
+    """Distinct bases / picks: 1 where no pick is a copy of another, 0 for an empty list."""
+    lists = _cut(run, k)
+    distinct = [len(set(run.judgements.bases(picks))) for picks in lists]
+    return share(np.array(distinct, dtype=np.float64), np.array([len(picks) for picks in lists]))
+
+
+def f1_diversity(run: Assessed, k: int | None) -> FloatArray:
+    """The harmonic mean of precision and diversity."""
+    return harmonic(precision(run.plain, k), diversity(run, k))
+
+
+def harmonic(left: FloatArray, right: FloatArray) -> FloatArray:
+    """``2ab / (a + b)``; 0 where both are."""
+    return share(2.0 * left * right, left + right)
+
+
+def content_of(run: Assessed) -> Content:
+    """The vectors behind a run, or what to do without them."""
+    if run.content is None:
+        raise ConfigError("this measure looks at vectors: pass content=Content.of(dataset)")
+    return run.content
+
+
+def _cut(run: Assessed, k: int | None) -> list[Sequence[str]]:
+    return [picks[:k] for picks in run.lists]
+
+
+def _mean_cosine(unit: FloatArray) -> float:
+    count = len(unit)
+    total = unit.sum(axis=0)
+    return float((total @ total - count) / (count * (count - 1)))

@@ -1,0 +1,325 @@
+"""One question looked at from all sides: who was there, who was chosen by whom, and why.
+
+:func:`explore` finds candidates and selects from them exactly as :meth:`~dartboard.engine.Engine.search`
+does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to show the choice.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dartboard.config import RerankerType
+from dartboard.deadline import check
+from dartboard.display.layout import KIND, Layout, radial_layout
+from dartboard.engine import Engine
+from dartboard.inspection.picked_sets import PickedSet, Survival, overlap, picked_set, sigma_range, survival
+from dartboard.inspection.query_candidates import QueryCandidates
+from dartboard.inspection.trace import Step, Trace, trace
+from dartboard.options import TRIAGE, SearchOptions
+from dartboard.relevance import Relevance, assess
+from dartboard.retrievers.candidates import Share
+from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
+from dartboard.selection.auto_sigma import auto_sigma
+from dartboard.selection.kernels import Auto
+from dartboard.stores import Filter
+from dartboard.types import Chunk, FloatArray
+from dartboard.wrong_names import naming_options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigmaUsed:
+    """The σ that was used and where it came from; what ``"auto"`` would be; the range worth trying."""
+
+    value: float
+    source: str
+    auto: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, value: float, source: str, auto: float) -> "SigmaUsed":
+        """With the range around both values."""
+        low, high = sigma_range(auto)
+        return cls(value=value, source=source, auto=auto, low=min(low, value), high=max(high, value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Exploration:
+    """Everything about one question. Arrays run along the candidates, in the retriever's order."""
+
+    query: str
+    collection: str
+    retriever: str
+    model: str
+    sigma: SigmaUsed
+    k: int | None
+    token_budget: int | None
+    seconds: dict[str, float]
+    candidates: list[Chunk]
+    scores: list[float]
+    shares: list[Mapping[str, Share]]
+    tokens: list[int]
+    distance: FloatArray
+    probability: FloatArray
+    layout: Layout | None
+    sets: dict[str, PickedSet]
+    trace: Trace
+    sweep: Survival | None
+    bound: float
+    near_copies: int
+    variant: str
+    relevance: Relevance
+
+    def summary(self) -> dict[str, Any]:
+        """The same facts as a search has in its metadata, for those who count searches."""
+        return {
+            "seconds": dict(self.seconds),
+            "candidates": len(self.candidates),
+            "stands_for": [step.stands_for.tolist() for step in self.trace.steps],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; every number finite."""
+        chosen = self.sets["dartboard"]
+        return {
+            "query": self.query,
+            "collection": self.collection,
+            "retriever": self.retriever,
+            "model": self.model,
+            "reranker_type": self.variant,
+            "sigma": asdict(self.sigma),
+            "k": self.k,
+            "token_budget": self.token_budget,
+            "execution_time_ms": 1000.0 * self.seconds["total"],
+            "seconds": dict(self.seconds),
+            "relevance": dict(self.relevance),
+            "candidates": [self._candidate(place) for place in range(len(self.candidates))],
+            "layout": self.layout
+            and {
+                "stress": self.layout.stress,
+                "kind": KIND,
+                "radius_of_one": self.layout.radius_of_one,
+                "length_of_one": self.layout.length_of_one,
+            },
+            "methods": {
+                name: asdict(each) | {"parameters": plain(each.parameters), "matrix": each.matrix.tolist()}
+                for name, each in self.sets.items()
+            },
+            "overlap": overlap(self.sets),
+            "steps": [_step(step) for step in self.trace.steps],
+            "covered_by": [None if pick < 0 else pick for pick in self.trace.covered_by.tolist()],
+            "cover": self.trace.cover.tolist(),
+            "pick_distances": chosen.matrix.tolist(),
+            "sweep": self.sweep and asdict(self.sweep),
+            "bound": self.bound,
+            "near_copies": self.near_copies,
+        }
+
+    def _candidate(self, place: int) -> dict[str, Any]:
+        chunk = self.candidates[place]
+        x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
+        shown = ((key, chunk.metadata.get(key)) for key in ("title", "source"))
+        return {
+            "id": chunk.id,
+            "text": chunk.text,
+            **{key: value for key, value in shown if isinstance(value, str) and value},
+            "metadata": plain(chunk.metadata),
+            "similarity": 1.0 - 2.0 * float(self.distance[place]),
+            "distance": float(self.distance[place]),
+            "retriever_score": finite(self.scores[place]),
+            "retriever_rank": place + 1,
+            "shares": {
+                name: {"rank": share.rank, "score": finite(share.score)}
+                for name, share in self.shares[place].items()
+                if name != self.retriever or len(self.shares[place]) == 1
+            },
+            "probability": float(self.probability[place]),
+            "tokens": self.tokens[place],
+            "x": x,
+            "y": y,
+        }
+
+
+@naming_options
+def explore(
+    engine: Engine,
+    query: str,
+    *,
+    k: int | None = None,
+    token_budget: int | None = None,
+    sigma: float | Auto = "auto",
+    triage_k: int = TRIAGE,
+    mmr_relevance: float = MMR().relevance_weight,
+    where: Filter | str | None = None,
+    reranker: RerankerType = "cosine",
+    layout: bool = True,
+    sweep: bool = True,
+) -> Exploration:
+    """Look at one question; arguments as in :meth:`~dartboard.engine.Engine.search`.
+
+    ``layout`` asks for the map, which does not depend on σ or k, ``sweep`` for the picks along σ.
+    """
+    options = SearchOptions(
+        k=k, token_budget=token_budget, sigma=sigma, triage_k=triage_k, where=where, reranker=reranker
+    )
+    methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
+    watch = _Watch()
+    board = QueryCandidates(engine, query, options)
+    watch.lap("gather")
+    facts: dict[str, Any] = {
+        "query": query,
+        "collection": engine.name,
+        "retriever": engine.retriever.name,
+        "model": engine.model.name,
+        "k": options.k,
+        "token_budget": token_budget,
+        "candidates": board.chunks,
+        "scores": board.found.scores,
+        "shares": [board.found.shares(chunk.id) for chunk in board.chunks],
+        "relevance": assess(board.query_vector, board.found.vectors, engine.similarity_levels),
+    }
+    if not len(board):
+        return _nothing(facts, board, sigma, methods, watch)
+    limits = board.limits(options.k, token_budget)
+    automatic = board.pool_at("auto")
+    pool = automatic if sigma == "auto" else board.pool_at(sigma)
+    watch.lap("pool")
+    selections = {}
+    for method in methods:
+        given = board.pool_at(sigma, method) if method.name == TopK.name else pool
+        selections[method.name] = method.select(given, limits)
+    watch.lap("select")
+    check()
+    found = trace(pool, limits, selections["dartboard"])
+    watch.lap("trace")
+    similarity = 1.0 - 2.0 * board.to_query
+    cosines = 1.0 - 2.0 * board.distances
+    sets = {
+        name: picked_set(each, board.chunks, cosines, similarity, board.tokens)
+        for name, each in selections.items()
+    }
+    watch.lap("describe")
+    placed = radial_layout(board.to_query, board.distances) if layout else None
+    watch.lap("layout", layout)
+    survived = survival(board.pool_at, limits, automatic.sigma.value) if sweep else None
+    watch.lap("sweep", sweep)
+    return Exploration(
+        **facts,
+        variant=board.selector.variant_of(board.options),
+        sigma=SigmaUsed.of(
+            pool.sigma.value, board.selector.sigma_source(pool.sigma, options), automatic.sigma.value
+        ),
+        tokens=board.tokens,
+        distance=board.to_query,
+        probability=_probability(limits.apply(pool)),
+        layout=placed,
+        sets=sets,
+        trace=found,
+        sweep=survived,
+        bound=selections["dartboard"].bound,
+        near_copies=selections["dartboard"].near_copies,
+        seconds=watch.seconds(board.found.seconds),
+    )
+
+
+def _probability(pool: Pool) -> FloatArray:
+    """P(t|q) of the candidates; near-duplicates that were removed are no targets."""
+    order, starts = pool.without_near_duplicates().by_row()
+    relevance = np.full(len(pool), -np.inf)
+    relevance[order[starts]] = pool.relevance[order[starts]]
+    with np.errstate(under="ignore"):
+        weights: FloatArray = np.exp(relevance - relevance.max())
+    weights /= weights.sum()
+    return weights
+
+
+def _nothing(
+    facts: dict[str, Any],
+    board: QueryCandidates,
+    sigma: float | Auto,
+    methods: tuple[Method, ...],
+    watch: "_Watch",
+) -> Exploration:
+    """What there is to say where no candidate was found."""
+    stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=board.engine.model.sigma)
+    value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
+    none = np.zeros(0)
+    empty = PickedSet(
+        picks=[],
+        pairwise_diversity=0.0,
+        redundancy=0.0,
+        mean_similarity=0.0,
+        coverage=0.0,
+        tokens=0,
+        parameters={},
+        matrix=np.zeros((0, 0)),
+    )
+    return Exploration(
+        **facts,
+        variant=board.selector.variant_of(board.options),
+        sigma=SigmaUsed.of(value, source, stand_in.value),
+        tokens=[],
+        distance=none,
+        probability=none,
+        layout=None,
+        sets={method.name: empty for method in methods},
+        trace=Trace(steps=[], covered_by=np.zeros(0, dtype=np.intp), cover=none),
+        sweep=None,
+        bound=0.0,
+        near_copies=0,
+        seconds=watch.seconds(board.found.seconds),
+    )
+
+
+def _step(step: Step) -> dict[str, Any]:
+    rival = step.runner_up
+    return {
+        "pick": step.pick,
+        "gain": step.gain,
+        "coverage": step.coverage,
+        "uncovered": 1.0 - step.coverage,
+        "criterion": step.criterion,
+        "runner_up": rival and asdict(rival),
+        "stands_for": step.stands_for.tolist(),
+        "gains": [None if gain != gain else gain for gain in step.gains.tolist()],
+    }
+
+
+class _Watch:
+    """Where the time goes."""
+
+    def __init__(self) -> None:
+        self._started = self._last = time.perf_counter()
+        self._laps: dict[str, float] = {}
+
+    def lap(self, name: str, worth_telling: bool = True) -> None:
+        now = time.perf_counter()
+        if worth_telling:
+            self._laps[name] = now - self._last
+        self._last = now
+
+    def seconds(self, inner: Any) -> dict[str, float]:
+        return {**inner, **self._laps, "total": time.perf_counter() - self._started}
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where it is not finite."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and dictionaries with the same content; what is none of these becomes text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return str(value)

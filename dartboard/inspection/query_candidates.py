@@ -1,0 +1,150 @@
+"""The candidates of one query, kept, so that a selection can be made again at another σ.
+
+Candidates, choosers and pools are made by the engine's own steps, in the order in which
+:meth:`~dartboard.engine.Engine.search` takes them: what is looked at here is what a search does.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from dartboard.embeddings.base import PairScorer
+from dartboard.embeddings.vectors import Scores
+from dartboard.engine import Engine
+from dartboard.options import SearchOptions
+from dartboard.retrievers.query import Query
+from dartboard.selection import Dartboard, Limits, Method, Pool
+from dartboard.selection.kernels import Auto, distances, row_dots, unit_rows
+from dartboard.stores.base import read_snapshot
+from dartboard.types import Chunk, FloatArray
+
+_DARTBOARD = Dartboard()
+
+
+class QueryCandidates:
+    """The candidates of one query, found once, in the retriever's order."""
+
+    def __init__(self, engine: Engine, query: str, options: SearchOptions) -> None:
+        self.engine, self.query, self.options = engine, query, options
+        self.selector = engine.selector(options)
+        if self.selector.cross_encoder is not None:
+            self.selector.cross_encoder = CachedScorer(self.selector.cross_encoder)
+        asked, where = Query(query), engine.condition(options.where)
+        with read_snapshot(engine.collection) as view:
+            self.found = engine.find(view, asked, options, where)
+            self.chunks = self.found.chunks()
+        vector = self.found.query_vector
+        self.query_vector: FloatArray = asked.vector(engine.model) if vector is None else vector
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def pool_at(self, sigma: float | Auto, method: Method = _DARTBOARD) -> Pool:
+        """The pool that a search with this σ and method selects from."""
+        options = replace(self.options, sigma=sigma, method=method)
+        scores = self.engine.ranking_scores(self.found, options)
+        return self.selector.pool(self.query, self.query_vector, self.found, options, scores=scores)
+
+    def limits(self, k: int | None, token_budget: int | None) -> Limits:
+        """So many, or so long."""
+        return Limits(k=k, token_budget=token_budget, costs=None if token_budget is None else self.tokens)
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        """The length of each candidate, as a budget counts it."""
+        return TOKEN_COUNTS.of(self.chunks, self.engine.model.fingerprint, self.selector.count_tokens)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """``(n, d)`` the candidates' vectors, float64 of length 1."""
+        return unit_rows(np.stack([chunk.embedding for chunk in self.chunks]), np.float64)
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        """``(n, n)`` scaled cosine distances between candidates."""
+        return distances(self.unit, self.unit, "scaled_cosine")
+
+    @cached_property
+    def to_query(self) -> FloatArray:
+        """``(n,)`` scaled cosine distances to the query."""
+        # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
+        cosine = row_dots(self.unit, unit_rows(self.query_vector[None], np.float64)[0])
+        away: FloatArray = np.maximum(0.5 - 0.5 * cosine, 0.0)
+        return away
+
+
+class TokenCounts:
+    """A cache of token counts: a tokenizer takes longer over the passages than all the rest.
+
+    A count depends on the model and the text alone, so it is kept by the hash of both. When full, what has
+    not been asked for longest goes first. Usable from many threads.
+    """
+
+    def __init__(self, most: int = 50_000) -> None:
+        self._most = most
+        self._kept: OrderedDict[bytes, int] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(
+        self, chunks: Sequence[Chunk], model: str, count: Callable[[Sequence[Chunk]], Sequence[int]]
+    ) -> list[int]:
+        """The count of each chunk; ``count`` is asked for those that are not known, all at once."""
+        keys = [
+            hashlib.blake2b(f"{model}\0{chunk.text}".encode(), digest_size=16).digest() for chunk in chunks
+        ]
+        with self._lock:
+            known = {key: self._kept[key] for key in keys if key in self._kept}
+        missing = {key: chunk for key, chunk in zip(keys, chunks, strict=True) if key not in known}
+        if missing:
+            known |= dict(zip(missing, count(list(missing.values())), strict=True))
+        with self._lock:
+            for key in keys:
+                self._kept[key] = known[key]
+                self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return [known[key] for key in keys]
+
+
+TOKEN_COUNTS = TokenCounts()
+"""What all explorations of a process share."""
+
+
+class CachedScorer:
+    """A pair scorer that is asked once for the same texts: σ changes, the scores do not."""
+
+    def __init__(self, scorer: PairScorer) -> None:
+        self._scorer = scorer
+        self._scores: dict[tuple[str, tuple[str, ...]], Scores] = {}
+        self._matrices: dict[tuple[str, ...], Scores] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scorer, name)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of the scorer."""
+        return self._scorer.bounds
+
+    def score(self, query: str, passages: Sequence[str]) -> Scores:
+        """``(n,)``: the query with each passage."""
+        asked = (query, tuple(passages))
+        if asked not in self._scores:
+            self._scores[asked] = self._scorer.score(query, passages)
+        return self._scores[asked].copy()
+
+    def score_matrix(self, passages: Sequence[str]) -> Scores:
+        """``(n, n)``: each passage with each."""
+        asked = tuple(passages)
+        if asked not in self._matrices:
+            self._matrices[asked] = self._scorer.score_matrix(passages)
+        return self._matrices[asked].copy()

@@ -1,0 +1,145 @@
+"""An exploration of a question, told from the side of one passage."""
+
+from dartboard.engine import Engine
+from dartboard.inspection import Exploration
+from dartboard.inspection.trace import RunnerUp
+from dartboard.inspection.trace import Step as Traced
+from dartboard.integrations.mcp import limits
+from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step, one_line, share
+from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import cosines
+from dartboard.stores import Filter
+from dartboard.types import Chunk
+
+SAME = 0.5
+"""From this share on, a pick is said to stand for a passage."""
+
+
+def explained(found: Exploration, place: int) -> ExplainAnswer:
+    """Of a candidate, by its place among the candidates."""
+    picks = found.sets["dartboard"].picks
+    chosen = place in picks
+    by, cover = int(found.trace.covered_by[place]), float(found.trace.cover[place])
+    other = None if chosen or by < 0 else found.candidates[by].id
+    return _answer(
+        found,
+        found.candidates[place],
+        place,
+        verdict="chosen" if chosen else "not chosen",
+        why=_why_chosen(found, place) if chosen else _why_not(found, place, by, cover),
+        rank=picks.index(place) + 1 if chosen else None,
+        retriever_rank=place + 1,
+        similarity=1.0 - 2.0 * float(found.distance[place]),
+        redundant_with=other,
+        redundancy=None if other is None else cover,
+        chosen_by_top_k=place in found.sets["top_k"].picks,
+        chosen_by_mmr=place in found.sets["mmr"].picks,
+    )
+
+
+def left_out(found: Exploration, chunk: Chunk, engine: Engine, where: Filter | None) -> ExplainAnswer:
+    """Of a passage that is in the index and not among the candidates."""
+    similarity = float(cosines(Query(found.query).vector(engine.model), chunk.embedding[None])[0])
+    if where is not None and not where.matches(chunk.metadata, chunk.id):
+        why = "Its metadata do not match the filter."
+    else:
+        why = (
+            f"The retriever ({found.retriever}) has {len(found.candidates)} passages that match the question "
+            f"better; only those were compared. Its similarity to the question is {similarity:.2f}."
+        )
+    return _answer(found, chunk, None, verdict="not a candidate", why=why, similarity=similarity)
+
+
+def _why_chosen(found: Exploration, place: int) -> str:
+    number = found.sets["dartboard"].picks.index(place)
+    step = found.trace.steps[number]
+    others = len(step.stands_for) - 1
+    stands = f" It also stands for {others} other candidate{'s' * (others != 1)}." if others > 0 else ""
+    if number == 0 and step.criterion == "probability":
+        return f"It is the likeliest answer: the first pick, which covers {share(step.gain)} alone.{stands}"
+    rule = "adds most per token" if step.criterion == "gain_per_token" else "adds most"
+    lead = ""
+    if step.runner_up is not None and step.runner_up.behind is not None:
+        rival = found.candidates[step.runner_up.index]
+        lead = f", ahead of {_name(rival)} by {step.runner_up.behind:.0%}"
+    return (
+        f"Of what was left, it {rule} to the {number} pick{'s' * (number != 1)} before it "
+        f"({share(step.gain)}{lead}).{stands}"
+    )
+
+
+def _why_not(found: Exploration, place: int, by: int, cover: float) -> str:
+    picks = found.sets["dartboard"].picks
+    if not picks:
+        return "Nothing was chosen: no passage fits the token budget."
+    last = found.trace.steps[-1]
+    adds = _gain(last, place)
+    if cover >= SAME:
+        return (
+            f"Pick {picks.index(by) + 1} ({_name(found.candidates[by])}) says nearly the same: it stands in "
+            f"for this passage to {cover:.0%}, so that adding it would gain little."
+        )
+    wanted = (
+        "" if adds is None else f": {share(adds)} at the last step, where the pick added {share(last.gain)}"
+    )
+    return (
+        f"No pick says the same (the nearest stands in for it to {cover:.0%}), but the passages that were "
+        f"chosen add more{wanted}. A larger k or budget may reach it."
+    )
+
+
+def _answer(found: Exploration, chunk: Chunk, place: int | None, **facts: object) -> ExplainAnswer:
+    about = {
+        "rank": None,
+        "retriever_rank": None,
+        "redundant_with": None,
+        "redundancy": None,
+        "chosen_by_top_k": False,
+        "chosen_by_mmr": False,
+        **facts,
+    }
+    return ExplainAnswer.model_validate(
+        {
+            "query": found.query,
+            "id": chunk.id,
+            "source": source_of(chunk),
+            "text": chunk.text[: limits.SHOWN_CHARACTERS],
+            "candidates": len(found.candidates),
+            "sigma": found.sigma.value,
+            "steps": [_step(found, at, step, place) for at, step in enumerate(found.trace.steps)],
+            **about,
+        }
+    )
+
+
+def _step(found: Exploration, at: int, step: Traced, place: int | None) -> Step:
+    chunk = found.candidates[step.pick]
+    return Step(
+        rank=at + 1,
+        id=chunk.id,
+        source=source_of(chunk),
+        gain=step.gain,
+        coverage=step.coverage,
+        chosen_by=step.criterion,
+        runner_up=None if step.runner_up is None else _rival(found, step.runner_up),
+        this_passage=None if place is None else _gain(step, place),
+    )
+
+
+def _rival(found: Exploration, rival: RunnerUp) -> Rival:
+    chunk = found.candidates[rival.index]
+    return Rival(id=chunk.id, source=source_of(chunk), gain=rival.gain, behind=rival.behind)
+
+
+def _gain(step: Traced, place: int) -> float | None:
+    gain = float(step.gains[place])
+    return gain if gain == gain else None
+
+
+def source_of(chunk: Chunk) -> str | None:
+    """The document that a passage comes from, in one line."""
+    return " ".join(str(chunk.metadata.get("source") or "").split()) or None
+
+
+def _name(chunk: Chunk) -> str:
+    return one_line(source_of(chunk) or chunk.id)

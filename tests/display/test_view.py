@@ -1,0 +1,104 @@
+"""A retrieval's result shows the texts, as text, whatever else it knows."""
+
+import numpy as np
+import pytest
+
+from dartboard import Chunk, DartboardConfig, DartboardRetriever, RetrievalResult
+from dartboard.display.view import view_of
+from tests.display.views import HOSTILE, check_alone, rows_of
+from tests.models import WordBag
+
+TEXTS = ["the red door", "the red door again", "a blue window", "a green roof with moss", "nothing at all"]
+
+
+@pytest.fixture(scope="module")
+def found():
+    model = WordBag()
+    chunks = [
+        Chunk(f"c{place}", text, vector, {"source": f"{place}.md"})
+        for place, (text, vector) in enumerate(zip(TEXTS, model.encode_documents(TEXTS), strict=True))
+    ]
+    return DartboardRetriever(DartboardConfig(top_k=3), model).search("red door and blue window", chunks)
+
+
+def test_a_search_shows_passages_gains_and_a_map_of_the_picks(found):
+    tree = check_alone(found._repr_html_())
+    rows = rows_of(tree)
+    assert rows[0][:2] == ["#", "passage"] and len(rows) == 1 + 2 * 3
+    for place, chunk in enumerate(found.chunks):
+        assert rows[1 + 2 * place][1] == chunk.metadata["source"] and rows[2 + 2 * place][1] == chunk.text
+    svg = next(one for one in tree.iter("svg") if one.get("class") == "dbv-map")
+    assert {
+        one.find("title").text.split(":")[0] for one in svg.iter("circle") if one.find("title") is not None
+    } == {chunk.metadata["source"] for chunk in found.chunks}
+    said = "".join(tree.itertext())
+    assert "3 passages of 5 candidates by dartboard" in said and "σ" in said and "Area: gain." in said
+
+
+def test_the_map_has_true_distances(found):
+    board = view_of(found).board
+    assert board.distance == pytest.approx((1 - np.array(found.metadata["similarity"])) / 2)
+    assert board.order.tolist() == [0, 1, 2]
+
+
+def test_it_prints_without_vectors(found):
+    text = repr(found)
+    assert "red door" in text and "array(" not in text and len(text.splitlines()) < 16
+
+
+def result(chunks=2, **metadata):
+    made = [Chunk(f"c{place}", f"text {place}", np.eye(3)[place]) for place in range(chunks)]
+    return RetrievalResult("a query", made, [0.5] * chunks, metadata)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {},
+        {"gain": [0.5], "coverage": "ab", "similarity": [0.1, "x"], "stands_for": [["c0"]]},
+        {"gain": [float("nan"), 0.5], "similarity": [0.1, float("inf")], "bound": "high", "sigma": "wide"},
+        {"stands_for": [1, 2], "targets": "vocabulary", "sigma": float("nan")},
+        {"gain": None, "similarity": 7},
+        {"similarity": [0.5, 0.2], "variant": "crossencoder"},
+    ],
+)
+def test_a_result_that_knows_little_shows_what_it_knows(metadata):
+    rows = rows_of(check_alone(result(**metadata)._repr_html_()))
+    assert rows[1][1] == "c0" and rows[2][1] == "text 0"
+    assert "text 1" in repr(result(**metadata))
+    assert view_of(result(**metadata)).board is None
+
+
+def test_equal_areas_where_gains_are_unknown():
+    board = view_of(result(similarity=[0.5, 0.2])).board
+    assert board.weight.tolist() == [0.5, 0.5] and board.weight_is == "equal"
+
+
+def test_vectors_that_do_not_fit_together_give_no_map():
+    odd = result(similarity=[0.5, 0.2])
+    odd.chunks[1] = Chunk.trusted("c1", "text 1", np.ones(5), {})
+    assert view_of(odd).board is None
+    odd.chunks[1] = Chunk.trusted("c1", "text 1", np.zeros(3), {})
+    assert view_of(odd).board is None
+
+
+def test_an_empty_result():
+    empty = RetrievalResult("a query", [], [], {"candidates": 0, "seconds": {}})
+    assert "0 passages of 0 candidates" in "".join(check_alone(empty._repr_html_()).itertext())
+    assert "0 passages" in repr(empty)
+
+
+def test_hostile_passages_stay_text():
+    chunk = Chunk(HOSTILE, HOSTILE, np.ones(2), {"source": HOSTILE})
+    shown = RetrievalResult(
+        HOSTILE, [chunk], [1.0], {"stands_for": [[HOSTILE]], "method": HOSTILE, "retriever": HOSTILE}
+    )
+    check_alone(shown._repr_html_())
+    assert "\x1b" not in repr(shown)
+
+
+def test_it_shows_that_nothing_relevant_was_found():
+    shown = result(relevance={"verdict": "nothing_relevant", "message": "Nothing relevant found: so."})
+    assert (
+        "Nothing relevant found: so." in repr(shown) and "Nothing relevant found: so." in shown._repr_html_()
+    )
