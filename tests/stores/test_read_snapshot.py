@@ -13,7 +13,6 @@ from dartboard.errors import StoreError
 from dartboard.stores import Manifest, Record, open_store, parse_filter
 from dartboard.stores.base import Collection, read_snapshot
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.states import on_one_state
 
 RNG = np.random.default_rng(5)
 VECTORS = RNG.standard_normal((40, 8)).astype(np.float32)
@@ -209,9 +208,3 @@ def test_a_store_that_can_hands_out_another(tmp_path):
         made = store.create("default", Manifest(model="m", dimension=8))
         with read_snapshot(made) as view, read_snapshot(view) as inner:
             assert view is not made and view.name == made.name and inner is view
-
-
-def test_the_former_names_still_work(collection):
-    """Until their callers have changed."""
-    assert on_one_state(collection, lambda held: held.directions(["r07"])[0]) == ["r07"]
-    assert collection.directions(["r07", "nobody"])[0] == ["r07"]

@@ -17,7 +17,6 @@ from dartboard.stores.embedded.tables import manifest_text, raise_revision, remo
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.records import Record, check_metadata
-from dartboard.types import FloatArray
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -158,12 +157,3 @@ class EmbeddedCollection:
             "indexes": self._cache.describe(),
         }
         return CollectionStats(name=self.name, records=reader.records, bytes=own + derived, details=details)
-
-    def on_one_state(self, work: Callable[[ReadSnapshot], _Made]) -> _Made:
-        """The former way to say :meth:`read_snapshot`."""
-        with self.read_snapshot() as view:
-            return work(view)
-
-    def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
-        """The former name of :meth:`unit_vectors`."""
-        return self.unit_vectors(ids)

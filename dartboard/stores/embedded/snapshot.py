@@ -73,10 +73,6 @@ class ReadSnapshot:
         except DamagedFileError as damage:
             return there, self._rebuilt(index, state, damage).take(rows)
 
-    def directions(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
-        """The former name of :meth:`unit_vectors`."""
-        return self.unit_vectors(ids)
-
     def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
         """The bytes of this name that the records have, by id; nothing else is read."""
         known = self._rows_of(ids)
