@@ -9,12 +9,12 @@ from starlette.responses import Response
 from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
 from dartboard.api.answers import NotConfigured
 from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
-from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, SearchRequest
+from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, Query, SearchRequest
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import check_query
-from dartboard.api.schemas import Answer, Metadata, Words
+from dartboard.api.schemas import Answer, Metadata
 from dartboard.api.service import Service, TheService
 from dartboard.errors import DeadlineError
 
@@ -24,10 +24,7 @@ _TEXT = "Handlers that wait for something slow hold everything up [1]. Adding co
 class AskRequest(SearchRequest):
     """One question. Who answers it is the service's setting, not the request's."""
 
-    query: Words = Field(
-        description="What to ask, in the model's tokens no longer than the service's limit.",
-        examples=["Why are our consumers falling behind?"],
-    )
+    query: Query
     stream: bool = Field(
         True,
         description="Whether the answer comes as server-sent events as it is written, or as JSON at its end.",
