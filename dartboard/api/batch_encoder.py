@@ -36,7 +36,7 @@ class Counts(Protocol):
 
 
 class BatchingModel(WrappingModel):
-    """Another model, with the vectors of single questions batched and cached.
+    """Another model, with the vectors of single questions batched and remembered.
 
     Passages, token vectors and all else go straight to the model; its name, fingerprint and σ are kept, since
     batching changes no vector. Vectors of questions are read-only.
