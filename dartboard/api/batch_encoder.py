@@ -4,7 +4,7 @@ One thread encodes. While it is busy questions gather, and it takes all of them 
 next batch: an idle service encodes at once, a busy one in batches, without anybody waiting for company. Only
 after a batch of several, which shows that questions come together, does it wait ``window`` seconds for more.
 
-Vectors are kept by the hash of task and text, so what is remembered has a size that no question can stretch.
+Vectors are kept by the hash of task and text, so the cache has a size that no question can stretch.
 """
 
 import copy
@@ -58,7 +58,7 @@ class BatchingModel(WrappedModel):
         check_batch_size(max_batch)
         self.model = model
         self._window, self._max_batch, self._metrics = window, max_batch, metrics
-        self._known = _KnownVectors(cached)
+        self._cache = _VectorCache(cached)
         self._waiting: deque[_Question] = deque()
         self._asked: dict[bytes, _Question] = {}
         self._changed = Condition()
@@ -81,14 +81,14 @@ class BatchingModel(WrappedModel):
         return self.model.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
     def encode_query(self, text: str, *, task: TaskType = TaskType.RETRIEVAL_QUERY) -> Vectors:
-        """The vector of one question, read-only ``(d,)``: remembered, or encoded with those of others."""
+        """The vector of one question, read-only ``(d,)``: cached, or encoded with those of others."""
         if not isinstance(text, str):
             raise InvalidInputError(f"a query is one string, got {type(text).__name__}: see encode_queries")
         (text,) = check_texts(text)
         task = TaskType(task)
         check()
         key = _key(task, text)
-        found = self._known.get(key)
+        found = self._cache.get(key)
         self._count_hit(found is not None)
         return self._ask(key, task, text) if found is None else found
 
@@ -103,14 +103,14 @@ class BatchingModel(WrappedModel):
         """The vectors of many questions, ``(n, d)``: a batch already; only the unknown are encoded."""
         listed, task = check_texts(texts), TaskType(task)
         keys = [_key(task, text) for text in listed]
-        found = {key: vector for key in set(keys) if (vector := self._known.get(key)) is not None}
+        found = {key: vector for key in set(keys) if (vector := self._cache.get(key)) is not None}
         for key in keys:
             self._count_hit(key in found)
         missing = {key: text for key, text in zip(keys, listed, strict=True) if key not in found}
         if missing:
             fresh = self.model.encode_queries(list(missing.values()), task=task, batch_size=batch_size)
             for key, vector in zip(missing, fresh, strict=True):
-                found[key] = self._known.put(key, vector)
+                found[key] = self._cache.put(key, vector)
         if progress:
             progress(len(listed))
         return np.array([found[key] for key in keys], np.float32).reshape(len(keys), self.embedding_dim)
@@ -208,7 +208,7 @@ class BatchingModel(WrappedModel):
                 [question.text for question in batch], task=batch[0].task, batch_size=self._max_batch
             )
             for question, vector in zip(batch, vectors, strict=True):
-                question.vector = self._known.put(question.key, vector)
+                question.vector = self._cache.put(question.key, vector)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
             if len(batch) > 1 and isinstance(error, Exception) and not isinstance(error, EndpointError):
                 for question in batch:
@@ -250,7 +250,7 @@ class _Question:
         return self.vector
 
 
-class _KnownVectors:
+class _VectorCache:
     """Hash → vector, read-only; when full, what has not been asked for longest goes first."""
 
     def __init__(self, most: int) -> None:

@@ -21,14 +21,14 @@ def condition_of(given: str | dict[str, Any] | None, corpus_ids: Sequence[str] |
     if len(parts) < 2:
         return parts[0] if parts else None
     both = And(tuple(parts))
-    with _in_our_words():
+    with _invalid_filter():
         check_filter(both)
     return both
 
 
 def read_filter(given: str | dict[str, Any]) -> Filter:
     """A filter as text or as JSON."""
-    with _in_our_words():
+    with _invalid_filter():
         return parse_filter(given) if isinstance(given, str) else filter_from_json(given)
 
 
@@ -39,7 +39,7 @@ def of_corpus(ids: Sequence[str]) -> Filter:
 
 
 @contextmanager
-def _in_our_words() -> Iterator[None]:
+def _invalid_filter() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:

@@ -5,6 +5,7 @@ are no UTF-8 and nesting beyond 1,024. What is wrong with a body is said only af
 looked at: the route notes the problem, and the handler of validation errors answers with it.
 """
 
+import time
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, NamedTuple
@@ -74,8 +75,13 @@ def loads(data: bytes, *, one_line: bool = False) -> Any:
 
 
 def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Plain data as JSON; NumPy numbers and arrays too. NaN would become null: results hold none."""
+    """Plain data as JSON; NumPy numbers and arrays too. NaN and infinity become null."""
     return Response(dumps(content), status, headers, "application/json")
+
+
+def milliseconds(started: float) -> float:
+    """The time since ``started`` (``time.perf_counter()``), as responses say it."""
+    return round(1000 * (time.perf_counter() - started), 3)
 
 
 def dumps(content: Any) -> bytes:

@@ -40,7 +40,7 @@ class Service:
         self.limits = RateLimits()
         self.write_lock = WriteLock(self.engines.let_others_write)
         """One writer at a time into the store; between two, other processes may write."""
-        self._told: float | None = None
+        self._stop_requested: float | None = None
 
     async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call a blocking function in a worker, within the time limit; see :class:`WorkerPool`."""
@@ -53,18 +53,18 @@ class Service:
     @property
     def stopping(self) -> bool:
         """Whether the service was told to stop."""
-        return self._told is not None
+        return self._stop_requested is not None
 
     def told_to_stop(self) -> None:
         """From now on the grace runs out; told twice, jobs get no more of it. Safe in a signal's handler."""
-        if self._told is None:
-            self._told = time.monotonic()
+        if self._stop_requested is None:
+            self._stop_requested = time.monotonic()
         else:
             self.jobs.hurry()
 
     async def stop(self) -> None:
         """Let requests and the running job finish within the grace, then close the store."""
-        began = time.monotonic() if self._told is None else self._told
+        began = time.monotonic() if self._stop_requested is None else self._stop_requested
         end = began + self.settings.grace
         self.jobs.close()
         left = max(0.0, end - time.monotonic())

@@ -132,12 +132,7 @@ class ServiceSettings:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach the service."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def check_exposure(self) -> None:
         """Refuse to be reachable from elsewhere without a key."""
@@ -150,6 +145,16 @@ class ServiceSettings:
 
 _MAY_BE_ZERO = frozenset({"queue", "write_queue", "cached_queries", "rate", "batch_window", "grace"})
 NAMES = tuple(field.name for field in fields(ServiceSettings))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or an address, in brackets or not, is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def service_settings(

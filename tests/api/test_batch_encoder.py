@@ -164,7 +164,7 @@ def test_old_questions_are_forgotten_first(letters):
         for text in ("a", "b", "a", "c", "a", "b"):
             model.encode_query(text)
         assert letters.calls == [["a"], ["b"], ["c"], ["b"]]
-        assert len(model._known._kept) == 2
+        assert len(model._cache._kept) == 2
 
 
 def test_nothing_is_kept_when_told_so(letters):

@@ -189,7 +189,7 @@ def test_a_service_that_was_told_to_stop_counts_its_grace_from_then(monkeypatch)
         assert not service.stopping
         service.told_to_stop()
         assert service.stopping
-        service._told -= 20.0
+        service._stop_requested -= 20.0
         await service.stop()
 
     asyncio.run(main())

@@ -6,15 +6,15 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from dartboard.answering import AnswerError, Asking, numbered
+from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
 from dartboard.api.answers import NotConfigured
 from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
-from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, SearchRequest
+from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, Query, SearchRequest
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
 from dartboard.api.limits import check_query
-from dartboard.api.schemas import Answer, Metadata, Words
+from dartboard.api.schemas import Answer, Metadata
 from dartboard.api.service import Service, TheService
 from dartboard.errors import DeadlineError
 
@@ -24,10 +24,7 @@ _TEXT = "Handlers that wait for something slow hold everything up [1]. Adding co
 class AskRequest(SearchRequest):
     """One question. Who answers it is the service's setting, not the request's."""
 
-    query: Words = Field(
-        description="What to ask, in the model's tokens no longer than the service's limit.",
-        examples=["Why are our consumers falling behind?"],
-    )
+    query: Query
     stream: bool = Field(
         True,
         description="Whether the answer comes as server-sent events as it is written, or as JSON at its end.",
@@ -151,17 +148,28 @@ async def ask(body: AskRequest, service: TheService) -> Response:
     The language model is the one that the service was configured with; without one the answer is 501. It is
     told to use the passages alone and to say so where they do not answer. A client that leaves ends the call.
     """
-    if service.answers.model is None:
+    model = service.answers.model
+    if model is None:
         raise NotConfigured
-    run = service.answers.workers.run
-    if body.stream:
-        return await streamed(lambda send_event: run(_ask, service, body, send_event))
-    return answer(await run(_ask, service, body, _unheard))
+
+    async def run(send_event: SendEvent) -> dict[str, Any]:
+        return await service.answers.workers.run(_ask, service, model, body, send_event)
+
+    return await streamed(run) if body.stream else answer(await run(lambda name, data: None))
 
 
-def _ask(service: Service, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:
+def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:
     """The answer as plain data, sent piece by piece."""
-    asking = _asking(service, body)
+    engine = engine_of(service, body)
+    check_query(engine.model, body.query, service.settings)
+    result = searched(service, engine, body.query, options_of(service, body))
+    asking = Asking(
+        model,
+        body.query,
+        numbered(result.chunks),
+        spent={"search": float(result.metadata["seconds"].get("total", 0.0))},
+        relevance=result.metadata["relevance"],
+    )
     begun = False
     try:
         for piece in asking:
@@ -175,26 +183,9 @@ def _ask(service: Service, body: AskRequest, send_event: SendEvent) -> dict[str,
     except DeadlineError:
         service.answers.stopped()
         raise
-    whole = asking.answer
-    service.answers.count(whole)
-    content = whole.to_json()
+    service.answers.count(asking.answer)
+    content = asking.answer.to_json()
     if not begun:
         send_event("passages", {"passages": content["passages"]})
     send_event("answer", content)
     return content
-
-
-def _asking(service: Service, body: AskRequest) -> Asking:
-    engine = engine_of(service, body)
-    check_query(engine.model, body.query, service.settings)
-    result = searched(service, engine, body.query, options_of(service, body))
-    model = service.answers.model
-    if model is None:  # pragma: no cover - looked at before
-        raise NotConfigured
-    spent = {"search": float(result.metadata["seconds"].get("total", 0.0))}
-    relevance = result.metadata["relevance"]
-    return Asking(model, body.query, numbered(result.chunks), spent=spent, relevance=relevance)
-
-
-def _unheard(name: str, data: Any) -> None:
-    """Nobody listens: the answer comes as a whole."""

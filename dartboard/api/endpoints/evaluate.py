@@ -21,7 +21,7 @@ from dartboard.api.endpoints.retrieve_schemas import Count, RerankerName
 from dartboard.api.errors import Invalid, NotFound, Unavailable
 from dartboard.api.guards.authentication import reader
 from dartboard.api.job_queue import Job, Progress
-from dartboard.api.json_body import JsonRoute, answer
+from dartboard.api.json_body import JsonRoute, answer, milliseconds
 from dartboard.api.keys import Key
 from dartboard.api.limits import check_sizes
 from dartboard.api.schemas import Answer, Model, Sigma, TextPattern
@@ -278,7 +278,7 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
         "metrics": found.pop(own.name),
         "headline": str(headline),
         "num_queries": len(judgements.query_ids),
-        "execution_time_ms": round(1000 * (time.perf_counter() - started), 3),
+        "execution_time_ms": milliseconds(started),
         "config": config.model_dump(),
         "systems": found,
         "skipped": others.skipped,

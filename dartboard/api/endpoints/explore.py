@@ -7,12 +7,20 @@ from fastapi import APIRouter
 from pydantic import Field, ValidationInfo, field_validator
 from starlette.responses import Response
 
-from dartboard.api.endpoints.retrieve_schemas import Count, FoundRelevance, RerankerName, Share
+from dartboard.api.endpoints.retrieve_schemas import (
+    AskedCollection,
+    Count,
+    FoundRelevance,
+    Query,
+    Reranker,
+    RerankerName,
+    Share,
+)
 from dartboard.api.filters import condition_of
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer
+from dartboard.api.json_body import JsonRoute, answer, milliseconds
 from dartboard.api.limits import at_most, check_query
-from dartboard.api.schemas import Answer, CollectionName, Metadata, Model, Sigma, Words
+from dartboard.api.schemas import Answer, Metadata, Model, Sigma, Words
 from dartboard.api.service import TheService, in_worker
 from dartboard.inspection import explore as look_at
 from dartboard.options import DEFAULT_K, TRIAGE
@@ -23,13 +31,8 @@ MOST_CANDIDATES = 300
 class ExploreRequest(Model):
     """What to look at."""
 
-    query: Words = Field(
-        description="What to ask, in the model's tokens no longer than the service's limit.",
-        examples=["Why are our consumers falling behind?"],
-    )
-    collection: CollectionName | None = Field(
-        None, description="The collection to ask; the service's own where none is named.", examples=["demo"]
-    )
+    query: Query
+    collection: AskedCollection = None
     k: Count | None = Field(
         None,
         description="How many passages each method picks; 5 where neither this nor `token_budget` is given.",
@@ -56,11 +59,7 @@ class ExploreRequest(Model):
         description="Only passages whose metadata match, as text or as JSON, as in `/retrieve`.",
         examples=['theme = "slow handlers"', {"field": "kind", "op": "=", "value": "original"}],
     )
-    reranker_type: RerankerName = Field(
-        "cosine",
-        description="Who says how close two texts are: the vectors, a pair scorer, or both.",
-        examples=["cosine"],
-    )
+    reranker_type: Reranker = "cosine"
     layout: bool = Field(
         True, description="Whether to draw the map; it depends on neither σ nor k.", examples=[True]
     )
@@ -287,5 +286,5 @@ def explore(body: ExploreRequest, service: TheService) -> Response:
     )
     service.metrics.observe_search(found.summary())
     content = found.to_json()
-    content["execution_time_ms"] = round(1000 * (time.perf_counter() - started), 3)
+    content["execution_time_ms"] = milliseconds(started)
     return answer(content)

@@ -1,6 +1,5 @@
 """``POST /retrieve``: the passages that together say most about a question; ``/retrieve/batch``: many."""
 
-import math
 import time
 from typing import Any
 
@@ -19,7 +18,7 @@ from dartboard.api.endpoints.retrieve_schemas import (
 from dartboard.api.errors import ApiError, Invalid, as_api_error
 from dartboard.api.filters import condition_of
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, dumps
+from dartboard.api.json_body import JsonRoute, answer, dumps, milliseconds
 from dartboard.api.limits import check_query, check_sizes
 from dartboard.api.schemas import not_blank
 from dartboard.api.service import Service, TheService, in_worker
@@ -73,7 +72,7 @@ def retrieve_batch(body: BatchRequest, service: TheService) -> Response:
             encoded = dumps({"error": _TOO_LONG.format(service.settings.answer_bytes)})
         left -= len(encoded)
         results.append(orjson.Fragment(encoded))
-    return answer({"results": results, "execution_time_ms": _milliseconds(started)})
+    return answer({"results": results, "execution_time_ms": milliseconds(started)})
 
 
 def _unfit(service: Service, engine: Engine, query: str) -> str | None:
@@ -167,9 +166,9 @@ def _found(
         "query": query,
         "results": _results(result, body),
         "relevance": facts["relevance"],
-        "execution_time_ms": _milliseconds(started),
+        "execution_time_ms": milliseconds(started),
         "config": {
-            "sigma": _finite(facts.get("sigma")),
+            "sigma": facts.get("sigma"),
             "top_k": options.k,
             "reranker_type": body.reranker_type,
             "method": body.method,
@@ -181,7 +180,7 @@ def _found(
         },
     }
     if body.explain:
-        found["bound"] = _finite(facts.get("bound"))
+        found["bound"] = facts.get("bound")
         found["candidates"] = facts["candidates"]
         found["near_copies"] = facts["near_copies"]
         found["seconds"] = facts["seconds"]
@@ -198,11 +197,3 @@ def _results(result: RetrievalResult, body: RetrieveOptions) -> list[dict[str, A
             entry |= {name: result.metadata[name][at] for name in _EXPLAINED}
         results.append(entry)
     return results
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _milliseconds(started: float) -> float:
-    return round(1000 * (time.perf_counter() - started), 3)

@@ -9,6 +9,24 @@ from dartboard.api.schemas import Answer, CollectionName, Id, Metadata, Model, S
 RerankerName = Literal["cosine", "crossencoder", "hybrid"]
 MethodName = Literal["dartboard", "mmr", "top_k", "near_duplicate_filter", "random"]
 Count = Annotated[int, Field(ge=1)]
+Query = Annotated[
+    Words,
+    Field(
+        description="What to ask, in the model's tokens no longer than the service's limit.",
+        examples=["Why are our consumers falling behind?"],
+    ),
+]
+Reranker = Annotated[
+    RerankerName,
+    Field(
+        description="Who says how close two texts are: the vectors, a pair scorer, or both.",
+        examples=["cosine"],
+    ),
+]
+AskedCollection = Annotated[
+    CollectionName | None,
+    Field(description="The collection to ask; the service's own where none is named.", examples=["demo"]),
+]
 
 _FILTER_TEXT = 'year >= 2020 and lang in ["en", "de"]'
 
@@ -30,11 +48,7 @@ class SearchRequest(Model):
         "it from the collection's calibration, else from the candidates.",
         examples=["auto", 0.09],
     )
-    reranker_type: RerankerName = Field(
-        "cosine",
-        description="Who says how close two texts are: the vectors, a pair scorer, or both.",
-        examples=["cosine"],
-    )
+    reranker_type: Reranker = "cosine"
     method: MethodName = Field(
         "dartboard",
         description="Who picks from the candidates; the others are there to compare.",
@@ -83,9 +97,7 @@ class SearchRequest(Model):
         description="Leave out passages less similar to the question (cosine).",
         examples=[0.2],
     )
-    collection: CollectionName | None = Field(
-        None, description="The collection to ask; the service's own where none is named.", examples=["demo"]
-    )
+    collection: AskedCollection = None
 
     @field_validator("triage_k")
     @classmethod
@@ -115,10 +127,7 @@ class RetrieveOptions(SearchRequest):
 class RetrieveRequest(RetrieveOptions):
     """One question."""
 
-    query: Words = Field(
-        description="What to ask, in the model's tokens no longer than the service's limit.",
-        examples=["Why are our consumers falling behind?"],
-    )
+    query: Query
 
 
 class BatchRequest(RetrieveOptions):

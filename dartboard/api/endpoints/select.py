@@ -9,10 +9,11 @@ from fastapi import APIRouter
 from pydantic import Field, SkipValidation, TypeAdapter, ValidationError, model_validator
 from starlette.responses import Response
 
+from dartboard.api.endpoints.retrieve import TOP_K
 from dartboard.api.endpoints.retrieve_schemas import Count, MethodName
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer
+from dartboard.api.json_body import JsonRoute, answer, milliseconds
 from dartboard.api.limits import at_most, check_sizes
 from dartboard.api.schemas import Answer, Id, Model, Sigma
 from dartboard.api.service import TheService, in_worker
@@ -180,7 +181,6 @@ router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonR
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _NUMBERS = TypeAdapter(list[_Number])
 _ROWS = TypeAdapter(list[list[_Number]])
-_TOP_K = 5
 
 
 @router.post("/select", operation_id="select", response_model=SelectResponse)
@@ -195,7 +195,7 @@ def select(body: SelectRequest, service: TheService) -> Response:
     at_most("k", body.k, settings.k)
     check_sizes(settings, token_budget=None if body.token_budget is None else math.ceil(body.token_budget))
     limits = Limits(
-        k=_TOP_K if body.k is None and body.token_budget is None else body.k,
+        k=TOP_K if body.k is None and body.token_budget is None else body.k,
         token_budget=body.token_budget,
         costs=_vector(body, "costs"),
         max_per_source=body.max_per_source,
@@ -240,14 +240,14 @@ def _described(made: Selection, body: SelectRequest, started: float) -> dict[str
         "indices": made.indices.tolist(),
         "gains": made.gains.tolist(),
         "coverage": made.coverage.tolist(),
-        "similarity": [_finite(one) for one in made.similarity.tolist()] if asked else None,
+        "similarity": made.similarity.tolist() if asked else None,
         "stands_for": [stands.tolist() for stands in made.stands_for],
-        "bound": _finite(made.bound),
-        "sigma": _finite(made.sigma.value),
+        "bound": made.bound,
+        "sigma": made.sigma.value,
         "sigma_source": made.sigma.source,
         "near_copies": made.near_copies,
         "method": made.method,
-        "execution_time_ms": round(1000 * (time.perf_counter() - started), 3),
+        "execution_time_ms": milliseconds(started),
     }
 
 
@@ -269,7 +269,3 @@ def _checked(adapter: TypeAdapter[Any], given: Any, name: str) -> FloatArray:
         raise Invalid(f"{where} should be a finite number (or a list of them)", field=where) from None
     except ValueError:
         raise Invalid(f"{name}: rows must be of one length", field=name) from None
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

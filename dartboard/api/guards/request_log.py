@@ -27,6 +27,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dartboard.api.errors import ApiError, Stopping, problem
+from dartboard.api.guards.admission_control import CONTROLLED
 from dartboard.api.guards.head_limit import BROKEN_BODY
 from dartboard.api.guards.security_headers import HEADERS
 from dartboard.api.metrics import METHODS, UNMATCHED
@@ -38,16 +39,7 @@ HEADER = "x-request-id"
 GONE = 499
 """What is logged for a client that did not wait for its answer."""
 
-ASKING = frozenset(
-    {
-        "/api/dartboard/retrieve",
-        "/api/dartboard/retrieve/batch",
-        "/api/dartboard/explore",
-        "/rerank",
-        "/v1/rerank",
-        "/v2/rerank",
-    }
-)
+ASKING = CONTROLLED - {"/api/dartboard/select"}
 """Where bodies hold a question in words, as ``query`` or ``queries``."""
 LONGEST_QUESTION = 2000
 """Characters of a question that are logged."""

@@ -6,13 +6,12 @@ the ``Host`` header gives it away) or by a plain cross-site request (``Origin`` 
 """
 
 from collections.abc import Iterable
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dartboard.api.errors import ApiError, problem
-from dartboard.api.settings import ServiceSettings
+from dartboard.api.settings import ServiceSettings, is_loopback
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -94,7 +93,7 @@ class TrustedHosts:
         host = _bare(hosts[0]) if len(hosts) == 1 else ""
         if not host:
             return ApiError("a request needs one Host header", status=400, code="bad_host")
-        if not (self._any or host in self._hosts or _is_loopback(host)):
+        if not (self._any or host in self._hosts or is_loopback(host)):
             return ApiError(
                 "the Host header names another host: see the setting 'hosts'", status=421, code="wrong_host"
             )
@@ -140,12 +139,3 @@ def _bare(host: str) -> str:
         return urlsplit(f"//{host}").hostname or "" if not set(host) & set("/?#@\\") else ""
     except ValueError:
         return ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
