@@ -181,7 +181,11 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSession:
-    """Who judges, within which limits, and who is told."""
+    """Who judges, within which limits, and who is told: what the steps of a run share.
+
+    Steps run in parallel within the limits of one meter, and give their results in the order of the cases,
+    whatever came back first: the data set never depends on timing.
+    """
 
     judge: Judge
     meter: Meter

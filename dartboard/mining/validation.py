@@ -17,8 +17,7 @@ from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_
 from dartboard.errors import DatasetError
 from dartboard.mining.dataset import STATUSES
 from dartboard.mining.judges.evidence import stands_in
-from dartboard.mining.problems import Found, Problem
-from dartboard.mining.validation_head import check_head
+from dartboard.mining.validation_head import Found, Problem, check_head
 
 _LISTS = {"positive_ctxs": ("YES",), "negative_ctxs": ("NO",), "unsure_ctxs": ("UNSURE",)}
 _PAIR_KEYS = [

@@ -9,8 +9,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
 from dartboard.mining.documents import Document
 from dartboard.mining.kernels import find_kernel
-from dartboard.mining.kernels.candidate_search import Search
-from dartboard.mining.kernels.expansion import Minimality, same_words
+from dartboard.mining.kernels.expansion import Minimality, Search, same_words
 from dartboard.mining.kernels.voting import Panel, SpentError, leader
 from dartboard.mining.verdicts import Verdict
 from tests.mining.knowing import TOWNS, KnowingJudge, town_corpus

@@ -28,6 +28,10 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 class ImportedNames:
     """Walks a file, scope by scope, and follows names to imports.
 
+    A name means what the innermost scope that binds it says: a parameter or a local variable hides an import
+    of the same name, and a class's own names are not seen by its methods. Within one scope an import wins
+    over assignments, as in ``try: from x import A`` … ``except ImportError: A = None``.
+
     ``used`` are dotted names from the top of a package; ``free`` are names that nothing in the file binds;
     ``stars`` are modules that were imported as a whole; ``places`` is each use with its dotted name, and
     ``loose`` each use of a free name.
