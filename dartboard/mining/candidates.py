@@ -57,7 +57,6 @@ def write_candidates(
         DatasetError: settings or metadata are no plain JSON, or a case occurs twice.
     """
     listed, target = list(pools), Path(path)
-    _check_ids(listed, target)
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -66,8 +65,9 @@ def write_candidates(
         "settings": dict(settings),
         "cases": len(listed),
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
     lines = [_line(row) for row in (head, *map(_pool_row, listed))]
+    _check_ids(listed, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, "".join(lines))
     return RawCandidates(
         [pool.case for pool in listed],
