@@ -33,7 +33,7 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Found:
+class ProblemReport:
     """Problems so far, and what was seen of the whole file."""
 
     path: Path
@@ -97,7 +97,7 @@ _MANY = 1e9
 _ROUNDING = 1e-6
 
 
-def check_head(root: Fields, found: Found) -> None:
+def check_head(root: Fields, found: ProblemReport) -> None:
     """All but the pairs themselves."""
     found.unknown(root, TOP, "")
     for name, keys in _PARTS.items():
@@ -108,7 +108,7 @@ def check_head(root: Fields, found: Found) -> None:
     _check_agreement(root, found)
 
 
-def _check_format(root: Fields, found: Found) -> None:
+def _check_format(root: Fields, found: ProblemReport) -> None:
     if "format" not in root.entries:
         found.add(root.node, "'format' is missing: this file was not written by dartboard mine", "warning")
         return
@@ -131,7 +131,7 @@ def _check_format(root: Fields, found: Found) -> None:
             found.add(root.entries[END], "the file was changed after it was written", "warning")
 
 
-def _check_controls(root: Fields, found: Found) -> None:
+def _check_controls(root: Fields, found: ProblemReport) -> None:
     controls = found.mapping(root, "controls")
     if controls is None:
         if "controls" not in root.entries:
@@ -162,7 +162,7 @@ def _check_controls(root: Fields, found: Found) -> None:
             found.add(controls.node, f"'controls' lack {name!r}: every run measures it")
 
 
-def _check_rate(rate: Fields, name: str, found: Found) -> None:
+def _check_rate(rate: Fields, name: str, found: ProblemReport) -> None:
     """Rate, interval and counts must fit each other; where nothing was decided there is no rate."""
     found.unknown(rate, _RATE, f" in {name!r}")
     values: dict[str, float] = {}
@@ -195,7 +195,7 @@ def _check_rate(rate: Fields, name: str, found: Found) -> None:
         found.add(rate.node, f"{name!r} is {share:.0%}: do not trust these labels blindly", "warning")
 
 
-def _check_agreement(root: Fields, found: Found) -> None:
+def _check_agreement(root: Fields, found: ProblemReport) -> None:
     """Shares and kappa in their ranges; a bootstrap's interval mostly holds its kappa, and must be one."""
     agreement = found.mapping(root, "agreement")
     if agreement is None:
@@ -215,7 +215,7 @@ def _check_agreement(root: Fields, found: Found) -> None:
         found.add(agreement.node, "'agreement': kappa lies outside of its interval", "warning")
 
 
-def _check_sum(rate: Fields, name: str, parts: list[Fields | None], found: Found) -> None:
+def _check_sum(rate: Fields, name: str, parts: list[Fields | None], found: ProblemReport) -> None:
     """The counts of a rate are those of its kinds together."""
     there = [part for part in parts if part is not None]
     if len(there) < len(parts):

@@ -32,7 +32,7 @@ _DAMPING = 10
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 
 
-class Search:
+class CandidateSearch:
     """Candidates for what a judge says is missing, best first; the same words give the same candidates.
 
     Documents that the words name outright, as an executable check does, come first. Then three rankings
@@ -110,7 +110,7 @@ class Expansion:
     """
 
     panel: Panel
-    search: Search
+    search: CandidateSearch
     rounds: list[list[Document]] = field(default_factory=list)
 
     @property
@@ -255,7 +255,7 @@ def find_kernel(
         if value < 0:
             raise ConfigError(f"{name} must be >= 0, got {value}")
     panel = Panel(case, judge, votes=votes_for(judge, votes), lead=lead, most_calls=most_calls)
-    search = Search(pool, corpus)
+    search = CandidateSearch(pool, corpus)
     expansion = Expansion(panel, search)
     start = [one for one in pool.documents if one.fqn == pool.target]
     sufficient = False
@@ -272,7 +272,7 @@ def find_kernel(
 
 
 def _replace(
-    panel: Panel, search: Search, kept: list[Document], tries: int, found: list[tuple[str, ...]]
+    panel: Panel, search: CandidateSearch, kept: list[Document], tries: int, found: list[tuple[str, ...]]
 ) -> None:
     """Try others in the place of each member. A NO is believed at once: it loses an alternative, no more."""
     for member in kept:
