@@ -81,11 +81,23 @@ def judge_many(
     *,
     meter: Meter | None = None,
 ) -> Iterator[tuple[Task, Verdict]]:
-    """Tasks with their verdicts, in order; ``meter`` continues a budget over several stages.
+    """Tasks with their verdicts, in order.
 
     A task whose endpoint fails for good is left out and the others go on; at the end an error says how many
     are missing. A refused key, a used-up budget, or too many failures or unreadable answers in a row
     (``give_up_after`` of the limits) end the run.
+
+    Args:
+        judge: is asked from several threads.
+        tasks: read as far ahead as there are threads for.
+        limits: how many calls at once and a minute, and the budget.
+        listen: hears of every verdict.
+        meter: continues a budget over several stages; it has its own limits.
+
+    Raises:
+        BudgetError: the budget is used up.
+        EndpointError: calls failed; every verdict that exists was handed out before.
+        ConfigError: limits and a meter with others were given.
     """
     if meter is not None and limits is not None and limits != meter.limits:
         raise ConfigError("give limits or a meter, not both: a meter has its own limits")

@@ -32,7 +32,11 @@ _KERNEL_KEYS = ["contexts", "status", "judge", "evidence", "reason", "calls"]
 
 
 def validate(path: str | Path) -> list[Problem]:
-    """All problems of a data set's file, by line; an empty list where there are none."""
+    """All problems of a data set's file, by line; an empty list where there are none.
+
+    Raises:
+        DatasetError: there is no such file.
+    """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
     found = ProblemReport(file)
     root = found.tried(read_fields, file, "'pairs'")

@@ -40,9 +40,17 @@ def judge_by_name(
     need_key: bool = True,
     **options: Unpack[ChatOptions],
 ) -> Judge:
-    """The judge; the knobs hold for every chat model in it, and a check resolves names by ``corpus``.
+    """The judge of that name.
 
-    Without ``need_key`` a missing key is no error: for judges that only estimate what they would cost.
+    Args:
+        spec: one of the forms above.
+        prompt_version: what every chat model in it is asked with.
+        corpus: by which a check resolves names.
+        need_key: without it a missing key is no error: for judges that only estimate what they would cost.
+        options: for every chat model in it, as in :class:`~dartboard.llm.chat.Chat`.
+
+    Raises:
+        ConfigError: no judge has this name, a key is missing, or an option cannot work.
     """
     chat: ChatOptions = {"prices": None, "patience": PATIENCE, "max_output_tokens": MOST_OUTPUT, **options}
     again: partial[Judge] = partial(

@@ -245,11 +245,24 @@ def find_kernel(
     most_calls: int = MOST_CALLS,
     alternatives: int = ALTERNATIVES,
 ) -> Kernel:
-    """The kernel of one case; without a ``corpus`` the pool is all that is searched.
+    """The kernel of one case.
 
-    ``votes`` is the most that one question is asked: by default once for judges without a prompt, which
-    repeat themselves, and up to 7 times for others. ``alternatives`` is how many documents are tried in
-    the place of each member.
+    Args:
+        case: the question.
+        pool: its contexts; the first target is where the expansion starts.
+        corpus: where what is missing is searched for; without one, the pool.
+        judge: says what suffices.
+        most_rounds: of adding candidates.
+        votes: the most that one question is asked, as :func:`~dartboard.mining.kernels.voting.votes_for`.
+        lead: by so many votes an answer must lead.
+        most_calls: that one case may cost.
+        alternatives: how many documents are tried in the place of each member.
+
+    Returns:
+        The kernel, which is empty where no sufficient set was found.
+
+    Raises:
+        ConfigError: a number that cannot work.
     """
     for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
         if value < 0:
