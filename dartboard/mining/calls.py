@@ -206,10 +206,10 @@ class JudgeSession:
     def label(self, step: str, wanted: Iterable[tuple[Case, Document]]) -> Labels:
         """A verdict on each context alone."""
         tasks = [Task(case, (document,)) for case, document in wanted]
-        verdicts = judge_many(self.judge, tasks, listen=self.hearing(step), meter=self.meter)
+        verdicts = judge_many(self.judge, tasks, listen=self.listener(step), meter=self.meter)
         return {(task.case.id, task.contexts[0].fqn): verdict for task, verdict in verdicts}
 
-    def hearing(self, step: str) -> Callable[[Progress], None]:
+    def listener(self, step: str) -> Callable[[Progress], None]:
         """A listener for one step."""
         return lambda progress: self.listen(step, progress.done, progress.total, self.meter.usage)
 

@@ -87,7 +87,7 @@ def mine(
     session = JudgeSession(judge=journaled(judge, journal), meter=meter, listen=listen or (lambda *_: None))
     try:
         controls = run_controls(
-            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.hearing(CONTROLS), meter=meter
+            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.listener(CONTROLS), meter=meter
         )
         _check_answered(controls)
         labels = session.label(CONTEXTS, pool_contexts(raw.pools))

@@ -26,7 +26,7 @@ from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.ingest import Problem
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.corpora.name_resolution import Meaning, Names
+from dartboard.mining.corpora.name_resolution import Meaning, PackageNames
 from dartboard.mining.corpora.package_source import (
     Definition,
     Function,
@@ -67,7 +67,7 @@ class PackageCorpus(MemoryCorpus):
         modules = self._read(located)
         if not modules:
             raise DatasetError(f"{located.path} holds no Python file that can be read")
-        self._names = Names(modules)
+        self._names = PackageNames(modules)
         self._exported, self._longest = self._names.exported(), longest
         documents = [document for module in modules.values() for document in self._of_module(module)]
         super().__init__(f"{name} {located.version}".strip(), documents, model=model)

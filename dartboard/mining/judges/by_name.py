@@ -22,7 +22,7 @@ from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.chat_judge import ChatJudge
 from dartboard.mining.judges.checks import CheckJudge
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.solution_cut import KnownParts
+from dartboard.mining.judges.partial_solution import PartialSolution
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
 from dartboard.plugins import find, names
@@ -63,7 +63,7 @@ def judge_by_name(
     if kind == "answers" and not colon:
         return AnswerJudge()
     if kind == "check" and bool(colon) == bool(rest):
-        return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
+        return CheckJudge(solve=PartialSolution(corpus), screen=again(rest) if rest else None)
     named = endpoint_name(f"gemini:{DEFAULT_MODEL}" if spec.strip() == "gemini" else spec)
     if named is not None:
         return ChatJudge(chat_model(named, need_key=need_key, **chat), prompt_version=prompt_version)

@@ -32,7 +32,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownParts:
+class PartialSolution:
     """The known solution without what no context tells of.
 
     A ``corpus`` tells which document a name belongs to; without one, documents are found by the last part of
