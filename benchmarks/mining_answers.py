@@ -103,7 +103,8 @@ def _controls(controls: Controls) -> dict[str, Any]:
         "false_negative": asdict(controls.false_negative),
         "answered_without_context": len(controls.answered_without_context),
         "false_positives_of_others": sum(
-            one.kind != "positive" and not controls.marked(one.case) for one in controls.errors
+            one.kind != "positive" and one.case not in controls.answered_without_context
+            for one in controls.errors
         ),
     }
 

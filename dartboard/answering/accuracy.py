@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.answering.citations import Passage, without_citations
-from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, Prompt, write_prompt
+from dartboard.answering.prompts import DEFAULT_PROMPT, NO_ANSWER, write_prompt
 from dartboard.display.plain_text import heading_of, plain_text
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import Outcome, add_measure
@@ -29,6 +29,7 @@ from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.settings import EvaluationConfig
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.meter import current_meter
+from dartboard.llm.prompts import Prompt
 from dartboard.llm.replies import without_thoughts
 from dartboard.llm.streaming import StreamingChat
 from dartboard.llm.usage import Usage

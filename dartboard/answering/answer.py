@@ -221,14 +221,22 @@ def ask(
     prompt_version: str = DEFAULT_PROMPT,
     **changes: Unpack[SearchKeywords],
 ) -> Asking:
-    """Search, and be ready to ask; ``options`` and ``changes`` as in :meth:`Engine.search`.
+    """Search, and be ready to ask.
 
-    ::
+    Args:
+        engine: searches.
+        question: what is searched for and asked.
+        model: writes the answer.
+        options: as in :meth:`Engine.search`, and so are ``changes``.
+        prompt_version: what the model is asked with.
 
-        asking = ask(engine, "How do I rotate the keys?", answer_model("openai:gpt-4.1-mini"), k=8)
-        for piece in asking:
-            print(piece, end="", flush=True)
-        asking.answer.citations
+    Returns:
+        The answer under way; nothing is asked before it is iterated over::
+
+            asking = ask(engine, "How do I rotate the keys?", answer_model("openai:gpt-4.1-mini"), k=8)
+            for piece in asking:
+                print(piece, end="", flush=True)
+            asking.answer.citations
     """
     started = time.perf_counter()
     result = engine.search(question, options, **changes)

@@ -1,30 +1,20 @@
 """What a model is asked, under versions: another wording is another version, and gives other answers.
 
-Passages are data, and stand between fences that none of them can close (:mod:`dartboard.llm.fences`).
+Passages are data, and stand between fences that none of them can close (:mod:`dartboard.llm.prompts`).
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dartboard.answering.citations import Passage
 from dartboard.errors import ConfigError
-from dartboard.llm.fences import fence_token, fenced
+from dartboard.llm.prompts import Prompt, fence_token, fenced
 
 DEFAULT_PROMPT = "cited-1"
 VERSIONS = (DEFAULT_PROMPT,)
 
 NO_ANSWER = "The passages do not answer this question."
 """How an answer begins that is none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """One question to a model: what it is, and what it is asked."""
-
-    version: str
-    system: str
-    text: str
 
 
 def write_prompt(

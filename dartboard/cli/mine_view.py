@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dartboard.llm.usage import Usage
     from dartboard.mining.calls import Estimate, StepListener
     from dartboard.mining.dataset import Mined
-    from dartboard.mining.problems import Problem
+    from dartboard.mining.validation_head import Problem
 
 
 _REASONS = 5

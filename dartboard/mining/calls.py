@@ -81,11 +81,23 @@ def judge_many(
     *,
     meter: Meter | None = None,
 ) -> Iterator[tuple[Task, Verdict]]:
-    """Tasks with their verdicts, in order; ``meter`` continues a budget over several stages.
+    """Tasks with their verdicts, in order.
 
     A task whose endpoint fails for good is left out and the others go on; at the end an error says how many
     are missing. A refused key, a used-up budget, or too many failures or unreadable answers in a row
     (``give_up_after`` of the limits) end the run.
+
+    Args:
+        judge: is asked from several threads.
+        tasks: read as far ahead as there are threads for.
+        limits: how many calls at once and a minute, and the budget.
+        listen: hears of every verdict.
+        meter: continues a budget over several stages; it has its own limits.
+
+    Raises:
+        BudgetError: the budget is used up.
+        EndpointError: calls failed; every verdict that exists was handed out before.
+        ConfigError: limits and a meter with others were given.
     """
     if meter is not None and limits is not None and limits != meter.limits:
         raise ConfigError("give limits or a meter, not both: a meter has its own limits")
@@ -181,7 +193,11 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSession:
-    """Who judges, within which limits, and who is told."""
+    """Who judges, within which limits, and who is told: what the steps of a run share.
+
+    Steps run in parallel within the limits of one meter, and give their results in the order of the cases,
+    whatever came back first: the data set never depends on timing.
+    """
 
     judge: Judge
     meter: Meter
@@ -190,10 +206,10 @@ class JudgeSession:
     def label(self, step: str, wanted: Iterable[tuple[Case, Document]]) -> Labels:
         """A verdict on each context alone."""
         tasks = [Task(case, (document,)) for case, document in wanted]
-        verdicts = judge_many(self.judge, tasks, listen=self.hearing(step), meter=self.meter)
+        verdicts = judge_many(self.judge, tasks, listen=self.listener(step), meter=self.meter)
         return {(task.case.id, task.contexts[0].fqn): verdict for task, verdict in verdicts}
 
-    def hearing(self, step: str) -> Callable[[Progress], None]:
+    def listener(self, step: str) -> Callable[[Progress], None]:
         """A listener for one step."""
         return lambda progress: self.listen(step, progress.done, progress.total, self.meter.usage)
 

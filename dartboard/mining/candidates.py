@@ -34,12 +34,16 @@ class RawCandidates:
     ``corpus_spec`` names the corpus from wherever one is; None where the file does not say it.
     """
 
-    cases: list[Case]
     pools: list[ContextPool]
     corpus_name: str
     fingerprint: str
     settings: dict[str, Any]
     corpus_spec: str | None = None
+
+    @property
+    def cases(self) -> list[Case]:
+        """The cases of the pools."""
+        return [pool.case for pool in self.pools]
 
 
 def write_candidates(
@@ -57,7 +61,6 @@ def write_candidates(
         DatasetError: settings or metadata are no plain JSON, or a case occurs twice.
     """
     listed, target = list(pools), Path(path)
-    _check_ids(listed, target)
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -66,11 +69,11 @@ def write_candidates(
         "settings": dict(settings),
         "cases": len(listed),
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
     lines = [_line(row) for row in (head, *map(_pool_row, listed))]
+    _check_ids(listed, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, "".join(lines))
     return RawCandidates(
-        [pool.case for pool in listed],
         listed,
         corpus.name,
         corpus.fingerprint,
@@ -103,7 +106,6 @@ def read_candidates(path: Path | str) -> RawCandidates:
         )
     _check_ids(pools, file)
     return RawCandidates(
-        [pool.case for pool in pools],
         pools,
         head.text("corpus"),
         head.text("fingerprint"),

@@ -59,7 +59,20 @@ def build_pool(
     neighbours: int = 5,
     seed: int = 0,
 ) -> ContextPool:
-    """The pool of one case. The numbers count documents that are no target; fewer where there are fewer."""
+    """The pool of one case; the numbers count documents that are no target, fewer where there are fewer.
+
+    Args:
+        case: the question with its targets.
+        corpus: where contexts are drawn from.
+        random_negatives: drawn at random.
+        hard_negatives: the best by BM25.
+        neighbours: the nearest by meaning, and as many of Dartboard's selection.
+        seed: of what is drawn.
+
+    Raises:
+        ConfigError: a number below 0.
+        DatasetError: a target that the corpus has not.
+    """
     for name, number in (
         ("random_negatives", random_negatives),
         ("hard_negatives", hard_negatives),

@@ -14,7 +14,7 @@ A YES to a negative is a false positive, a NO to a positive a false negative; UN
 counted beside. A case that is answered without any context is marked: it measures memory, not retrieval.
 Targets are believed, not proved, and another case's target may answer by accident: the rates are upper
 bounds of the judge's own. Where the search for kernels shows that a case's targets are not enough, its
-positive control does not count (:func:`without_positives`). Everything drawn depends on the seed and the
+positive control does not count. Everything drawn depends on the seed and the
 case's id alone.
 
 The intervals are Wilson's. The negatives of one case resemble each other, so the interval over all kinds
@@ -23,8 +23,8 @@ counts each case once, whatever the number of its negatives.
 
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError
@@ -113,31 +113,80 @@ class ControlError:
 class Controls:
     """What is known of a judge after its controls.
 
-    ``insufficient_targets`` are cases whose targets turned out not to answer them: their positive controls
-    are ``answered`` and in no rate.
+    ``members`` are the judges that an ensemble is made of. ``insufficient_targets`` are cases whose targets
+    turned out not to answer them, so that YES is wrong there: their positive controls are in no rate.
     """
 
     judge: str
     seed: int
-    cases: int
-    false_positive: Rate
-    false_negative: Rate
-    by_kind: dict[ControlKind, Rate]
-    answered_without_context: frozenset[str]
-    errors: tuple[ControlError, ...]
-    agreement: tuple[Agreement, ...]
-    usage: Usage
-    answered: tuple[tuple[ControlTask, Verdict], ...] = field(default=(), repr=False)
+    answered: tuple[tuple[ControlTask, Verdict], ...] = field(repr=False)
+    members: tuple[str, ...] = ()
     insufficient_targets: frozenset[str] = frozenset()
+
+    @property
+    def cases(self) -> int:
+        """How many cases the controls are of."""
+        return len({control.task.case.id for control, _ in self.answered})
+
+    @property
+    def false_positive(self) -> Rate:
+        """Errors on texts that do not answer."""
+        return self._rate(NEGATIVES)
+
+    @property
+    def false_negative(self) -> Rate:
+        """Errors on texts that do."""
+        return self._rate(("positive",))
+
+    @property
+    def by_kind(self) -> dict[ControlKind, Rate]:
+        """Errors by kind of control."""
+        return {kind: self._rate((kind,)) for kind in KINDS if kind != "zero"}
+
+    @property
+    def errors(self) -> tuple[ControlError, ...]:
+        """The controls that the judge got wrong."""
+        return tuple(
+            ControlError(
+                kind=control.kind,
+                case=control.task.case.id,
+                contexts=tuple(context.fqn for context in control.task.contexts),
+                label=verdict.label,
+                evidence=verdict.evidence,
+                reason=verdict.reason,
+            )
+            for control, verdict in self._counted()
+            if _is_wrong(control, verdict)
+        )
+
+    @property
+    def answered_without_context(self) -> frozenset[str]:
+        """The cases that need no context for their answer."""
+        return frozenset(
+            control.task.case.id
+            for control, verdict in self.answered
+            if control.kind == "zero" and verdict.label == "YES"
+        )
 
     @property
     def unsure(self) -> tuple[Verdict, ...]:
         """The verdicts of that label."""
         return tuple(verdict for _, verdict in self.answered if verdict.label == "UNSURE")
 
-    def marked(self, case_id: str) -> bool:
-        """Whether a case needs no context for its answer."""
-        return case_id in self.answered_without_context
+    @property
+    def usage(self) -> Usage:
+        """What the controls cost."""
+        return sum((verdict.usage for _, verdict in self.answered), Usage())
+
+    @property
+    def agreement(self) -> tuple[Agreement, ...]:
+        """How far the members of an ensemble agree; nothing for any other judge."""
+        voted = [(control, verdict) for control, verdict in self.answered if len(verdict.votes) > 1]
+        if not voted:
+            return ()
+        members = self.members or [f"judge {number}" for number, _ in enumerate(voted[0][1].votes, start=1)]
+        groups = [control.task.case.id for control, _ in voted]
+        return tuple(agreements([verdict for _, verdict in voted], members, groups=groups, seed=self.seed))
 
     def to_plain(self) -> dict[str, Any]:
         """As the data set holds them."""
@@ -153,6 +202,22 @@ class Controls:
             **({"insufficient_targets": insufficient} if insufficient else {}),
             "errors": [asdict(error) for error in self.errors],
         }
+
+    def _counted(self) -> list[tuple[ControlTask, Verdict]]:
+        return [
+            (control, verdict)
+            for control, verdict in self.answered
+            if control.kind != "positive" or control.task.case.id not in self.insufficient_targets
+        ]
+
+    def _rate(self, kinds: Sequence[ControlKind]) -> Rate:
+        chosen = [(control, verdict) for control, verdict in self._counted() if control.kind in kinds]
+        decided = [(control, verdict) for control, verdict in chosen if verdict.label != "UNSURE"]
+        errors = sum(_is_wrong(control, verdict) for control, verdict in decided)
+        cases = len({control.task.case.id for control, _ in decided})
+        low, high = wilson(errors / len(decided) * cases if decided else 0.0, cases)
+        unsure = len(chosen) - len(decided)
+        return Rate(errors=errors, decided=len(decided), unsure=unsure, cases=cases, low=low, high=high)
 
 
 def control_tasks(cases: Sequence[Case], pools: Sequence[ContextPool], *, seed: int = 0) -> list[ControlTask]:
@@ -183,45 +248,12 @@ def run_controls(
 def count_controls(
     controls: Sequence[ControlTask], verdicts: Sequence[Verdict], judge: Judge, *, seed: int = 0
 ) -> Controls:
-    """The rates of verdicts on controls; of an ensemble also how far its members agree."""
-    answered = tuple(zip(controls, verdicts, strict=True))
-    ids = {control.task.case.id for control in controls}
+    """The controls with the verdicts on them; of an ensemble also how far its members agree."""
     return Controls(
         judge=judge.name,
         seed=seed,
-        cases=len(ids),
-        false_positive=_rate(answered, lambda control: control.kind in NEGATIVES),
-        false_negative=_rate(answered, _is("positive")),
-        by_kind={kind: _rate(answered, _is(kind)) for kind in KINDS if kind != "zero"},
-        answered_without_context=frozenset(
-            control.task.case.id
-            for control, verdict in answered
-            if control.kind == "zero" and verdict.label == "YES"
-        ),
-        errors=tuple(_error(*pair) for pair in answered if _is_wrong(*pair)),
-        agreement=_agreement(answered, judge, seed),
-        usage=sum((verdict.usage for verdict in verdicts), Usage()),
-        answered=answered,
-    )
-
-
-def without_positives(controls: Controls, cases: Iterable[str]) -> Controls:
-    """The controls without the positives of ``cases``, whose targets do not suffice: YES is wrong there."""
-    left_out = frozenset(cases)
-    if not left_out:
-        return controls
-    counted = [
-        (control, verdict)
-        for control, verdict in controls.answered
-        if control.kind != "positive" or control.task.case.id not in left_out
-    ]
-    positive = _rate(counted, _is("positive"))
-    return replace(
-        controls,
-        false_negative=positive,
-        by_kind=controls.by_kind | {"positive": positive},
-        errors=tuple(_error(*pair) for pair in counted if _is_wrong(*pair)),
-        insufficient_targets=left_out,
+        answered=tuple(zip(controls, verdicts, strict=True)),
+        members=tuple(one.name for one in getattr(judge, "judges", ())),
     )
 
 
@@ -274,49 +306,5 @@ def _others(case: Case, targets: dict[str, tuple[Document, ...]]) -> list[Docume
     return [firsts[name] for name in sorted(firsts) if name not in names and firsts[name].text not in texts]
 
 
-def _is(kind: ControlKind) -> Callable[[ControlTask], bool]:
-    return lambda control: control.kind == kind
-
-
 def _is_wrong(control: ControlTask, verdict: Verdict) -> bool:
     return control.right is not None and verdict.label not in (control.right, "UNSURE")
-
-
-def _rate(answered: Sequence[tuple[ControlTask, Verdict]], among: Callable[[ControlTask], bool]) -> Rate:
-    chosen = [(control, verdict) for control, verdict in answered if among(control)]
-    decided = [(control, verdict) for control, verdict in chosen if verdict.label != "UNSURE"]
-    errors = sum(_is_wrong(control, verdict) for control, verdict in decided)
-    cases = len({control.task.case.id for control, _ in decided})
-    share = errors / len(decided) if decided else 0.0
-    low, high = wilson(share * cases, cases)
-    return Rate(
-        errors=errors,
-        decided=len(decided),
-        unsure=len(chosen) - len(decided),
-        cases=cases,
-        low=low,
-        high=high,
-    )
-
-
-def _error(control: ControlTask, verdict: Verdict) -> ControlError:
-    return ControlError(
-        kind=control.kind,
-        case=control.task.case.id,
-        contexts=tuple(context.fqn for context in control.task.contexts),
-        label=verdict.label,
-        evidence=verdict.evidence,
-        reason=verdict.reason,
-    )
-
-
-def _agreement(
-    answered: Sequence[tuple[ControlTask, Verdict]], judge: Judge, seed: int
-) -> tuple[Agreement, ...]:
-    voted = [(control, verdict) for control, verdict in answered if len(verdict.votes) > 1]
-    if not voted:
-        return ()
-    names = [one.name for one in getattr(judge, "judges", ())]
-    members = names or [f"judge {number}" for number in range(1, len(voted[0][1].votes) + 1)]
-    groups = [control.task.case.id for control, _ in voted]
-    return tuple(agreements([verdict for _, verdict in voted], members, groups=groups, seed=seed))

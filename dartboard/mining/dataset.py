@@ -102,7 +102,7 @@ class Mined:
         return sum(len(pair.positives) for pair in self.pairs)
 
 
-def apart(
+def split_by_verdict(
     contexts: Iterable[JudgedContext],
 ) -> tuple[tuple[JudgedContext, ...], tuple[JudgedContext, ...], tuple[JudgedContext, ...]]:
     """Positives, negatives and what nobody is sure of, each by rising name."""
@@ -145,7 +145,7 @@ def make_pair(
         _judged(document, labels[pool.case.id, name], origins.get(name, ()), part=name in members)
         for name, document in documents.items()
     ]
-    positives, negatives, unsure = apart(judged)
+    positives, negatives, unsure = split_by_verdict(judged)
     source = source_of(found)
     return Pair(
         id=pool.case.id,

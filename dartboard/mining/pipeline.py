@@ -20,7 +20,7 @@ from dartboard.mining.calls import Estimate, JudgeSession, StepListener, Task, e
 from dartboard.mining.candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.cases import Case
 from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
-from dartboard.mining.controls import Controls, control_tasks, run_controls, without_positives
+from dartboard.mining.controls import Controls, control_tasks, run_controls
 from dartboard.mining.dataset import FoundKernel, Labels, Mined, make_pair, members_of
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.journal import Journal
@@ -87,7 +87,7 @@ def mine(
     session = JudgeSession(judge=journaled(judge, journal), meter=meter, listen=listen or (lambda *_: None))
     try:
         controls = run_controls(
-            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.hearing(CONTROLS), meter=meter
+            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.listener(CONTROLS), meter=meter
         )
         _check_answered(controls)
         labels = session.label(CONTEXTS, pool_contexts(raw.pools))
@@ -110,13 +110,14 @@ def mine(
             labels |= session.label(MEMBERS, _unlabelled(raw, found, corpus, labels))
             labels, found = resolve_conflicts(session, raw.pools, corpus, labels, found, votes=chosen.votes)
             insufficient = insufficient_targets(session, raw.pools, found, votes=chosen.votes)
-            controls = without_positives(controls, insufficient)
+            controls = replace(controls, insufficient_targets=insufficient)
     except NoAnswersError:
         if journal is not None:
             journal.withdraw_unanswered()
         raise
+    unaided = controls.answered_without_context
     pairs = [
-        make_pair(pool, labels, kernels, corpus, marked=controls.marked(pool.case.id))
+        make_pair(pool, labels, kernels, corpus, marked=pool.case.id in unaided)
         for pool, kernels in zip(raw.pools, found, strict=True)
     ]
     return Mined(

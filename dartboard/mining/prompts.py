@@ -1,15 +1,14 @@
 """What chat judges are asked, under versions: another wording is another version, and other verdicts.
 
-Contexts are data, and stand between fences that none of them can close (:mod:`dartboard.llm.fences`).
+Contexts are data, and stand between fences that none of them can close (:mod:`dartboard.llm.prompts`).
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dartboard.errors import ConfigError
-from dartboard.llm.fences import fence_token, fenced
+from dartboard.llm.prompts import Prompt, fence_token, fenced
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 
@@ -30,16 +29,6 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """One question to a chat model: what it is, what it is asked, and the form of its answer."""
-
-    version: str
-    system: str
-    text: str
-    schema: Mapping[str, Any]
-
-
 def write_prompt(version: str, case: Case, contexts: Sequence[Document]) -> Prompt:
     """The prompt of a version for a question and its contexts; without contexts, its closed-book form."""
     if version not in _WRITERS:
@@ -49,7 +38,7 @@ def write_prompt(version: str, case: Case, contexts: Sequence[Document]) -> Prom
 
 
 def fence(version: str, case: Case, contexts: Sequence[Document]) -> str:
-    """The token of the fences in a prompt; see :mod:`dartboard.llm.fences`."""
+    """The token of the fences in a prompt; see :mod:`dartboard.llm.prompts`."""
     documents = (part for one in contexts for part in (one.fqn, one.text))
     return fence_token(version, [case.question, *case.choices, *documents])
 

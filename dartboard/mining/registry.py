@@ -42,7 +42,14 @@ NAMES = ("registry.yaml", "registry.yml", "registry.json")
 
 
 def load_cases(path: Path | str) -> list[Case]:
-    """All cases of a registry, in its order."""
+    """All cases of a registry, in its order.
+
+    Args:
+        path: the registry's file, or a folder that has one.
+
+    Raises:
+        DatasetError: what is wrong in a file, with its line.
+    """
     file = _registry_file(Path(path))
     root = read_fields(file, "'benchmarks' or 'cases'")
     root.only({"benchmarks", "cases"})

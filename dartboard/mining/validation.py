@@ -17,8 +17,7 @@ from dartboard.datasets.safe_yaml import Fields, fields_of, odd_character, read_
 from dartboard.errors import DatasetError
 from dartboard.mining.dataset import STATUSES
 from dartboard.mining.judges.evidence import stands_in
-from dartboard.mining.problems import Found, Problem
-from dartboard.mining.validation_head import check_head
+from dartboard.mining.validation_head import Problem, ProblemReport, check_head
 
 _LISTS = {"positive_ctxs": ("YES",), "negative_ctxs": ("NO",), "unsure_ctxs": ("UNSURE",)}
 _PAIR_KEYS = [
@@ -33,9 +32,13 @@ _KERNEL_KEYS = ["contexts", "status", "judge", "evidence", "reason", "calls"]
 
 
 def validate(path: str | Path) -> list[Problem]:
-    """All problems of a data set's file, by line; an empty list where there are none."""
+    """All problems of a data set's file, by line; an empty list where there are none.
+
+    Raises:
+        DatasetError: there is no such file.
+    """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
-    found = Found(file)
+    found = ProblemReport(file)
     root = found.tried(read_fields, file, "'pairs'")
     if root is not None:
         check_head(root, found)
@@ -43,7 +46,7 @@ def validate(path: str | Path) -> list[Problem]:
     return sorted(found.problems)
 
 
-def _check_pairs(root: Fields, found: Found) -> None:
+def _check_pairs(root: Fields, found: ProblemReport) -> None:
     if "pairs" not in root.entries:
         found.add(root.node, "'pairs' is missing: the file must have a list of them at its top")
         return
@@ -57,7 +60,7 @@ def _check_pairs(root: Fields, found: Found) -> None:
             _check_pair(pair, found)
 
 
-def _check_pair(pair: Fields, found: Found) -> None:
+def _check_pair(pair: Fields, found: ProblemReport) -> None:
     identity = found.tried(pair.string, "id")
     if identity is not None:
         found.pair = identity
@@ -77,7 +80,7 @@ def _check_pair(pair: Fields, found: Found) -> None:
     _check_kernel(pair, {name: text for name, text, _ in contexts["positive_ctxs"]}, found)
 
 
-def _check_contexts(pair: Fields, key: str, found: Found) -> list[tuple[str, str, Any]]:
+def _check_contexts(pair: Fields, key: str, found: ProblemReport) -> list[tuple[str, str, Any]]:
     """Names, texts and nodes of the contexts of a list."""
     there = []
     for node in found.tried(pair.items, key) or ():
@@ -95,7 +98,7 @@ def _check_contexts(pair: Fields, key: str, found: Found) -> list[tuple[str, str
     return there
 
 
-def _check_verdict(context: Fields, key: str, text: str, found: Found) -> None:
+def _check_verdict(context: Fields, key: str, text: str, found: ProblemReport) -> None:
     if not context.has("verdict"):
         found.add(context.node, "'verdict' is missing: nobody knows who judged this context", "warning")
         return
@@ -111,7 +114,7 @@ def _check_verdict(context: Fields, key: str, text: str, found: Found) -> None:
             found.add(context.entries["evidence"], f"evidence does not stand in the text: {evidence[:80]!r}")
 
 
-def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: Found) -> None:
+def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: ProblemReport) -> None:
     seen: dict[tuple[str, str], str] = {}
     for key, there in contexts.items():
         for fqn, text, node in there:
@@ -121,7 +124,7 @@ def _check_repeated(contexts: dict[str, list[tuple[str, str, Any]]], found: Foun
                 found.add(node, f"context {fqn!r} occurs {where}")
 
 
-def _check_kernel(pair: Fields, positives: dict[str, str], found: Found) -> None:
+def _check_kernel(pair: Fields, positives: dict[str, str], found: ProblemReport) -> None:
     named = [(name, pair.entries["kernel"]) for name in _quiet(pair, "kernel")]
     status = found.tried(pair.string, "kernel_status") if pair.has("kernel_status") else None
     if status is not None and status not in STATUSES:
@@ -141,7 +144,7 @@ def _check_kernel(pair: Fields, positives: dict[str, str], found: Found) -> None
     _check_sources(pair, positives, found)
 
 
-def _check_sources(pair: Fields, positives: dict[str, str], found: Found) -> None:
+def _check_sources(pair: Fields, positives: dict[str, str], found: ProblemReport) -> None:
     sources = found.mapping(pair, "kernels")
     for source in sources.entries if sources is not None else ():
         kernel = found.mapping(sources, source)  # type: ignore[arg-type]  # there, or nothing to go through
@@ -156,7 +159,7 @@ def _check_sources(pair: Fields, positives: dict[str, str], found: Found) -> Non
             found.add(kernel.entries["evidence"], f"evidence stands in no text of kernel {source!r}")
 
 
-def _flag(fields: Fields, key: str, found: Found) -> bool:
+def _flag(fields: Fields, key: str, found: ProblemReport) -> bool:
     if not fields.has(key):
         return False
     node = fields.entries[key]

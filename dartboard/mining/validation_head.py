@@ -1,10 +1,75 @@
-"""What a mined data set says of itself: format, end, and the judge's error rates, against what is there."""
+"""What a mined data set says of itself: format, end, and the judge's error rates, against what is there.
+
+Problems are gathered while the file is read on: all of them are told, not the first alone.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from dartboard.datasets.mined import END, check_end
-from dartboard.datasets.safe_yaml import Fields, fields_of
+from dartboard.datasets.safe_yaml import Fields, fields_of, place_of
+from dartboard.errors import DatasetError
 from dartboard.mining.controls import KINDS, NEGATIVES
 from dartboard.mining.dataset_writer import FORMAT, VERSION, digest_of
-from dartboard.mining.problems import Found
+
+Level = Literal["error", "warning"]
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """Something wrong, or odd, at a line of the file."""
+
+    line: int
+    level: Level
+    message: str
+    pair: str = ""
+
+
+@dataclass(slots=True)
+class ProblemReport:
+    """Problems so far, and what was seen of the whole file."""
+
+    path: Path
+    problems: list[Problem] = field(default_factory=list)
+    ids: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    pair: str = ""
+
+    def add(self, node: Any, message: str, level: Level = "error") -> None:
+        """A problem where a node begins."""
+        self.problems.append(Problem(place_of(self.path, node).line, level, message, self.pair))
+
+    def tried(
+        self, read: Callable[Params, Result], *args: Params.args, **more: Params.kwargs
+    ) -> Result | None:
+        """What ``read`` gives; its complaint becomes a problem."""
+        try:
+            return read(*args, **more)
+        except DatasetError as error:
+            told = re.fullmatch(re.escape(str(self.path)) + r", line (\d+): (.*)", str(error), re.DOTALL)
+            line, message = (int(told[1]), told[2]) if told else (1, str(error))
+            self.problems.append(Problem(line, "error", message, self.pair))
+            return None
+
+    def unknown(self, fields: Fields, known: Sequence[str], what: str) -> None:
+        """An error for each key that nobody knows, with the one that was meant, if it is near."""
+        for key, node in fields.keys.items():
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+                self.add(node, f"unknown key {key!r}{what}: {advice}")
+
+    def mapping(self, fields: Fields, key: str) -> Fields | None:
+        """The mapping under a key, if it is there and is one."""
+        return self.tried(fields.mapping, key) if fields.has(key) else None
+
 
 RATES = {"false_positive": NEGATIVES, "false_negative": ("positive",)}
 DOUBTFUL = 0.1
@@ -32,7 +97,7 @@ _MANY = 1e9
 _ROUNDING = 1e-6
 
 
-def check_head(root: Fields, found: Found) -> None:
+def check_head(root: Fields, found: ProblemReport) -> None:
     """All but the pairs themselves."""
     found.unknown(root, TOP, "")
     for name, keys in _PARTS.items():
@@ -43,7 +108,7 @@ def check_head(root: Fields, found: Found) -> None:
     _check_agreement(root, found)
 
 
-def _check_format(root: Fields, found: Found) -> None:
+def _check_format(root: Fields, found: ProblemReport) -> None:
     if "format" not in root.entries:
         found.add(root.node, "'format' is missing: this file was not written by dartboard mine", "warning")
         return
@@ -66,7 +131,7 @@ def _check_format(root: Fields, found: Found) -> None:
             found.add(root.entries[END], "the file was changed after it was written", "warning")
 
 
-def _check_controls(root: Fields, found: Found) -> None:
+def _check_controls(root: Fields, found: ProblemReport) -> None:
     controls = found.mapping(root, "controls")
     if controls is None:
         if "controls" not in root.entries:
@@ -97,7 +162,7 @@ def _check_controls(root: Fields, found: Found) -> None:
             found.add(controls.node, f"'controls' lack {name!r}: every run measures it")
 
 
-def _check_rate(rate: Fields, name: str, found: Found) -> None:
+def _check_rate(rate: Fields, name: str, found: ProblemReport) -> None:
     """Rate, interval and counts must fit each other; where nothing was decided there is no rate."""
     found.unknown(rate, _RATE, f" in {name!r}")
     values: dict[str, float] = {}
@@ -130,7 +195,7 @@ def _check_rate(rate: Fields, name: str, found: Found) -> None:
         found.add(rate.node, f"{name!r} is {share:.0%}: do not trust these labels blindly", "warning")
 
 
-def _check_agreement(root: Fields, found: Found) -> None:
+def _check_agreement(root: Fields, found: ProblemReport) -> None:
     """Shares and kappa in their ranges; a bootstrap's interval mostly holds its kappa, and must be one."""
     agreement = found.mapping(root, "agreement")
     if agreement is None:
@@ -150,7 +215,7 @@ def _check_agreement(root: Fields, found: Found) -> None:
         found.add(agreement.node, "'agreement': kappa lies outside of its interval", "warning")
 
 
-def _check_sum(rate: Fields, name: str, parts: list[Fields | None], found: Found) -> None:
+def _check_sum(rate: Fields, name: str, parts: list[Fields | None], found: ProblemReport) -> None:
     """The counts of a rate are those of its kinds together."""
     there = [part for part in parts if part is not None]
     if len(there) < len(parts):

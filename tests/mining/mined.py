@@ -1,6 +1,6 @@
 """A small mined data set with everything in it, to be written, read and broken."""
 
-from dartboard.mining.dataset import FoundKernel, JudgedContext, Mined, Pair, apart
+from dartboard.mining.dataset import FoundKernel, JudgedContext, Mined, Pair, split_by_verdict
 
 RATE = {"rate": 0.0, "low": 0.0, "high": 0.08, "errors": 0, "decided": 44, "unsure": 0, "cases": 44}
 _NONE = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 0, "cases": 0}
@@ -18,7 +18,7 @@ def context(fqn, text, verdict="NO", **more):
 
 
 def pair(id_="fix_errors:01", query="How do I give an agent a tool?", **more):
-    positives, negatives, unsure = apart(
+    positives, negatives, unsure = split_by_verdict(
         [
             context("toy.Tool", TOOL, part_of_kernel=True, origins=("lexical",)),
             context("toy.Agent", AGENT, part_of_kernel=True, origins=("target", "dense")),

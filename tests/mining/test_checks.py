@@ -13,7 +13,7 @@ from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge, CheckJudge
 from dartboard.mining.judges.check_runner import run_check
-from dartboard.mining.judges.solution_cut import Candidate, KnownParts, package_of
+from dartboard.mining.judges.partial_solution import Candidate, PartialSolution, package_of
 
 SOLUTION = """
 import json
@@ -52,15 +52,15 @@ def test_the_check_decides_by_what_the_contexts_tell_of():
 
 
 def test_imports_are_cut_by_what_is_known():
-    candidate = KnownParts()(case(), [FRACTION])
+    candidate = PartialSolution()(case(), [FRACTION])
     assert "from fractions import Fraction as F\n" in candidate.code
     assert "import json" in candidate.code
     assert candidate.missing == "fractions.Decimal, fractions.gcd_is_gone"
     assert "gcd_is_gone" not in candidate.code
-    assert "unknown_name(1, 3)" in KnownParts()(case(), []).code
-    module = KnownParts()(case(), [Document("fractions", "class Fraction and Decimal")])
+    assert "unknown_name(1, 3)" in PartialSolution()(case(), []).code
+    module = PartialSolution()(case(), [Document("fractions", "class Fraction and Decimal")])
     assert module.missing == "fractions.gcd_is_gone"
-    nothing = KnownParts()(case(), [])
+    nothing = PartialSolution()(case(), [])
     assert "import fractions" not in nothing.code
 
 
@@ -73,8 +73,8 @@ class Aliases:
 
 def test_a_corpus_resolves_other_names():
     renamed = case(GOOD.replace("Fraction as F", "Ratio as F"))
-    assert KnownParts(Aliases())(renamed, [FRACTION]).missing == ""
-    assert KnownParts()(renamed, [FRACTION]).missing == "fractions.Ratio"
+    assert PartialSolution(Aliases())(renamed, [FRACTION]).missing == ""
+    assert PartialSolution()(renamed, [FRACTION]).missing == "fractions.Ratio"
 
 
 def test_a_namespace_is_not_a_package():
@@ -90,7 +90,7 @@ def test_broken_cases_are_unsure():
     assert wrong.label == "UNSURE"
     assert "fails with the known solution" in wrong.reason
     with pytest.raises(DatasetError, match="not Python"):
-        KnownParts()(case("def ("), [FRACTION])
+        PartialSolution()(case("def ("), [FRACTION])
 
 
 def test_a_solver_and_a_screen():
@@ -131,11 +131,11 @@ def kettle(tmp_path):
 def test_who_has_not_read_of_a_class_cannot_use_it_through_its_module(kettle, form):
     boiler, thermostat = kettle.get("kettle.Boiler"), kettle.get("kettle.boiler.Thermostat")
     wanted = Case(id="k", question="?", targets=("kettle.Boiler",), solution=THROUGH[form])
-    known = KnownParts(kettle)(wanted, [boiler])
+    known = PartialSolution(kettle)(wanted, [boiler])
     assert "unknown_name" not in known.code
     assert known.missing == ""
     assert known.evidence == boiler.text.splitlines()[0]
-    unknown = KnownParts(kettle)(wanted, [thermostat])
+    unknown = PartialSolution(kettle)(wanted, [thermostat])
     assert "unknown_name" in unknown.code
     assert unknown.missing in ("kettle.Boiler", "kettle.boiler.Boiler")
     assert unknown.evidence == ""
@@ -144,14 +144,14 @@ def test_who_has_not_read_of_a_class_cannot_use_it_through_its_module(kettle, fo
 def test_other_names_of_the_same_spelling_stay(kettle):
     code = "import kettle\nkettle.Boiler\ndef f(kettle): return kettle.x\n"
     wanted = Case(id="k", question="?", targets=("kettle.Boiler",), solution=code)
-    assert "return kettle.x" in KnownParts(kettle)(wanted, []).code
+    assert "return kettle.x" in PartialSolution(kettle)(wanted, []).code
 
 
 def test_a_check_through_a_module_labels_by_what_was_read(kettle):
     test = "assert 'kettle.Boiler(1)' in open('solution.py').read()\n"
     one = case(THROUGH["package"], test)
     one = Case(id="k", question="?", targets=("kettle.Boiler",), solution=one.solution, check=one.check)
-    judge = CheckJudge(solve=KnownParts(kettle))
+    judge = CheckJudge(solve=PartialSolution(kettle))
     assert judge.judge(one, [kettle.get("kettle.Boiler")]).label == "YES"
     assert judge.judge(one, [kettle.get("kettle.boiler.Thermostat")]).label == "NO"
 

@@ -9,8 +9,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
 from dartboard.mining.documents import Document
 from dartboard.mining.kernels import find_kernel
-from dartboard.mining.kernels.candidate_search import Search
-from dartboard.mining.kernels.expansion import Minimality, same_words
+from dartboard.mining.kernels.expansion import CandidateSearch, Minimality, same_words
 from dartboard.mining.kernels.voting import Panel, SpentError, leader
 from dartboard.mining.verdicts import Verdict
 from tests.mining.knowing import TOWNS, KnowingJudge, town_corpus
@@ -219,7 +218,7 @@ def test_bounds_are_checked(wrong):
 
 def test_names_in_a_wish_are_found_first():
     case = case_of("Avon.river")
-    search = Search(pool_of(case), CORPUS)
+    search = CandidateSearch(pool_of(case), CORPUS)
     assert search.candidates("Lodz.bridge, perhaps", [CORPUS.get("Avon.river")])[0].fqn == "Lodz.bridge"
 
 
@@ -228,7 +227,7 @@ def test_candidates_repeat_no_known_text_but_replacements_may():
     case = case_of("Avon.river")
     twin = Document("Twin", known.text)
     pool = ContextPool(case, None, [PooledContext(twin, ("random",))])
-    search = Search(pool, CORPUS)
+    search = CandidateSearch(pool, CORPUS)
     assert "Twin" not in [one.fqn for one in search.candidates("mayor of Avon", [known])]
     assert "Twin" in [one.fqn for one in search.replacements("mayor of Avon", [known])]
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from dartboard.cli import mine_run
 from dartboard.cli.app import main
 from dartboard.mining import pipeline as room
 from dartboard.mining.dataset import FoundKernel
@@ -242,6 +243,19 @@ def test_a_changed_corpus_is_refused(house, tmp_path, capsys):
     assert (
         main(["mine", "judge", raw, "--judge", "answers", "--out", str(tmp_path / "m"), "--no-kernels"]) == 0
     )
+
+
+def test_run_opens_its_corpus_once_and_reads_nothing_back_to_go_on(house, tmp_path, monkeypatch):
+    opened = []
+    whole = mine_run.open_corpus
+    monkeypatch.setattr(mine_run, "open_corpus", lambda spec: opened.append(spec) or whole(spec))
+    for reader in ("dartboard.mining.candidates.read_candidates", "dartboard.datasets.mined.load_mined"):
+        monkeypatch.setattr(reader, lambda path: pytest.fail(f"{path} was read back"))
+    out = tmp_path / "m"
+    assert main(["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(out)]) == 0
+    assert opened == [house[-1]]
+    written = sorted(path.name for path in out.iterdir())
+    assert written == ["beir", "journal.jsonl", "qrels.txt", "raw.jsonl", "retrieval_dataset.yaml"]
 
 
 def test_the_bar_hears_every_step(house, tmp_path, monkeypatch):

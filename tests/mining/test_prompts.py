@@ -55,7 +55,7 @@ def test_a_context_cannot_know_its_fence():
 
 
 def test_a_fence_that_stands_in_a_text_is_not_used(monkeypatch):
-    from dartboard.llm import fences
+    from dartboard.llm import prompts
 
     class Fixed:
         def __init__(self, data: bytes) -> None:
@@ -64,7 +64,7 @@ def test_a_fence_that_stands_in_a_text_is_not_used(monkeypatch):
         def hexdigest(self) -> str:
             return "a" * 20 if b'"evidence-2", 0' in self._data else "b" * 20
 
-    monkeypatch.setattr(fences.hashlib, "sha256", Fixed)
+    monkeypatch.setattr(prompts.hashlib, "sha256", Fixed)
     assert fence("evidence-2", CASE, [Document("x", "a" * 20)]) == "b" * 20
 
 

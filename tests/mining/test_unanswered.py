@@ -12,7 +12,6 @@ import pytest
 
 from dartboard.cli.app import main
 from dartboard.errors import ConfigError
-from dartboard.llm.circuit_breaker import CircuitBreaker
 from dartboard.llm.errors import NoAnswersError
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
@@ -150,21 +149,6 @@ def test_asking_again_needs_a_journal(raw, tmp_path, capsys):
     with FaultyServer() as server:
         assert main([*command(raw, server, tmp_path / "m"), "--retry-unsure"]) == 2
         assert "give --resume, too" in capsys.readouterr().err and not (tmp_path / "m").exists()
-
-
-def test_a_row_is_of_one_judge_and_ends_with_an_answer():
-    breaker = CircuitBreaker(3)
-    for _ in range(5):
-        breaker.record("a", "1", "no")
-    breaker.record("b", "1")
-    with pytest.raises(NoAnswersError, match="a gave no readable answer to 6 calls in a row"):
-        breaker.record("a", "2", "no")
-    breaker.record("a", "1")
-    breaker.record("a", "3", "no")
-    breaker.record("a", "4", "no")
-    breaker.record("b", "5", "no")
-    with pytest.raises(NoAnswersError):
-        CircuitBreaker(1).record("a", "1", "no")
 
 
 def test_what_the_last_calls_cost_is_counted(tmp_path):

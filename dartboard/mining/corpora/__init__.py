@@ -30,9 +30,16 @@ FORMS = "package:NAME[@FOLDER], folder:PATH, store:URL[#COLLECTION], dataset:NAM
 
 
 def open_corpus(spec: str, *, model: EmbeddingModel | None = None) -> Corpus:
-    """The corpus that ``spec`` names; ``model`` makes the vectors of its texts, by default the default.
+    """The corpus of that name; it remembers the name, for files that have to say where their corpus is.
 
-    It remembers how it was named, for files that have to say where their corpus is.
+    Args:
+        spec: one of the forms above.
+        model: makes the vectors of its texts; the default model unless given.
+
+    Raises:
+        ConfigError: the name has another form.
+        DatasetError: there is no such package, folder or data set, or nothing in it can be read.
+        StoreError: there is no such store.
     """
     corpus = _opened(spec, model)
     corpus.spec = spec.strip()

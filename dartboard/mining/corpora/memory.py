@@ -158,7 +158,12 @@ def _repeated(documents: list[Document]) -> str:
 
 
 class FolderCorpus(MemoryCorpus):
-    """The documents of a folder. ``problems`` are files that could not be read; the rest is there."""
+    """The documents of a folder in pieces: ``guide.md`` where it is one, else ``guide.md#1`` and so on.
+
+    Files are found, read and cut as ``dartboard index`` does it. Names are numbered rather than hashed, so
+    that people can write them as targets of their cases. ``problems`` are files that could not be read; the
+    rest is there.
+    """
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ _LONGEST_WAY = 150
 
 
 @dataclass(slots=True)
-class Names:
+class PackageNames:
     """The modules of a package by name, and what dotted names in it mean."""
 
     modules: Mapping[str, Module]

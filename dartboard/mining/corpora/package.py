@@ -26,13 +26,12 @@ from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.ingest import Problem
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.corpora.name_resolution import Meaning, Names
+from dartboard.mining.corpora.name_resolution import Meaning, PackageNames
 from dartboard.mining.corpora.package_source import (
     Definition,
     Function,
     Located,
     Module,
-    ModuleFile,
     is_public,
     locate,
     module_files,
@@ -44,6 +43,11 @@ LONGEST = 16_000
 """Characters of a document's source, about 4,000 tokens: classes with many documented fields fit in."""
 
 _MOST_ALIASES = 3
+_FEW_LINES = 5
+_BLANK = re.compile(r"\n\s*\n\s*\n\s*\n")
+
+Edits = dict[int, tuple[int, list[str]]]
+"""From a first line, counted from 0, to the line after the last and the lines to put there."""
 
 
 class PackageCorpus(MemoryCorpus):
@@ -63,9 +67,10 @@ class PackageCorpus(MemoryCorpus):
         modules = self._read(located)
         if not modules:
             raise DatasetError(f"{located.path} holds no Python file that can be read")
-        self._names = Names(modules)
-        writing = _Writing(modules, self._names.exported(), longest)
-        super().__init__(f"{name} {located.version}".strip(), writing.documents(), model=model)
+        self._names = PackageNames(modules)
+        self._exported, self._longest = self._names.exported(), longest
+        documents = [document for module in modules.values() for document in self._of_module(module)]
+        super().__init__(f"{name} {located.version}".strip(), documents, model=model)
 
     def get(self, fqn: str) -> Document | None:
         """By definition, by any name it can be imported under, or by an attribute of either."""
@@ -94,22 +99,14 @@ class PackageCorpus(MemoryCorpus):
         for file in module_files(located):
             shown = file.path.relative_to(located.path.parent).as_posix()
             try:
-                modules[file.fqn] = _module(file, shown)
+                with tokenize.open(file.path) as stream:
+                    source = stream.read()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # strange escapes in strings of others
+                    modules[file.fqn] = read_module(file.fqn, source, is_package=file.is_package, file=shown)
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 self.problems.append(Problem(shown, f"cannot be parsed: {error}", "damaged"))
         return modules
-
-
-class _Writing:
-    """Documents from modules."""
-
-    def __init__(self, modules: dict[str, Module], exported: dict[str, list[str]], longest: int) -> None:
-        self._modules = modules
-        self._exported = exported
-        self._longest = longest
-
-    def documents(self) -> list[Document]:
-        return [document for module in self._modules.values() for document in self._of_module(module)]
 
     def _of_module(self, module: Module) -> list[Document]:
         documents = []
@@ -143,21 +140,6 @@ class _Writing:
         return Document(
             fqn, f"# {kind} {fqn}\n{also}{text}", facts | ({"aliases": aliases} if aliases else {})
         )
-
-
-def _module(file: ModuleFile, shown: str) -> Module:
-    with tokenize.open(file.path) as stream:
-        source = stream.read()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # strange escapes in strings of others
-        return read_module(file.fqn, source, is_package=file.is_package, file=shown)
-
-
-_FEW_LINES = 5
-_BLANK = re.compile(r"\n\s*\n\s*\n\s*\n")
-
-Edits = dict[int, tuple[int, list[str]]]
-"""From a first line, counted from 0, to the line after the last and the lines to put there."""
 
 
 def has_own_document(member: Definition | None) -> bool:

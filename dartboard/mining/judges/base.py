@@ -1,4 +1,22 @@
-"""What judges have in common beside the :class:`~dartboard.mining.verdicts.Judge` protocol."""
+"""What judges have in common beside the :class:`~dartboard.mining.verdicts.Judge` protocol.
+
+A judge needs a ``name`` and a method ``judge``. It may also have:
+
+- ``prompt_version``: part of the key of its verdicts; judges that have one are asked again where it matters;
+- ``looks_at(case, contexts)``: what of the case changes its verdict, for the key in the journal;
+- ``expected(case, contexts)``: what a verdict will probably cost;
+- ``known(case, contexts, attempt)``: whether a verdict is at hand without asking.
+
+The functions here ask for each, with what holds for a judge that does not say. An offline judge, whole::
+
+    @dataclass(frozen=True)
+    class LongestContext(OfflineJudge):
+        name: str = "longest"
+
+        def judge(self, case, contexts, *, attempt=0):
+            label = "YES" if any(len(one.text) > 1000 for one in contexts) else "NO"
+            return Verdict(label=label, judge=self.name)
+"""
 
 from collections.abc import Sequence
 from typing import Any

@@ -22,7 +22,7 @@ from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.chat_judge import ChatJudge
 from dartboard.mining.judges.checks import CheckJudge
 from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.solution_cut import KnownParts
+from dartboard.mining.judges.partial_solution import PartialSolution
 from dartboard.mining.prompts import DEFAULT_PROMPT
 from dartboard.mining.verdicts import Judge
 from dartboard.plugins import find, names
@@ -40,9 +40,17 @@ def judge_by_name(
     need_key: bool = True,
     **options: Unpack[ChatOptions],
 ) -> Judge:
-    """The judge; the knobs hold for every chat model in it, and a check resolves names by ``corpus``.
+    """The judge of that name.
 
-    Without ``need_key`` a missing key is no error: for judges that only estimate what they would cost.
+    Args:
+        spec: one of the forms above.
+        prompt_version: what every chat model in it is asked with.
+        corpus: by which a check resolves names.
+        need_key: without it a missing key is no error: for judges that only estimate what they would cost.
+        options: for every chat model in it, as in :class:`~dartboard.llm.chat.Chat`.
+
+    Raises:
+        ConfigError: no judge has this name, a key is missing, or an option cannot work.
     """
     chat: ChatOptions = {"prices": None, "patience": PATIENCE, "max_output_tokens": MOST_OUTPUT, **options}
     again: partial[Judge] = partial(
@@ -55,7 +63,7 @@ def judge_by_name(
     if kind == "answers" and not colon:
         return AnswerJudge()
     if kind == "check" and bool(colon) == bool(rest):
-        return CheckJudge(solve=KnownParts(corpus), screen=again(rest) if rest else None)
+        return CheckJudge(solve=PartialSolution(corpus), screen=again(rest) if rest else None)
     named = endpoint_name(f"gemini:{DEFAULT_MODEL}" if spec.strip() == "gemini" else spec)
     if named is not None:
         return ChatJudge(chat_model(named, need_key=need_key, **chat), prompt_version=prompt_version)

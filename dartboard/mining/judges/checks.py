@@ -1,7 +1,7 @@
 """The executable check as a judge: can the case be solved by who knows these contexts alone?
 
 A solver writes a candidate from the contexts, and the check runs it: it passes or it does not, and no opinion
-comes into it. The default solver asks nobody (:mod:`dartboard.mining.judges.solution_cut`): it takes the
+comes into it. The default solver asks nobody (:mod:`dartboard.mining.judges.partial_solution`): it takes the
 known solution without what no context tells of.
 
 A check that passes with the help of nothing that was shown cannot tell contexts apart, so it decides nothing:
@@ -21,7 +21,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
 from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
 from dartboard.mining.judges.check_runner import Outcome, run_check
-from dartboard.mining.judges.solution_cut import Candidate, KnownParts
+from dartboard.mining.judges.partial_solution import Candidate, PartialSolution
 from dartboard.mining.verdicts import Judge, Label, Verdict
 
 Solver = Callable[[Case, Sequence[Document]], Candidate | None]
@@ -31,7 +31,7 @@ Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 class CheckJudge(OfflineJudge):
     """YES where the check passes on what the solver writes. Equal candidates are run once."""
 
-    solve: Solver = field(default_factory=lambda: KnownParts())
+    solve: Solver = field(default_factory=lambda: PartialSolution())
     screen: Judge | None = None
     _ran: dict[str, Outcome] = field(default_factory=dict, repr=False, compare=False)
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)

@@ -13,7 +13,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
 from dartboard.mining.judges.base import expected_usage, is_known, looked_at, version_of
 from dartboard.mining.judges.checks import CheckJudge
-from dartboard.mining.judges.solution_cut import KnownParts
+from dartboard.mining.judges.partial_solution import PartialSolution
 from dartboard.mining.verdicts import Judge, Verdict
 
 
@@ -64,7 +64,7 @@ def with_checks(judge: Judge, corpus: Corpus | None = None) -> ChoosingJudge:
 
     A ``corpus`` tells which document a name that a solution imports belongs to.
     """
-    return ChoosingJudge(CheckJudge(solve=KnownParts(corpus), screen=judge), judge)
+    return ChoosingJudge(CheckJudge(solve=PartialSolution(corpus), screen=judge), judge)
 
 
 def members_in(judge: Judge) -> set[str]:

@@ -15,8 +15,8 @@ from typing import Any
 
 from dartboard.errors import ConfigError
 from dartboard.llm.chat import CompletionModel
-from dartboard.llm.fences import fenced
 from dartboard.llm.meter import current_meter
+from dartboard.llm.prompts import fenced
 from dartboard.llm.replies import code_blocks, json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
@@ -37,7 +37,12 @@ def code_of(answer: str) -> str:
 
 
 def tested(case: Case, answer: str, *, run: bool) -> tuple[bool | None, str]:
-    """Whether a solution is right, and why not; None where nobody can tell."""
+    """Whether a solution is right, and why not; None where nobody can tell.
+
+    A case with an executable check runs the solution with it, where running code was asked for: it was
+    written by a model that has read texts of strangers. A case of words compares the answer with the known
+    one, as the offline judge does. Where neither can be done the solution is believed, and that is said.
+    """
     if case.check is not None and run:
         outcome = run_check(case.check, code_of(answer))
         return outcome.passed, "" if outcome.passed else f"its solution fails the check: {outcome.told}"

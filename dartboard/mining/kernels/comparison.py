@@ -18,7 +18,7 @@ from dartboard.evaluation.significance import bootstrap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class KernelComparison:
     """Two ways on the same cases; ``first_more`` and ``second_more`` count documents that only one has."""
 
     first: str
@@ -42,7 +42,7 @@ def jaccard(first: Collection[str], second: Collection[str]) -> float:
 
 def compare_kernels(
     sources: Mapping[str, Mapping[str, Collection[str]]], *, seed: int = 0, resamples: int = 2000
-) -> list[Compared]:
+) -> list[KernelComparison]:
     """Every two sources, given ``{source: {case id: names}}``; an empty kernel counts as none."""
     return [
         _compared(first, second, sources[first], sources[second], seed, resamples)
@@ -57,12 +57,12 @@ def _compared(
     others: Mapping[str, Collection[str]],
     seed: int,
     resamples: int,
-) -> Compared:
+) -> KernelComparison:
     mine, theirs = ({case for case, names in source.items() if names} for source in (ones, others))
     both = sorted(mine & theirs)
     values = np.array([[jaccard(ones[case], others[case])] for case in both]).reshape(-1, 1)
     low, high = bootstrap(values, resamples=resamples, seed=seed)
-    return Compared(
+    return KernelComparison(
         first=first,
         second=second,
         cases=len(both),

@@ -1,6 +1,5 @@
 """Progressive expansion: the kernel of a case, that is, the documents that together answer it, and none more.
 
-
 Expansion finds a sufficient set, minimality makes it small, and then each member is tried to be replaced:
 other documents that serve as well are kept as alternatives, since a retriever that finds them is right, too.
 
@@ -13,7 +12,7 @@ The same judge gives the same kernel: nothing is drawn, and ties go by name.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,11 +20,80 @@ from dartboard.errors import ConfigError
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.dataset import Status
 from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.kernels.candidate_search import Search
 from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
 from dartboard.mining.verdicts import Judge, Verdict
+from dartboard.retrievers.fusion import reciprocal_rank_fusion
+
+DEPTH = 20
+_DAMPING = 10
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
+
+
+class CandidateSearch:
+    """Candidates for what a judge says is missing, best first; the same words give the same candidates.
+
+    Documents that the words name outright, as an executable check does, come first. Then three rankings
+    (words, meaning, Dartboard) and the targets that the case believes in, merged by rank, ``1 / (10 + r)``
+    each. The pool's remaining contexts come last, so that nothing drawn for the case is out of reach.
+    """
+
+    def __init__(self, pool: ContextPool, corpus: Corpus | None = None, *, depth: int = DEPTH) -> None:
+        self._pool = pool
+        self._corpus = corpus or MemoryCorpus(f"pool of {pool.case.id}", pool.documents)
+        self._depth = min(depth, len(self._corpus))
+        self._found: dict[str, list[Document]] = {}
+
+    def candidates(self, missing: str, known: Iterable[Document] = ()) -> list[Document]:
+        """Documents that may say it, without those that are known, by name or by text."""
+        names = {one.fqn for one in known}
+        texts = {_squeezed(one) for one in known}
+        kept = []
+        for document in self._ranked(missing):
+            text = _squeezed(document)
+            if document.fqn not in names and text not in texts:
+                texts.add(text)
+                kept.append(document)
+        return kept
+
+    def replacements(self, missing: str, known: Iterable[Document]) -> list[Document]:
+        """As :meth:`candidates`, and documents of the very text of a known one: these replace it best."""
+        names = {one.fqn for one in known}
+        return [one for one in self._ranked(missing) if one.fqn not in names]
+
+    def named(self, words: str) -> list[Document]:
+        """Documents whose name, or a name that leads to them, stands in the words."""
+        found = (self._corpus.get(name) for name in _NAME.findall(words))
+        return list({one.fqn: one for one in found if one is not None}.values())
+
+    def _ranked(self, missing: str) -> list[Document]:
+        """All candidates; where nothing is said to be missing, those for the question itself."""
+        words = missing.strip() or self._pool.case.question.strip()
+        if words not in self._found:
+            self._found[words] = self._merged(words)
+        return self._found[words]
+
+    def _merged(self, words: str) -> list[Document]:
+        corpus, depth = self._corpus, self._depth
+        believed = [one for one in self._pool.contexts if one.document.fqn in self._pool.targets]
+        rankings = [
+            [one.document for one in believed],
+            corpus.lexical(words, depth),
+            corpus.dense(words, depth),
+            corpus.dartboard(words, depth),
+        ]
+        documents = {one.fqn: one for ranking in reversed(rankings) for one in reversed(ranking)}
+        names = [[one.fqn for one in ranking] for ranking in rankings]
+        fused = reciprocal_rank_fusion(names, [1.0] * len(names), _DAMPING)
+        best = [documents[name] for name in sorted(documents, key=lambda name: (-fused[name], name))]
+        return list({one.fqn: one for one in [*self.named(words), *best, *self._pool.documents]}.values())
+
+
+def _squeezed(document: Document) -> str:
+    return " ".join(document.text.split())
+
 
 _EXPAND = "expand"
 _WORD = re.compile(r"\w+")
@@ -33,10 +101,16 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(slots=True)
 class Expansion:
-    """The rounds of an expansion: the documents that each added, the start first."""
+    """From one document to a set that the judge calls sufficient; ``rounds`` are what each added.
+
+    Is the set sufficient? If not, what is missing, in the judge's words; search for it, add the best, ask
+    again. While the same thing stays missing, the next candidates are added by twos, fours, eights: the right
+    one is among them sooner, and what was added in vain goes out again when the set is minimised. A NO is
+    believed at once, since a wrong one costs a round and no more; a YES ends the search and must lead.
+    """
 
     panel: Panel
-    search: Search
+    search: CandidateSearch
     rounds: list[list[Document]] = field(default_factory=list)
 
     @property
@@ -84,7 +158,13 @@ _LEAVE_OUT = "leave out"
 
 @dataclass(slots=True)
 class Minimality:
-    """A sufficient set that shrinks; ``kept`` is the smallest that the judge called sufficient so far."""
+    """A sufficient set that shrinks; ``kept`` is the smallest that the judge called sufficient so far.
+
+    First what a round of the expansion added is left out as a whole, and by halves where that is too much:
+    junk goes in a few calls. Then one member at a time is left out of what remains. A set from which no
+    single member can be left out is minimal; for a judge that never loses an answer by seeing more, no
+    smaller subset suffices. Both answers decide here, so both must lead.
+    """
 
     panel: Panel
     kept: list[Document]
@@ -165,17 +245,30 @@ def find_kernel(
     most_calls: int = MOST_CALLS,
     alternatives: int = ALTERNATIVES,
 ) -> Kernel:
-    """The kernel of one case; without a ``corpus`` the pool is all that is searched.
+    """The kernel of one case.
 
-    ``votes`` is the most that one question is asked: by default once for judges without a prompt, which
-    repeat themselves, and up to 7 times for others. ``alternatives`` is how many documents are tried in
-    the place of each member.
+    Args:
+        case: the question.
+        pool: its contexts; the first target is where the expansion starts.
+        corpus: where what is missing is searched for; without one, the pool.
+        judge: says what suffices.
+        most_rounds: of adding candidates.
+        votes: the most that one question is asked, as :func:`~dartboard.mining.kernels.voting.votes_for`.
+        lead: by so many votes an answer must lead.
+        most_calls: that one case may cost.
+        alternatives: how many documents are tried in the place of each member.
+
+    Returns:
+        The kernel, which is empty where no sufficient set was found.
+
+    Raises:
+        ConfigError: a number that cannot work.
     """
     for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
         if value < 0:
             raise ConfigError(f"{name} must be >= 0, got {value}")
     panel = Panel(case, judge, votes=votes_for(judge, votes), lead=lead, most_calls=most_calls)
-    search = Search(pool, corpus)
+    search = CandidateSearch(pool, corpus)
     expansion = Expansion(panel, search)
     start = [one for one in pool.documents if one.fqn == pool.target]
     sufficient = False
@@ -192,7 +285,7 @@ def find_kernel(
 
 
 def _replace(
-    panel: Panel, search: Search, kept: list[Document], tries: int, found: list[tuple[str, ...]]
+    panel: Panel, search: CandidateSearch, kept: list[Document], tries: int, found: list[tuple[str, ...]]
 ) -> None:
     """Try others in the place of each member. A NO is believed at once: it loses an alternative, no more."""
     for member in kept:

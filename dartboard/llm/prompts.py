@@ -1,4 +1,4 @@
-"""Texts of strangers in a prompt, fenced as data.
+"""Prompts, and the texts of strangers in them, fenced as data.
 
 The token of a fence is a hash of everything that the prompt quotes, so no quoted text can hold the line that
 closes its own fence: its author would have to find a text that contains its own hash.
@@ -6,7 +6,22 @@ closes its own fence: its author would have to find a text that contains its own
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One question to a model: what the model is, what it is asked, and the form of its answer, if any.
+
+    Another wording is another ``version``, and gives other answers.
+    """
+
+    version: str
+    system: str
+    text: str
+    schema: Mapping[str, Any] | None = None
 
 
 def fence_token(version: str, texts: Iterable[str]) -> str:

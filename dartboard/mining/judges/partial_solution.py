@@ -16,6 +16,7 @@ from importlib.machinery import PathFinder
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.imported_names import ImportedNames, is_within, resolve
 from dartboard.mining.judges.evidence import ELLIPSIS
 
 UNKNOWN = "unknown_name"
@@ -31,7 +32,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownParts:
+class PartialSolution:
     """The known solution without what no context tells of.
 
     A ``corpus`` tells which document a name belongs to; without one, documents are found by the last part of
@@ -56,8 +57,6 @@ class KnownParts:
         return Candidate(code=code, evidence=evidence, missing=missing)
 
     def _document(self, name: str) -> str | None:
-        from dartboard.mining.kernels.import_mining import resolve
-
         found = resolve(name, self.corpus) if self.corpus is not None else None
         return found.fqn if found is not None else None
 
@@ -84,8 +83,6 @@ class _Cut(ast.NodeTransformer):
 
     def without_unknown(self, tree: ast.Module) -> str:
         """The code that is left."""
-        from dartboard.mining.kernels.import_mining import ImportedNames
-
         reading = ImportedNames()
         reading.read(tree)
         starred = [
@@ -131,11 +128,11 @@ class _Cut(ast.NodeTransformer):
         if self._package(alias.name) is None:
             return True
         bound = alias.name if alias.asname else alias.name.partition(".")[0]
-        through = [known for name, known in self._uses.items() if _within(name, bound)]
-        return any(through) if through else any(_within(one.fqn, alias.name) for one in self._known)
+        through = [known for name, known in self._uses.items() if is_within(name, bound)]
+        return any(through) if through else any(is_within(one.fqn, alias.name) for one in self._known)
 
     def _keeps_name(self, name: str) -> bool:
-        through = [known for used, known in self._uses.items() if _within(used, name)]
+        through = [known for used, known in self._uses.items() if is_within(used, name)]
         return any(through) if through else self._knows(name)
 
     def _knows(self, name: str) -> bool:
@@ -166,7 +163,7 @@ class _Cut(ast.NodeTransformer):
         return next((prefix for prefix in prefixes if self._document(prefix) == document), name)
 
     def _package(self, name: str) -> str | None:
-        return next((one for one in self._packages if _within(name, one)), None)
+        return next((one for one in self._packages if is_within(name, one)), None)
 
 
 def _of(node: ast.Import | ast.ImportFrom, kept: list[ast.alias]) -> ast.stmt:
@@ -181,7 +178,7 @@ def _guessed(one: Document, name: str, package: str) -> bool:
     for module, part in _parts(name, package):
         if one.fqn == module and re.search(rf"\b{re.escape(part)}\b", one.text):
             return True
-        if _within(one.fqn, package) and one.fqn.rpartition(".")[2] == part:
+        if is_within(one.fqn, package) and one.fqn.rpartition(".")[2] == part:
             return True
     return False
 
@@ -194,10 +191,6 @@ def _parts(name: str, package: str) -> Iterator[tuple[str, str]]:
         if part[:1].isupper():
             return
         module = f"{module}.{part}"
-
-
-def _within(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")
 
 
 def _first_line(text: str) -> str:

@@ -1,0 +1,169 @@
+"""Budgets, rates and pauses: what every request passes."""
+
+from threading import Event, Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dartboard.deadline import deadline
+from dartboard.errors import BudgetError, ConfigError, DeadlineError
+from dartboard.llm.limits import CallLimits, TokenBucket
+from dartboard.llm.meter import Meter, current_meter, metered
+from dartboard.llm.usage import Prices, Usage, spending
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def usage(tokens):
+    return Usage(calls=1, input_tokens=tokens)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), min_size=1, max_size=40), st.integers(1, 900)
+)
+def test_spent_and_reserved_stay_within_the_budget(calls, most):
+    meter = Meter(CallLimits(budget_tokens=most))
+    open_calls, spent = [], 0
+    for bound, share in calls:
+        usage = Usage(calls=1, input_tokens=bound)
+        try:
+            if spent + sum(reserved.input_tokens for reserved, _ in open_calls) + bound > most and open_calls:
+                reserved, actual = open_calls.pop(0)
+                meter.settle(reserved, reserved, actual)
+                spent += actual.input_tokens
+                continue
+            meter.admit(usage, usage, priced=True)
+        except BudgetError:
+            assert spent + bound > most
+        else:
+            open_calls.append((usage, Usage(calls=1, input_tokens=int(bound * share))))
+        assert spent + sum(reserved.input_tokens for reserved, _ in open_calls) <= most
+
+
+def test_a_call_that_may_not_fit_waits_for_those_under_way():
+    """Two calls of at most 60 tokens each and 100 to spend: one after the other, or not at all."""
+    for actual, fits in ((30, True), (60, False)):
+        meter = Meter(CallLimits(budget_tokens=100))
+        meter.admit(usage(60), usage(60), priced=True)
+        outcome: list[object] = []
+
+        def second(meter=meter, outcome=outcome):
+            try:
+                meter.admit(usage(60), usage(60), priced=True)
+                outcome.append(True)
+            except BudgetError:
+                outcome.append(False)
+
+        thread = Thread(target=second)
+        thread.start()
+        thread.join(0.2)
+        assert outcome == [], "60 + 60 is more than 100"
+        meter.settle(usage(60), usage(60), usage(actual))
+        thread.join(10)
+        assert outcome == [fits]
+
+
+def test_an_unanswered_request_counts_as_if_it_had_been_charged_in_full():
+    meter = Meter(CallLimits(budget_tokens=100))
+    meter.admit(usage(60), usage(60), priced=True)
+    meter.settle(usage(60), usage(60), Usage(unanswered=1))
+    with pytest.raises(BudgetError, match="60 of 100 tokens"):
+        meter.admit(usage(60), usage(60), priced=True)
+    assert meter.usage == Usage(unanswered=1)
+
+
+def test_a_cancelled_wait_gives_its_reservation_back():
+    cancelled = Event()
+    cancelled.set()
+    meter = Meter(CallLimits(budget_tokens=100, requests_per_minute=1))
+    meter.admit(usage(10), usage(10), priced=True)
+    with pytest.raises(DeadlineError), deadline(60, cancelled=cancelled):
+        meter.admit(usage(60), usage(60), priced=True)
+    meter.settle(usage(10), usage(10), usage(10))
+    meter._requests = None
+    meter.admit(usage(90), usage(90), priced=True)
+
+
+@pytest.mark.parametrize("per_minute", [5, 10, 60, 600])
+def test_no_minute_sees_more_requests_than_its_limit(per_minute):
+    clock = Clock()
+    meter = Meter(CallLimits(requests_per_minute=per_minute), clock=clock, sleep=clock.sleep)
+    times = []
+    for _ in range(3 * per_minute):
+        meter.admit(usage(1), usage(1), priced=True)
+        times.append(clock.now)
+    allowed = per_minute if per_minute >= 10 else per_minute + 1
+    for start in times:
+        assert sum(start <= moment < start + 59.99 for moment in times) <= allowed
+    assert times[-1] - times[0] < 60 * 3.5
+
+
+def test_tokens_a_minute_count_what_was_really_used():
+    clock = Clock()
+    meter = Meter(CallLimits(tokens_per_minute=6000), clock=clock, sleep=clock.sleep)
+    meter.admit(usage(900), usage(500), priced=True)
+    meter.settle(usage(900), usage(500), usage(600))
+    meter.admit(usage(900), usage(90), priced=True)
+    assert clock.now - 100 == pytest.approx(1.0, abs=0.2)
+    meter.admit(usage(9000), usage(9000), priced=True)
+    meter.admit(usage(1), usage(1), priced=True)
+    assert clock.now - 100 > 90
+
+
+def test_a_bucket_gives_back():
+    clock = Clock()
+    bucket = TokenBucket(600, clock)
+    assert bucket.draw(60) == 0
+    assert bucket.draw(1) > 0
+    bucket.correct(-60)
+    assert bucket.draw(60) == 0
+
+
+def test_a_pause_holds_for_all():
+    clock = Clock()
+    meter = Meter(clock=clock, sleep=clock.sleep)
+    meter.hold(5)
+    meter.admit(usage(1), usage(1), priced=False)
+    assert clock.now == pytest.approx(105)
+
+
+def test_a_meter_holds_inside_only_and_sums_what_is_spent():
+    meter = Meter()
+    with metered(meter):
+        assert current_meter() is meter
+        with spending() as outer, spending() as inner:
+            meter.settle(usage(5), usage(5), usage(3))
+    assert current_meter() is not meter
+    assert inner.usage == outer.usage == meter.usage == usage(3)
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"concurrency": 0},
+        {"requests_per_minute": 0},
+        {"tokens_per_minute": float("inf")},
+        {"budget_cost": -1},
+        {"budget_tokens": float("nan")},
+    ],
+)
+def test_bad_limits_are_refused(knobs):
+    with pytest.raises(ConfigError, match=next(iter(knobs))):
+        CallLimits(**knobs)
+
+
+def test_prices():
+    assert Prices(input_per_million=0.15, output_per_million=0.6).cost(1_000_000, 500_000) == 0.45
+    with pytest.raises(ConfigError, match="price"):
+        Prices(input_per_million=-1, output_per_million=1)
