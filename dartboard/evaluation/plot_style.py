@@ -226,7 +226,7 @@ def _best_box(
     def cost(placed: tuple[Box, int]) -> float:
         box, far = placed
         covered = sum(_overlap(box, other) for other in taken)
-        outside = width * height - _overlap(box, frame)
+        outside = (box[2] - box[0]) * (box[3] - box[1]) - _overlap(box, frame)
         return covered + 4 * outside + 25.0 * far
 
     return min(boxes, key=cost)[0]
