@@ -186,6 +186,7 @@ def place_labels(
     """Each name on the side of its point where it covers least; the first points choose first.
 
     ``crosses`` are intervals around points, which names should not cover either: x and y from, x and y to.
+    Ours, because matplotlib leaves labels where they are put, and adjustText would be one more dependency.
     """
     figure = axes.get_figure(root=True)
     if figure is None:
