@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dartboard.blas import one_thread_each
 from dartboard.datasets import load_dataset, progress_bar
 from dartboard.embeddings import EmbeddingModel
 from dartboard.evaluation import Content, Judgements, Scores, System, evaluate
 from dartboard.evaluation.measures import Measure
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.runner import answer, one_blas_thread
+from dartboard.evaluation.runner import answer
 from dartboard.evaluation.significance import bootstrap, compare_columns, holm
 from dartboard.types import Dataset
 
@@ -95,7 +96,7 @@ def measured(
 
 def cpu_ms(work: Callable[[T], object], given: Sequence[T]) -> float:
     """The median milliseconds of processor time for one of them: another program's work does not count."""
-    with one_blas_thread():
+    with one_thread_each():
         taken = []
         for one in given:
             started = time.process_time()

@@ -24,9 +24,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))  # run as a script, this file finds its neighbours
 
 from benchmarks.measuring import ROOT, data_folder
+from dartboard.blas import one_thread_each
 from dartboard.datasets.near_copies import EDITS
 from dartboard.embeddings import default_model
-from dartboard.evaluation.runner import one_blas_thread
 from dartboard.near_duplicates import fingerprint, group_fingerprints, near_duplicates
 
 RESULTS = ROOT / "benchmarks" / "results" / "near_duplicates.json"
@@ -221,7 +221,7 @@ def main(asked: list[str]) -> None:
         sys.exit(f"no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in asked or [name for name in PARTS if name not in found]:
-        with one_blas_thread():
+        with one_thread_each():
             found[name] = PARTS[name]()
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     if missing := [name for name in PARTS if name not in found]:

@@ -26,7 +26,7 @@ from dartboard.datasets import make_clustered  # noqa: E402
 from dartboard.embeddings import OnnxModel, default_model  # noqa: E402
 from dartboard.engine import Engine, index_paths  # noqa: E402
 from dartboard.evaluation import EvaluationConfig, evaluate_dataset  # noqa: E402
-from dartboard.evaluation.distributed import Shared  # noqa: E402
+from dartboard.evaluation.distributed import ClusterRunner  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "scaling.json"
 LIST = 64
@@ -60,7 +60,7 @@ def main() -> None:
                 lambda: index(Path(folder) / "together", docs, encoder),
                 2,
             )
-            shared = Shared(cluster, Recipe())
+            shared = ClusterRunner(cluster, Recipe())
             here, there = in_turn(lambda: evaluation(None), lambda: evaluation(shared), 2)
             report["eval"] = {"here_seconds": here, "there_seconds": there}
         report["index"] = {"passages": FILES, "here_seconds": alone, "there_seconds": together}
@@ -102,9 +102,9 @@ def vectors(store: Path) -> list[tuple[str, bytes]]:
         ]
 
 
-def evaluation(elsewhere: Shared | None) -> None:
+def evaluation(remote: ClusterRunner | None) -> None:
     config = EvaluationConfig(["synthetic_clustered"], ["quick"], resamples=200)
-    evaluate_dataset(make_clustered(), config, elsewhere=elsewhere)
+    evaluate_dataset(make_clustered(), config, remote=remote)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -84,7 +84,8 @@ def demo(
       NO_COLOR          set it for no colours;  COLUMNS  sets the width
     """
     if list_questions:
-        _list_questions()
+        for place, one in enumerate(demo_corpus.questions(), start=1):
+            print(f"{place}  {one.text}\n   {one.wants}")
         return
     started = time.perf_counter()
     asked = _question(question, number)
@@ -151,11 +152,6 @@ def _sigma(given: str) -> float | str:
         return float(given)
     except ValueError:
         return given
-
-
-def _list_questions() -> None:
-    for place, one in enumerate(demo_corpus.questions(), start=1):
-        print(f"{place}  {one.text}\n   {one.wants}")
 
 
 RUNS = 5

@@ -13,6 +13,7 @@ import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 from dartboard.cli.doctor_plugins import Seen, seen_plugins
+from dartboard.cli.terminal import counted
 from dartboard.errors import install_command
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _contents(url: str) -> str:
         if check is None:
             return "not checked"
         records, unchecked = check()
-    said = f"all of the file is sound, {_chunks(records)} in all collections"
+    said = f"all of the file is sound, {counted(records, 'chunk')} in all collections"
     if unchecked:
         said += f"; {unchecked} of them were written before there were checksums: index again to have them"
     return said
@@ -270,10 +271,6 @@ def _leftovers(url: str) -> Iterator[Finding]:
         )
 
 
-def _chunks(count: int) -> str:
-    return f"{count} chunk" if count == 1 else f"{count} chunks"
-
-
 def _opened(settings: "Configured", shown: str) -> str:
     from dartboard.engine import Engine
 
@@ -284,7 +281,7 @@ def _opened(settings: "Configured", shown: str) -> str:
             return f"{shown} opens; no collection {name!r} yet: dartboard index PATH makes it"
         fits = _fits(engine)
         found = engine.stats()
-        return f"{shown} opens; collection {name!r} has {_chunks(found.records)}; {fits}"
+        return f"{shown} opens; collection {name!r} has {counted(found.records, 'chunk')}; {fits}"
 
 
 def _fits(engine: "Engine") -> str:

@@ -27,12 +27,11 @@ def seen_plugins() -> list[Seen]:
     """All plug-ins that are installed, by kind and name."""
     found = installed()
     taken = _taken() if found else {}
-    return [_seen(plugin, found, taken) for plugin in found]
-
-
-def _seen(plugin: Plugin, found: Sequence[Plugin], taken: dict[Kind, frozenset[str]]) -> Seen:
-    why, mend = _problem(plugin, found, taken)
-    return Seen(plugin.kind, plugin.name, plugin.package, plugin.version, plugin.target, not why, why, mend)
+    seen = []
+    for one in found:
+        why, mend = _problem(one, found, taken)
+        seen.append(Seen(one.kind, one.name, one.package, one.version, one.target, not why, why, mend))
+    return seen
 
 
 def _problem(plugin: Plugin, found: Sequence[Plugin], taken: dict[Kind, frozenset[str]]) -> tuple[str, str]:

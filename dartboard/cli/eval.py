@@ -14,7 +14,7 @@ from dartboard.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from dartboard.evaluation.experiment import Outcome
-    from dartboard.evaluation.runner import Elsewhere, Listener
+    from dartboard.evaluation.runner import Listener, RemoteRunner
     from dartboard.evaluation.settings import EvaluationConfig
     from dartboard.llm.streaming import StreamingChat
     from dartboard.mining.calls import Estimate
@@ -191,14 +191,14 @@ def evaluate(
         asking.chat().close()
     from dartboard.engine import load_settings
 
-    with answering_elsewhere(load_settings({"ray": ray}).settings.ray, config.retrievers) as elsewhere:
-        _run(config, data, elsewhere, asking, resume=resume)
+    with answering_elsewhere(load_settings({"ray": ray}).settings.ray, config.retrievers) as remote:
+        _run(config, data, remote, asking, resume=resume)
 
 
 def _run(
     config: "EvaluationConfig",
     data: Path | None,
-    elsewhere: "Elsewhere | None",
+    remote: "RemoteRunner | None",
     asking: AnswerOptions,
     *,
     resume: bool,
@@ -218,7 +218,7 @@ def _run(
                 listen(step, done, total)
 
             outcomes = [
-                _one(name, config, data, texts, hear, listen, elsewhere, asking, resume=resume)
+                _one(name, config, data, texts, hear, listen, remote, asking, resume=resume)
                 for name in config.datasets
             ]
             page = write_report(outcomes, config, texts)
@@ -237,7 +237,7 @@ def _one(
     texts: dict[str, dict[str, str]],
     hear: "Listener",
     listen: Any,
-    elsewhere: "Elsewhere | None",
+    remote: "RemoteRunner | None",
     asking: AnswerOptions,
     *,
     resume: bool,
@@ -253,9 +253,7 @@ def _one(
     if asking.answers is not None:
         asking.check(loaded)
     parts = Path(config.output_dir) / "parts"
-    outcome = evaluate_dataset(
-        loaded, config, journal_dir=parts, resume=resume, elsewhere=elsewhere, listener=hear
-    )
+    outcome = evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, remote=remote, listener=hear)
     return outcome if asking.answers is None else asking.measured(outcome, loaded, config, hear)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dartboard.cluster import Cluster
     from dartboard.engine import Configured
     from dartboard.engine.chunk_writer import Encoder
-    from dartboard.evaluation.runner import Elsewhere
+    from dartboard.evaluation.runner import RemoteRunner
 
 RayOption = Annotated[
     str | None,
@@ -43,7 +43,7 @@ def encoding_elsewhere(found: "Configured", *, trust: bool = False) -> "Iterator
 
 
 @contextmanager
-def answering_elsewhere(address: str, systems: list[str]) -> "Iterator[Elsewhere | None]":
+def answering_elsewhere(address: str, systems: list[str]) -> "Iterator[RemoteRunner | None]":
     """Machines that answer questions, all of them examined; None where none are asked for."""
     with _joined(address) as cluster:
         if cluster is None:
@@ -51,11 +51,11 @@ def answering_elsewhere(address: str, systems: list[str]) -> "Iterator[Elsewhere
             return
         from dartboard.cli.terminal import messages
         from dartboard.cluster import Recipe, recipe_of
-        from dartboard.evaluation.distributed import Shared
+        from dartboard.evaluation.distributed import ClusterRunner
         from dartboard.evaluation.registry import reads_texts
 
         with messages().status("Looking at the machines of the cluster"):
-            shared = Shared(cluster, recipe_of("default") if reads_texts(systems) else Recipe())
+            shared = ClusterRunner(cluster, recipe_of("default") if reads_texts(systems) else Recipe())
         _say(len(shared.machines), shared.slots, "group", "of questions")
         yield shared
 

@@ -158,10 +158,10 @@ def serve(
 
 def _run(settings: "ServiceSettings") -> None:
     from dartboard.api.app import create_app
+    from dartboard.blas import one_thread_each
     from dartboard.cli.terminal import messages
-    from dartboard.evaluation.runner import one_blas_thread
 
-    with listening(settings.host, settings.port) as bound, one_blas_thread():
+    with listening(settings.host, settings.port) as bound, one_thread_each():
         app = create_app(settings)
         with messages().status("Loading the model and opening the store"):
             app.state.service.engines.start()

@@ -1,7 +1,8 @@
 """What results look like: a table in a terminal; a map, gains and a table in a notebook.
 
 A result says what it holds as a :class:`~dartboard.display.view.View` of plain values; :func:`as_text` and
-:func:`as_html` draw that. Nothing here knows a model, a store or a way to select.
+:func:`as_html` draw that. The command line prints passages by ``terminal.print_result``. Nothing here knows a
+model, a store or a way to select.
 """
 
 from dartboard.display.html import as_html

@@ -13,6 +13,8 @@ at once more, and moved together by majorisation (SMACOF; de Leeuw, 1977): one s
 ``Y = mean(X) + B(X) X / n``, with B the matrix of the Guttman transform, and every point goes back along its
 ray to its circle. No such step makes the sum of squared errors larger. Where there is time it is done twice,
 the farthest candidates first and the nearest first, and the better map is kept.
+
+Ours, because scikit-learn's MDS cannot keep points on given circles.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dartboard.display.plain_text import clean, heading_of, place_of, plain_text, shortened
-from dartboard.display.view import Pick, View, percent, removed_text, stands_for_text
+from dartboard.display.view import View, percent, removed_text, stands_for_text
 from dartboard.types import RetrievalResult
 
 if TYPE_CHECKING:
@@ -36,35 +36,30 @@ def as_text(view: View, *, blocks: bool | None = None) -> str:
 
 def _table(view: View, blocks: bool) -> list[str]:
     """The columns that are known, each as wide as it needs to be; texts on lines of their own."""
-    largest = max((pick.gain or 0.0 for pick in view.picks), default=0.0)
+    picks = view.picks
+    largest = max((pick.gain or 0.0 for pick in picks), default=0.0)
     columns: list[tuple[str, str, list[str]]] = [
-        ("#", ">", [str(place) for place in range(1, len(view.picks) + 1)]),
-        (view.names_are, ">", [shortened(pick.name, 40) for pick in view.picks]),
-        ("similarity", ">", [_number(pick.similarity) for pick in view.picks]),
-        ("gain", ">", ["" if pick.gain is None else percent(pick.gain) for pick in view.picks]),
-        ("", "<", [_bar(pick.gain, largest, blocks) for pick in view.picks]),
-        ("coverage", ">", ["" if pick.coverage is None else percent(pick.coverage) for pick in view.picks]),
-        ("stands for", "<", [shortened(stands_for_text(pick, _NAMES), 40) for pick in view.picks]),
+        ("#", ">", [str(place) for place in range(1, len(picks) + 1)]),
+        (view.names_are, ">", [shortened(pick.name, 40) for pick in picks]),
+        ("similarity", ">", ["" if pick.similarity is None else f"{pick.similarity:.3f}" for pick in picks]),
+        ("gain", ">", ["" if pick.gain is None else percent(pick.gain) for pick in picks]),
+        ("", "<", [_bar(pick.gain, largest, blocks) for pick in picks]),
+        ("coverage", ">", ["" if pick.coverage is None else percent(pick.coverage) for pick in picks]),
+        ("stands for", "<", [shortened(stands_for_text(pick, _NAMES), 40) for pick in picks]),
     ]
     shown = [column for column in columns if any(column[2])]
     widths = [max(len(title), *map(len, cells)) for title, _, cells in shown]
     lines = [_line([title for title, _, _ in shown], [side for _, side, _ in shown], widths)]
     for place, pick in enumerate(view.picks):
         lines.append(_line([cells[place] for _, _, cells in shown], [side for _, side, _ in shown], widths))
-        lines += _text(pick, widths[0])
+        if pick.text:
+            indent = widths[0] + 2
+            lines.append(f"{'':{indent}}{shortened(pick.text, WIDTH - indent)}")
     return lines
 
 
 def _line(cells: list[str], sides: list[str], widths: list[int]) -> str:
     return "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(cells, sides, widths, strict=True))
-
-
-def _text(pick: Pick, indent: int) -> list[str]:
-    return [f"{'':{indent + 2}}{shortened(pick.text, WIDTH - indent - 2)}"] if pick.text else []
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
 
 
 def _bar(gain: float | None, largest: float, blocks: bool) -> str:

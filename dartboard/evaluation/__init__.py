@@ -2,7 +2,8 @@
 
 The specification's metrics for one list are functions (:func:`ndcg_at_k` …); :func:`evaluate` computes
 measures by name (``"ndcg@10"``) for all queries of a run at once; :func:`evaluate_dataset` lets systems
-answer a data set and compares them, and :func:`write_report` puts the results into a folder.
+answer a data set and compares them, and :func:`write_report` puts the results into a folder. A new metric
+goes into ``batch_metrics`` and ``measures``, a new baseline into ``baselines`` and ``registry``.
 """
 
 from dartboard.evaluation.assessed import Run

@@ -33,7 +33,10 @@ from dartboard.types import Dataset, FloatArray
 
 
 class System(Protocol):
-    """A way to answer questions. ``seeds`` has more than one entry where chance decides."""
+    """A way to answer questions: whatever has a name, seeds and a ``rank`` can be compared.
+
+    ``seeds`` has more than one entry where chance decides; one run is made with each.
+    """
 
     @property
     def name(self) -> str:

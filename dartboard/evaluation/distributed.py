@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from dartboard.blas import one_thread_each
 from dartboard.cluster.encoder import Recipe, check_machines, load_model
 from dartboard.cluster.tasks import Cluster, fetch
 from dartboard.embeddings.base import PairScorer
@@ -22,7 +23,7 @@ from dartboard.errors import ClusterError, InvalidInputError
 from dartboard.evaluation.baselines import PairScorerSystem, Pyversity, RandomSystem, SelectionSystem, System
 from dartboard.evaluation.journal import Part
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.runner import Asked, one_blas_thread, parts_of
+from dartboard.evaluation.runner import Asked, parts_of
 from dartboard.selection import MMR, Dartboard, NearDuplicateFilter, TopK
 from dartboard.types import Chunk, Dataset
 
@@ -33,7 +34,7 @@ Answered = list[tuple[str, str, list[list[str]], float]]
 """Parts as they travel."""
 
 
-class Shared:
+class ClusterRunner:
     """Answers questions on machines that were examined first."""
 
     def __init__(self, cluster: Cluster, recipe: Recipe) -> None:
@@ -103,7 +104,7 @@ def answer_some(
     triage = _triage(kept, triage_k)
     scorer = partial(_scorer, tuple(sorted(plain.items())))
     answered: Answered = []
-    with one_blas_thread():
+    with one_thread_each():
         for query_id, texts in asked:
             systems = [system_from_json(text, scorer) for text in texts]
             for part in parts_of(triage, query_id, systems, depth):

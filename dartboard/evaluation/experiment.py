@@ -28,7 +28,7 @@ from dartboard.evaluation.measures import (
 )
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.registry import Chosen, choose
-from dartboard.evaluation.runner import Elsewhere, Listener, Runs, answer, identity, silent
+from dartboard.evaluation.runner import Listener, RemoteRunner, Runs, answer, identity, silent
 from dartboard.evaluation.sensitivity import redundancy_levels, sigma_sweep
 from dartboard.evaluation.settings import REFERENCE, EvaluationConfig
 from dartboard.evaluation.significance import bootstrap, compare_columns, holm
@@ -59,7 +59,7 @@ def evaluate_dataset(
     model: Callable[[], EmbeddingModel] | None = None,
     journal_dir: Path | None = None,
     resume: bool = False,
-    elsewhere: Elsewhere | None = None,
+    remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> Outcome:
     """Let all systems answer, measure them, compare them with the reference.
@@ -71,7 +71,7 @@ def evaluate_dataset(
         model: gives the model that embedded the data set, where it is not the default one.
         journal_dir: a folder that keeps finished questions.
         resume: go on from what the journal has.
-        elsewhere: machines that answer for the systems that can run there.
+        remote: machines that answer for the systems that can run there.
         listener: hears about progress.
 
     Raises:
@@ -98,7 +98,7 @@ def evaluate_dataset(
             depth=depth,
             workers=config.workers,
             journal=journal,
-            elsewhere=elsewhere,
+            remote=remote,
             listener=listener,
         )
     scores = {
@@ -109,11 +109,11 @@ def evaluate_dataset(
     record["sweep"] = record["redundancy"] = None
     if config.sigma_sweep and any(system.name == "dartboard" for system in chosen.systems):
         record["sweep"] = sigma_sweep(
-            triage, judgements, record["headline"], config, elsewhere=elsewhere, listener=listener
+            triage, judgements, record["headline"], config, remote=remote, listener=listener
         )
     if any(config.copies):
         record["redundancy"] = redundancy_levels(
-            dataset, chosen.systems, config, elsewhere=elsewhere, listener=listener
+            dataset, chosen.systems, config, remote=remote, listener=listener
         )
     return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
 

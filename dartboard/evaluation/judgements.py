@@ -29,7 +29,21 @@ Alternatives = Mapping[str, Sequence[Sequence[str]]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judgements:
-    """Judgements by query id; grades at or below 0 say that a chunk is not relevant."""
+    """Judgements by query id.
+
+    Args:
+        qrels: for each query, grades of chunk ids; at or below 0 a chunk is not relevant.
+        facets: for each query, the chunks that cover each of its facets.
+        kernels: for each query, the chunks that it needs together.
+        base_of: what each chunk is a copy of.
+        alternatives: for each query, sets of chunks that answer it as well as its kernel.
+
+    Raises:
+        InvalidInputError: facets, kernels or alternatives of a query that has no qrels.
+
+    >>> Judgements(qrels={"q": {"a": 2.0, "b": 0.0}}).grades
+    [{'a': 2.0}]
+    """
 
     qrels: Qrels
     facets: Facets = field(default_factory=dict)

@@ -29,7 +29,7 @@ class Kind:
     needs: str = ""
 
 
-def _asked_elsewhere(run: Assessed, k: int | None) -> FloatArray:
+def _needs_a_model(run: Assessed, k: int | None) -> FloatArray:
     raise ConfigError("answer is measured by asking a model: dartboard eval --answers MODEL")
 
 
@@ -59,7 +59,7 @@ MEASURES: dict[str, Kind] = {
     "cluster_coverage": Kind(formulas.cluster_coverage, "Cluster coverage", "clusters"),
     "distinct_share": Kind(formulas.distinct_share, "Distinct share", "bases"),
     "f1_diversity": Kind(formulas.f1_diversity, "F1 of precision and diversity", "vectors"),
-    "answer": Kind(_asked_elsewhere, "Answer", "answers"),
+    "answer": Kind(_needs_a_model, "Answer", "answers"),
 }
 NEEDS = ("", "facets", "vectors", "clusters", "bases")
 """What a measure may need of a data set."""

@@ -186,6 +186,7 @@ def place_labels(
     """Each name on the side of its point where it covers least; the first points choose first.
 
     ``crosses`` are intervals around points, which names should not cover either: x and y from, x and y to.
+    Ours, because matplotlib leaves labels where they are put, and adjustText would be one more dependency.
     """
     figure = axes.get_figure(root=True)
     if figure is None:
@@ -226,7 +227,8 @@ def _best_box(
     def cost(placed: tuple[Box, int]) -> float:
         box, far = placed
         covered = sum(_overlap(box, other) for other in taken)
-        return covered + 4 * _outside(box, frame) + 25.0 * far
+        outside = (box[2] - box[0]) * (box[3] - box[1]) - _overlap(box, frame)
+        return covered + 4 * outside + 25.0 * far
 
     return min(boxes, key=cost)[0]
 
@@ -254,37 +256,30 @@ def merge_close(
                 break
         else:
             groups.append([name])
-    return {_shared_name(names): names for names in groups}
-
-
-def _shared_name(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1].split('-')[-1]}"
+    return {
+        names[0] if len(names) == 1 else f"{names[0]} … {names[-1].split('-')[-1]}": names for names in groups
+    }
 
 
 def spread_out(values: Sequence[float], gap: float) -> list[float]:
     """The values in their order, moved as little as needed to stand ``gap`` apart."""
-    order = sorted(range(len(values)), key=lambda place: (values[place], place))
+
+    def bottom(group: Sequence[int]) -> float:
+        """Where a group begins whose members stand ``gap`` apart around their mean."""
+        return sum(values[place] for place in group) / len(group) - gap * (len(group) - 1) / 2
+
     groups: list[list[int]] = []
-    for place in order:
+    for place in sorted(range(len(values)), key=lambda place: (values[place], place)):
         groups.append([place])
-        while len(groups) > 1 and _top(groups[-2], values, gap) + gap > _bottom(groups[-1], values, gap):
+        while len(groups) > 1 and bottom(groups[-2]) + gap * len(groups[-2]) > bottom(groups[-1]):
             last = groups.pop()
             groups[-1] += last
     moved = list(values)
     for group in groups:
-        start = _bottom(group, values, gap)
+        start = bottom(group)
         for step, place in enumerate(group):
             moved[place] = start + step * gap
     return moved
-
-
-def _bottom(group: Sequence[int], values: Sequence[float], gap: float) -> float:
-    centre = sum(values[place] for place in group) / len(group)
-    return centre - gap * (len(group) - 1) / 2
-
-
-def _top(group: Sequence[int], values: Sequence[float], gap: float) -> float:
-    return _bottom(group, values, gap) + gap * (len(group) - 1)
 
 
 def _box(x: float, y: float, width: float, height: float, side: tuple[int, int], far: int) -> Box:
@@ -298,8 +293,3 @@ def _overlap(one: Box, other: Box) -> float:
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return width * height if width > 0 and height > 0 else 0.0
-
-
-def _outside(box: Box, frame: Box) -> float:
-    area = (box[2] - box[0]) * (box[3] - box[1])
-    return area - _overlap(box, frame)

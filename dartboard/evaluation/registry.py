@@ -30,7 +30,7 @@ from dartboard import plugins
 from dartboard.config import DartboardConfig
 from dartboard.datasets.synthetic import has_made_up_texts
 from dartboard.datasets.trec import read_run
-from dartboard.embeddings import EmbeddingModel
+from dartboard.embeddings import EmbeddingModel, LateInteraction, default_model
 from dartboard.embeddings.base import PairScorer
 from dartboard.errors import ConfigError
 from dartboard.evaluation.baselines import (
@@ -102,8 +102,8 @@ def choose(
     the data set, for retrievers, by default the default model.
     """
     chosen = Chosen()
-    shared = cache(scorer or _late_interaction)
-    encoder = cache(model or _default_model)
+    shared = cache(scorer or (lambda: LateInteraction(default_model())))
+    encoder = cache(model or default_model)
     for given in names:
         for name in expand([given]) if isinstance(given, str) else [given]:
             if not isinstance(name, str):
@@ -189,15 +189,3 @@ def _why_not(name: str, dataset: Dataset, model: Callable[[], EmbeddingModel]) -
     if is_retriever(name) and dataset.metadata.get("model", {}).get("fingerprint") != model().fingerprint:
         return f"the questions are encoded by {model().name}, and the vectors of this data set are not"
     return None
-
-
-def _late_interaction() -> PairScorer:
-    from dartboard.embeddings import LateInteraction, default_model
-
-    return LateInteraction(default_model())
-
-
-def _default_model() -> EmbeddingModel:
-    from dartboard.embeddings import default_model
-
-    return default_model()

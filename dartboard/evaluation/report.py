@@ -38,7 +38,16 @@ FORMAT = 1
 def write_report(
     outcomes: Sequence[Outcome], config: EvaluationConfig, queries: Mapping[str, Mapping[str, str]]
 ) -> Path:
-    """Fill ``config.output_dir`` and return the page; ``queries[dataset][query_id]`` are the texts."""
+    """Write the results of one or more data sets into ``config.output_dir``.
+
+    Args:
+        outcomes: what :func:`~dartboard.evaluation.evaluate_dataset` gave, one a data set.
+        config: the configuration that they were made with.
+        queries: ``queries[dataset][query_id]`` are the texts of the queries.
+
+    Returns:
+        The path of ``report.html``.
+    """
     folder = Path(config.output_dir)
     records = [outcome.record for outcome in outcomes]
     asked = {key: value for key, value in asdict(config).items() if key not in ("output_dir", "workers")}
@@ -48,7 +57,13 @@ def write_report(
     )
     for outcome in outcomes:
         _write_details(folder, outcome)
-    timings = {one.record["dataset"]: _timings(one) for one in outcomes}
+    timings = {
+        one.record["dataset"]: {
+            system: {"mean": rounded(fmean(seconds)), "median": rounded(median(seconds))}
+            for system, seconds in one.seconds.items()
+        }
+        for one in outcomes
+    }
     _write_json(folder / "timings.json", {"seconds_per_question": timings})
     (folder / "report.md").write_text(markdown(records), encoding="utf-8")
     scores = {outcome.record["dataset"]: outcome.scores for outcome in outcomes}
@@ -78,13 +93,6 @@ def _per_query(scores: Mapping[str, Scores]) -> dict[str, Any]:
     }
 
 
-def _timings(outcome: Outcome) -> dict[str, dict[str, float]]:
-    return {
-        system: {"mean": rounded(fmean(seconds)), "median": rounded(median(seconds))}
-        for system, seconds in outcome.seconds.items()
-    }
-
-
 def _write_json(path: Path, value: Any, indent: int | None = 1) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
@@ -103,7 +111,7 @@ def _section(record: Mapping[str, Any]) -> str:
         f"{facts}.\n",
         "".join(f"- {sentence}\n" for sentence in sentences(record)),
         _table(headline_table(record)),
-        _skipped(record),
+        "".join(f"- {name} was skipped: {reason}\n" for name, reason in record["skipped"].items()),
         "### All measures\n",
         _table(_all_measures(record)),
         _levels(record),
@@ -131,10 +139,6 @@ def _levels(record: Mapping[str, Any]) -> str:
     body = [[name, *(short(value) for value in values)] for name, values in levels["systems"].items()]
     title = f"### {levels['measure']} with near-copies at cosine {levels['cosine']:g}\n\n"
     return title + _table([header, *body])
-
-
-def _skipped(record: Mapping[str, Any]) -> str:
-    return "".join(f"- {name} was skipped: {reason}\n" for name, reason in record["skipped"].items())
 
 
 def _table(cells: Sequence[Sequence[str]]) -> str:

@@ -7,12 +7,13 @@ out does not depend on how many workers there are or on which of them was first.
 import hashlib
 import os
 import time
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from contextlib import closing
 from contextvars import copy_context
 from typing import Protocol
 
+from dartboard.blas import one_thread_each
 from dartboard.deadline import check
 from dartboard.evaluation.baselines import System, check_unique
 from dartboard.evaluation.journal import Journal, Part
@@ -30,7 +31,7 @@ Asked = tuple[str, Sequence[System]]
 """The id of a question, and the systems that answer it."""
 
 
-class Elsewhere(Protocol):
+class RemoteRunner(Protocol):
     """Other machines that answer questions."""
 
     def takes(self, system: System) -> bool:
@@ -52,13 +53,13 @@ def answer(
     depth: int,
     workers: int | None = None,
     journal: Journal | None = None,
-    elsewhere: Elsewhere | None = None,
+    remote: RemoteRunner | None = None,
     listener: Listener = silent,
 ) -> tuple[Runs, dict[str, list[float]]]:
     """The runs, and the seconds that each system took for each question.
 
     Parts that the journal has are taken from it. An interruption leaves every finished question in it.
-    Systems that can run ``elsewhere`` do so.
+    Systems that can run ``remote`` do so.
     """
     check_unique(systems)
     step = f"Answering {triage.dataset.name}"
@@ -71,35 +72,28 @@ def answer(
     done = len(query_ids) - len(todo)
     listener(step, done, len(query_ids))
     missing_parts = {query_id: len(missing) for query_id, missing in todo}
-    far = {system.name for system in systems if elsewhere and elsewhere.takes(system)}
-    with closing(_all_parts(triage, todo, far, depth, workers, journal, elsewhere)) as made:
-        for part in made:
+    far = {system.name for system in systems if remote and remote.takes(system)}
+
+    def made() -> Generator[Part, None, None]:
+        """Parts as they are finished, each in the journal already."""
+        here = _only(todo, lambda name: name not in far)
+        yield from _parts_here(triage, here, depth, workers, journal)
+        if remote is None:
+            return
+        for parts in remote.parts(triage, _only(todo, lambda name: name in far), depth=depth):
+            for part in parts:
+                if journal:
+                    journal.add(part)
+            yield from parts
+
+    with closing(made()) as finished:
+        for part in finished:
             known[part.system, part.query_id] = part
             missing_parts[part.query_id] -= 1
             if not missing_parts[part.query_id]:
                 done += 1
                 listener(step, done, len(query_ids))
     return _gathered(known, query_ids, systems)
-
-
-def _all_parts(
-    triage: Triage,
-    todo: Sequence[Asked],
-    far: Container[str],
-    depth: int,
-    workers: int | None,
-    journal: Journal | None,
-    elsewhere: Elsewhere | None,
-) -> Generator[Part, None, None]:
-    """Parts as they are finished, those of ``far`` systems elsewhere; each is in the journal already."""
-    yield from _parts_here(triage, _only(todo, lambda name: name not in far), depth, workers, journal)
-    if elsewhere is None:
-        return
-    for parts in elsewhere.parts(triage, _only(todo, lambda name: name in far), depth=depth):
-        for part in parts:
-            if journal:
-                journal.add(part)
-        yield from parts
 
 
 def _only(todo: Sequence[Asked], wanted: Callable[[str], bool]) -> list[Asked]:
@@ -111,31 +105,16 @@ def _only(todo: Sequence[Asked], wanted: Callable[[str], bool]) -> list[Asked]:
 def _parts_here(
     triage: Triage, todo: Sequence[Asked], depth: int, workers: int | None, journal: Journal | None
 ) -> Iterator[Part]:
-    with one_blas_thread(), _stopping(ThreadPoolExecutor(workers or os.cpu_count() or 1)) as pool:
-        futures = [
-            pool.submit(copy_context().run, parts_of, triage, query_id, missing, depth, journal)
-            for query_id, missing in todo
-        ]
-        for future in as_completed(futures):
-            yield from future.result()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Matrices of a hundred rows go ten times slower through two BLAS threads than through one."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):
-        yield
-
-
-@contextmanager
-def _stopping(pool: ThreadPoolExecutor) -> Iterator[ThreadPoolExecutor]:
-    """However it ends: what runs is finished, what waits is dropped."""
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with one_thread_each(), ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        try:
+            futures = [
+                pool.submit(copy_context().run, parts_of, triage, query_id, missing, depth, journal)
+                for query_id, missing in todo
+            ]
+            for future in as_completed(futures):
+                yield from future.result()
+        finally:  # however it ends: what runs is finished, what waits is dropped
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def parts_of(

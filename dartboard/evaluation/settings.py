@@ -15,13 +15,26 @@ REFERENCE = "dartboard"
 
 @dataclass(slots=True)
 class EvaluationConfig:
-    """Configuration of an evaluation.
+    """What an evaluation is asked to do.
 
-    ``retrievers`` are names of systems or of groups of them (:mod:`dartboard.evaluation.registry`).
-    ``metrics`` are measures, each computed at every one of ``k_values`` unless it names its own depth;
-    none means all that the data can answer. Systems are compared with ``reference``. ``copies`` are the
-    levels of redundancy to repeat the comparison at: so many near-copies of every chunk, at cosine
-    ``copies_cosine``.
+    Args:
+        datasets: names or paths.
+        retrievers: names of systems or of groups of them (:mod:`dartboard.evaluation.registry`).
+        metrics: measures; each is computed at every one of ``k_values`` unless it names its own depth. None
+            means all that the data can answer.
+        k_values: depths.
+        output_dir: where :func:`~dartboard.evaluation.write_report` writes.
+        triage_k: candidates that systems choose from.
+        reference: the system that all others are compared with.
+        seed: of resamples, copies and random systems.
+        resamples: for intervals and permutation tests.
+        workers: questions at a time; one a processor by default.
+        sigma_sweep: whether Dartboard is tried at many fixed σ.
+        copies: levels of redundancy to repeat the comparison at: so many near-copies of every chunk.
+        copies_cosine: how close these copies are.
+
+    Raises:
+        ConfigError: an unknown system or measure, or a number out of its range.
     """
 
     datasets: list[str]

@@ -159,9 +159,18 @@ def explore(
     layout: bool = True,
     sweep: bool = True,
 ) -> Exploration:
-    """Look at one question; arguments as in :meth:`~dartboard.engine.Engine.search`.
+    """Look at one question.
 
-    ``layout`` asks for the map, which does not depend on σ or k, ``sweep`` for the picks along σ.
+    Args:
+        engine: the index.
+        query: the question.
+        k, token_budget, sigma, triage_k, where, reranker: as in :class:`~dartboard.options.SearchOptions`.
+        mmr_relevance: the weight of relevance in MMR.
+        layout: whether the map is made, which does not depend on σ or k.
+        sweep: whether the picks along σ are made.
+
+    Raises:
+        ConfigError, InvalidInputError: as in :meth:`~dartboard.engine.Engine.search`.
     """
     options = SearchOptions(
         k=k, token_budget=token_budget, sigma=sigma, triage_k=triage_k, where=where, reranker=reranker

@@ -1,11 +1,17 @@
-"""Dartboard where people already are: one module a framework, each behind the extra of its name.
+"""Dartboard where people already are: one package a framework, each behind the extra of its name.
 
 ::
 
     dartboard.integrations.langchain      a retriever, a document compressor, embeddings
     dartboard.integrations.llama_index    a retriever, a node postprocessor, an embedding
     dartboard.integrations.haystack       a retriever and a ranker component
+    dartboard.integrations.mcp            tools for language models
 
-Importing this package loads no framework. Importing one of the modules does, and says what to install
+Shared by them: retrievers ask an index by ``index_search``; components that select from given documents go
+through ``rerank``, which gets vectors from ``vector_source`` (ready-made, or by ``models`` and
+``document_vectors``); ``options`` and ``pydantic_options`` are what can be asked for, ``notes`` what is
+written beside each pick.
+
+Importing this package loads no framework. Importing one of the packages does, and says what to install
 where it is missing.
 """

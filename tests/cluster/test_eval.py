@@ -16,7 +16,13 @@ from dartboard.evaluation.baselines import (
     RecordedRun,
     SelectionSystem,
 )
-from dartboard.evaluation.distributed import Shared, _plain, answer_some, system_from_json, system_to_json
+from dartboard.evaluation.distributed import (
+    ClusterRunner,
+    _plain,
+    answer_some,
+    system_from_json,
+    system_to_json,
+)
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.questions import Triage
 from dartboard.evaluation.runner import parts_of
@@ -73,7 +79,7 @@ def test_a_worker_is_killed_on_the_way(whole, cluster):
             killed.append(whole.kill_worker("dartboard answer_some"))
 
     expected = evaluate_dataset(data, config)
-    found = evaluate_dataset(data, config, elsewhere=Shared(cluster, Recipe()), listener=listen)
+    found = evaluate_dataset(data, config, remote=ClusterRunner(cluster, Recipe()), listener=listen)
     assert killed and found.record == expected.record and found.runs == expected.runs
 
 
@@ -98,7 +104,7 @@ def test_systems_that_read_texts(whole, tmp_path):
 
 
 def test_what_a_worker_cannot_do_is_an_error_of_ours(whole, cluster):
-    shared = Shared(cluster, Recipe())
+    shared = ClusterRunner(cluster, Recipe())
     triage = Triage(clustered(), 20)
     assert list(shared.parts(triage, [], depth=3)) == []
     with pytest.raises(ClusterError, match=r"a worker on .* failed: ValueError"):

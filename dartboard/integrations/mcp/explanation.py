@@ -2,7 +2,6 @@
 
 from dartboard.engine import Engine
 from dartboard.inspection import Exploration
-from dartboard.inspection.trace import RunnerUp
 from dartboard.inspection.trace import Step as Traced
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import ExplainAnswer, Rival, Step, one_line, share
@@ -113,7 +112,10 @@ def _answer(found: Exploration, chunk: Chunk, place: int | None, **facts: object
 
 
 def _step(found: Exploration, at: int, step: Traced, place: int | None) -> Step:
-    chunk = found.candidates[step.pick]
+    chunk, second = found.candidates[step.pick], None
+    if (rival := step.runner_up) is not None:
+        other = found.candidates[rival.index]
+        second = Rival(id=other.id, source=source_of(other), gain=rival.gain, behind=rival.behind)
     return Step(
         rank=at + 1,
         id=chunk.id,
@@ -121,14 +123,9 @@ def _step(found: Exploration, at: int, step: Traced, place: int | None) -> Step:
         gain=step.gain,
         coverage=step.coverage,
         chosen_by=step.criterion,
-        runner_up=None if step.runner_up is None else _rival(found, step.runner_up),
+        runner_up=second,
         this_passage=None if place is None else _gain(step, place),
     )
-
-
-def _rival(found: Exploration, rival: RunnerUp) -> Rival:
-    chunk = found.candidates[rival.index]
-    return Rival(id=chunk.id, source=source_of(chunk), gain=rival.gain, behind=rival.behind)
 
 
 def _gain(step: Traced, place: int) -> float | None:

@@ -7,9 +7,7 @@ Nothing is ever locked: ``dartboard index`` may run beside it.
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Lock
-from urllib.parse import unquote, urlsplit
 
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.by_name import model_by_name
@@ -17,7 +15,7 @@ from dartboard.engine import Engine
 from dartboard.engine.trust import confirm
 from dartboard.errors import CollectionError, StoreError
 from dartboard.stores import DEFAULT_COLLECTION, Manifest, Store, open_store
-from dartboard.stores.urls import without_password
+from dartboard.stores.urls import file_of, without_password
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +96,7 @@ class OpenIndex:
             raise CollectionError(f"{error}. Index something first: dartboard index PATH") from error
 
     def _current_store(self) -> Store:
-        path = _path(self.url)
+        path = file_of(self.url)
         if path is not None and not path.exists():
             raise StoreError(
                 f"there is no index {without_password(self.url)!r}: make one with dartboard index PATH"
@@ -116,11 +114,3 @@ class OpenIndex:
         if (name, send_key) not in self._models:
             self._models[name, send_key] = model_by_name(name, send_key=send_key)
         return self._models[name, send_key]
-
-
-def _path(url: str) -> Path | None:
-    """The file of a store that is one."""
-    scheme = url.split("://", 1)[0].lower() if "://" in url else ""
-    if scheme not in ("", "file"):
-        return None
-    return Path(unquote(urlsplit(url).path) if scheme else url).expanduser()

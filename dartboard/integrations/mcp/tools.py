@@ -8,7 +8,6 @@ from dartboard.config import RerankerType
 from dartboard.display.plain_text import heading_of
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
-from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.inspection import explore
 from dartboard.integrations.mcp import limits
@@ -24,12 +23,13 @@ from dartboard.integrations.mcp.arguments import ExplainArguments, SearchArgumen
 from dartboard.integrations.mcp.explanation import explained, left_out, source_of
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.near_duplicates import candidate_groups
+from dartboard.options import DEFAULT_K, TRIAGE
 from dartboard.plugins import names
 from dartboard.selection import Limits, from_embeddings
 from dartboard.selection.kernels import Auto
 from dartboard.selection.methods import method_of
 from dartboard.stores import parse_filter
-from dartboard.types import Chunk, FloatArray, RetrievalResult, check_matrix, check_vector
+from dartboard.types import FloatArray, RetrievalResult, check_matrix, check_vector
 
 OWN_METHODS = ("dartboard", "top_k", "mmr", "near_duplicate_filter")
 
@@ -43,10 +43,10 @@ def methods() -> tuple[str, ...]:
 class Defaults:
     """What holds where a call says nothing."""
 
-    k: int = 5
+    k: int = DEFAULT_K
     method: str = "dartboard"
     sigma: float | Auto = "auto"
-    triage_k: int = 100
+    triage_k: int = TRIAGE
     reranker: RerankerType = "cosine"
 
     def count(self, k: int | None, token_budget: int | None) -> int | None:
@@ -137,7 +137,9 @@ def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> Ex
     engine = index.engine()
     _check_query(engine.model, asked.query)
     k = defaults.count(asked.k, asked.token_budget)
-    chunk = _chunk(engine, asked.id)
+    records = engine.collection.get([asked.id])
+    if not records:
+        raise InvalidInputError(f"no passage {asked.id!r} in the index: take an id from a search")
     found = explore(
         engine,
         asked.query,
@@ -154,14 +156,7 @@ def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> Ex
     if place is not None:
         return explained(found, place)
     condition = parse_filter(asked.filter) if asked.filter else None
-    return left_out(found, chunk, engine, condition)
-
-
-def _chunk(engine: Engine, id: str) -> Chunk:
-    records = engine.collection.get([id])
-    if not records:
-        raise InvalidInputError(f"no passage {id!r} in the index: take an id from a search")
-    return records[0].chunk
+    return left_out(found, records[0].chunk, engine, condition)
 
 
 def _passage(result: RetrievalResult, place: int) -> Passage:
