@@ -177,7 +177,7 @@ def test_indexing_shows_progress_and_is_cancelled(documents, lively):
     """The service's one place for writing is taken, so the task waits until it is cancelled."""
     page = documents
     make(page, "patient", file("now.txt", "Words."))
-    with lively.app.state.service.writing:
+    with lively.app.state.service.write_lock.held():
         page.set_input_files("#files", [file("later.txt", "Later words.")])
         page.click("#send")
         page.wait_for_selector("#job progress")
