@@ -19,11 +19,11 @@ from dartboard.embeddings.base import EmbeddingModel, PairScorer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
-from dartboard.options import SearchKeywords, SearchOptions
-from dartboard.pairing import crossencoder_pool, hybrid_pool
+from dartboard.pair_scores import crossencoder_pool, hybrid_pool
 from dartboard.relevance import SimilarityLevels, assess, known_levels
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import check_query
+from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import (
     Dartboard,
     Limits,

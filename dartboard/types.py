@@ -180,7 +180,7 @@ class Explanation:
     share of the best possible coverage that the picks reach at least, ``near_copies`` how many
     near-duplicates were removed; ``relevance`` is :class:`dartboard.relevance.Relevance`. ``shares`` say
     which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it. ``options`` are
-    the :class:`dartboard.options.SearchOptions` of the search; they stand in ``config`` for programs.
+    the :class:`dartboard.search_options.SearchOptions` of the search; they stand in ``config`` for programs.
     """
 
     method: str | None = None

@@ -7,7 +7,7 @@ from dartboard import MMR, Chunk, DartboardConfig, DartboardRetriever, default_m
 from dartboard.calibration import Calibration, Estimate
 from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.pairing import rescaled
+from dartboard.pair_scores import rescaled
 from dartboard.selection import in_order_of
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import log_kernel

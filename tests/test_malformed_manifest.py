@@ -12,7 +12,7 @@ from dartboard.errors import StoreFormatError
 from dartboard.stores import Manifest, Record
 from dartboard.stores.manifest import manifest_from_json, manifest_to_json
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.snapshots import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot
 
 MALFORMED = [
     ("retrievers", "x"),

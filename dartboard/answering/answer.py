@@ -14,8 +14,8 @@ from dartboard.llm.errors import AnswerError
 from dartboard.llm.replies import Thoughts
 from dartboard.llm.streaming import AnswerModel
 from dartboard.llm.usage import estimated_tokens
-from dartboard.options import SearchKeywords, SearchOptions
 from dartboard.relevance import Relevance
+from dartboard.search_options import SearchKeywords, SearchOptions
 
 INTERRUPTED, NO_PASSAGES = "interrupted", "no_passages"
 

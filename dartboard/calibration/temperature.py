@@ -26,7 +26,7 @@ from dartboard.calibration.statistics import (
 from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.vectors import Scores
 from dartboard.errors import ConfigError
-from dartboard.pairing import hybrid_pool
+from dartboard.pair_scores import hybrid_pool
 from dartboard.selection import Dartboard, Limits, from_embeddings
 from dartboard.selection.kernels import Auto
 from dartboard.types import Dataset, FloatArray, IntArray

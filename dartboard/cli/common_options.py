@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dartboard.embeddings import EmbeddingModel
     from dartboard.engine import Configured, Engine
-    from dartboard.options import SearchOptions
+    from dartboard.search_options import SearchOptions
     from dartboard.stores import Store
 
 
@@ -174,7 +174,7 @@ class SearchFlags:
 
     def options(self, found: "Configured") -> "SearchOptions":
         """What to search for, with the settings that were found."""
-        from dartboard.options import SearchOptions
+        from dartboard.search_options import SearchOptions
 
         settings = found.settings
         chosen = found.sources["triage_k"] == "flag"

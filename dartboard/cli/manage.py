@@ -129,7 +129,7 @@ def restore(
     from dartboard.cli.terminal import warn
     from dartboard.engine.trust import confirm, stored_names
     from dartboard.errors import UntrustedModelError
-    from dartboard.stores.snapshots import read_snapshot
+    from dartboard.stores.snapshot_file import read_snapshot
 
     read_snapshot(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)

@@ -25,13 +25,13 @@ from dartboard.errors import (
     StoreFormatError,
     UntrustedModelError,
 )
-from dartboard.options import TRIAGE, SearchKeywords, SearchOptions, as_filter
 from dartboard.relevance import SimilarityLevels, assess, known_levels, measure_levels
 from dartboard.retrievers.base import Fields, Retriever
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import Query
 from dartboard.retrievers.ranking import cosines, ranking_of
 from dartboard.retrievers.registry import retriever_by_name
+from dartboard.search_options import TRIAGE, SearchKeywords, SearchOptions, as_filter
 from dartboard.selection.methods import method_of
 from dartboard.stores import (
     DEFAULT_COLLECTION,

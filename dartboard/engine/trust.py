@@ -8,7 +8,7 @@ endpoint, weights in a folder or on a hub, a plug-in, a server) is refused until
   the index with it on this machine;
 - by ``--trust-model``, or ``trust_model=True`` in Python: whatever this index names.
 
-What was confirmed is kept with the user (:mod:`dartboard.engine.confirmations`), never in the index.
+What was confirmed is kept with the user (:mod:`dartboard.engine.trust_store`), never in the index.
 
 API keys go to the provider's own host and to hosts that the user named. ``--trust-model`` alone sends no key
 to a host that only the index names.
@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 from dartboard.display.plain_text import shortened
 from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL, endpoint_name
-from dartboard.engine.confirmations import VARIABLE, keep, known
+from dartboard.engine.trust_store import VARIABLE, keep, known
 from dartboard.errors import UntrustedModelError
 from dartboard.plugins import names
 from dartboard.retrievers.registry import loads_foreign

@@ -19,9 +19,9 @@ from dartboard.engine import Engine
 from dartboard.inspection.picked_sets import PickedSet, Survival, overlap, picked_set, sigma_range, survival
 from dartboard.inspection.query_candidates import QueryCandidates
 from dartboard.inspection.trace import Step, Trace, trace
-from dartboard.options import TRIAGE, SearchOptions
 from dartboard.relevance import Relevance, assess
 from dartboard.retrievers.candidates import Share
+from dartboard.search_options import TRIAGE, SearchOptions
 from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
 from dartboard.selection.auto_sigma import auto_sigma
 from dartboard.selection.kernels import Auto
@@ -164,7 +164,7 @@ def explore(
     Args:
         engine: the index.
         query: the question.
-        k, token_budget, sigma, triage_k, where, reranker: as in :class:`~dartboard.options.SearchOptions`.
+        k, token_budget, sigma, triage_k, where, reranker: as in :class:`SearchOptions`.
         mmr_relevance: the weight of relevance in MMR.
         layout: whether the map is made, which does not depend on σ or k.
         sweep: whether the picks along σ are made.

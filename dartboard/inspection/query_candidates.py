@@ -17,8 +17,8 @@ import numpy as np
 from dartboard.embeddings.base import PairScorer
 from dartboard.embeddings.vectors import Scores
 from dartboard.engine import Engine
-from dartboard.options import SearchOptions
 from dartboard.retrievers.query import Query
+from dartboard.search_options import SearchOptions
 from dartboard.selection import Dartboard, Limits, Method, Pool
 from dartboard.selection.kernels import Auto, distances, row_dots, unit_rows
 from dartboard.stores.base import read_snapshot

@@ -5,7 +5,7 @@ from inspect import signature
 from typing import Any
 
 from dartboard.errors import ConfigError
-from dartboard.options import SearchOptions
+from dartboard.search_options import SearchOptions
 
 _NAMED_ELSEWHERE = {"top_n": "k", "top_k": "k"}
 

@@ -1,6 +1,6 @@
 """The options of a search as fields of pydantic models: LangChain's and LlamaIndex's components inherit them.
 
-Names, types and defaults are those of :class:`~dartboard.options.SearchOptions`, which checks them.
+Names, types and defaults are those of :class:`~dartboard.search_options.SearchOptions`, which checks them.
 """
 
 from typing import Any, Literal, Self
@@ -10,7 +10,7 @@ from pydantic import BaseModel, model_validator
 from dartboard.config import RerankerType
 from dartboard.integrations.notes import KEY
 from dartboard.integrations.options import check_names, options_of
-from dartboard.options import TRIAGE
+from dartboard.search_options import TRIAGE
 
 
 class SelectionFields(BaseModel):

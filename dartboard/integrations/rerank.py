@@ -10,9 +10,9 @@ from dartboard.core import DartboardRetriever
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.notes import Note, notes_of
 from dartboard.integrations.vector_source import GatheredVectors, Item, VectorSource
-from dartboard.options import SearchOptions
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import check_query
+from dartboard.search_options import SearchOptions
 from dartboard.selection.methods import method_of
 from dartboard.types import Chunk
 

@@ -3,6 +3,7 @@
 from dartboard.retrievers.alpha_fit import AlphaFit, fit_alpha
 from dartboard.retrievers.base import Fields, Retriever
 from dartboard.retrievers.bm25 import BM25Retriever
+from dartboard.retrievers.candidate_selection import pool_of, select_from
 from dartboard.retrievers.candidates import Candidate, Candidates, Share
 from dartboard.retrievers.colbert import ColbertRetriever
 from dartboard.retrievers.dense import DenseRetriever
@@ -10,7 +11,6 @@ from dartboard.retrievers.fixed_dimensional import FixedDimensional
 from dartboard.retrievers.hybrid import HybridRetriever
 from dartboard.retrievers.multi_vector import MultiVectorRetriever, Part
 from dartboard.retrievers.registry import retriever_by_name
-from dartboard.retrievers.select import pool_of, select_from
 from dartboard.retrievers.splade import SpladeRetriever
 
 __all__ = [

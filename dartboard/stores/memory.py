@@ -26,7 +26,7 @@ from dartboard.stores.checks import (
 from dartboard.stores.filters import Filter, check_filter
 from dartboard.stores.manifest import Manifest, build_bm25
 from dartboard.stores.records import Record, SparseVector, check_metadata
-from dartboard.stores.snapshots import read_snapshot, write_snapshot
+from dartboard.stores.snapshot_file import read_snapshot, write_snapshot
 from dartboard.types import FloatArray, Hit
 from dartboard.utils import unit_rows
 

@@ -6,9 +6,9 @@ import pytest
 from dartboard.calibration import Calibration, Estimate
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
-from dartboard.options import SearchOptions
 from dartboard.retrievers import MultiVectorRetriever, Part
 from dartboard.retrievers.parts import whole_text
+from dartboard.search_options import SearchOptions
 from dartboard.selection import TopK
 from dartboard.stores import Record
 from dartboard.stores.memory import MemoryStore

@@ -7,7 +7,7 @@ import pytest
 from dartboard.integrations.langchain import DartboardCompressor, DartboardRetriever
 from dartboard.integrations.llama_index import DartboardPostprocessor
 from dartboard.integrations.pydantic_options import RerankFields, SearchFields
-from dartboard.options import SearchOptions
+from dartboard.search_options import SearchOptions
 
 DEFAULTS = {field.name: field.default for field in fields(SearchOptions)}
 

@@ -10,7 +10,7 @@ import pytest
 from dartboard.errors import StoreError
 from dartboard.stores.embedded import EmbeddedStore, Tuning, accept_loss
 from dartboard.stores.files import leftovers
-from dartboard.stores.snapshots import PART
+from dartboard.stores.snapshot_file import PART
 from dartboard.testing.samples import MANIFEST, sample_records
 
 RECORDS = sample_records(20)

@@ -15,7 +15,7 @@ from dartboard.engine import load_settings
 from dartboard.stores import files
 from dartboard.stores.embedded import EmbeddedStore, Tuning
 from dartboard.stores.embedded.store_file import unfinished
-from dartboard.stores.snapshots import PART
+from dartboard.stores.snapshot_file import PART
 from dartboard.testing.samples import MANIFEST, sample_records
 
 RECORDS = sample_records(40)
@@ -44,7 +44,7 @@ if moment == "store":
 store = EmbeddedStore(path, tuning=Tuning(files_from=0))
 collection = store.open()
 if moment == "snapshot":
-    with mock.patch("dartboard.stores.snapshots.os.fsync", reached):
+    with mock.patch("dartboard.stores.snapshot_file.os.fsync", reached):
         collection.snapshot(path.with_name("some.snapshot"))
 store.let_others_write()
 if moment == "draft":

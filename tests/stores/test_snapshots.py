@@ -8,7 +8,7 @@ import pytest
 
 from dartboard.errors import DartboardError, StoreFormatError
 from dartboard.stores import Manifest, Record, open_store
-from dartboard.stores.snapshots import _LONGEST_LINE, KIND, read_snapshot, write_snapshot
+from dartboard.stores.snapshot_file import _LONGEST_LINE, KIND, read_snapshot, write_snapshot
 
 RECORD = Record("a", "A passage.", [1.0, 0.0])
 HOSTILE = ["../../evil", "/etc/evil", "..", ".", "C:\\\\evil", "a/../../b", "~root", "a\x00b", "", "\n"]

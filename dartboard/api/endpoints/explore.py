@@ -23,7 +23,7 @@ from dartboard.api.limits import at_most, check_query
 from dartboard.api.schemas import Answer, Metadata, Model, Sigma, Words
 from dartboard.api.service import TheService, in_worker
 from dartboard.inspection import explore as look_at
-from dartboard.options import DEFAULT_K, TRIAGE
+from dartboard.search_options import DEFAULT_K, TRIAGE
 
 MOST_CANDIDATES = 300
 

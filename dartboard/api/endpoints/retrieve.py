@@ -25,7 +25,7 @@ from dartboard.api.service import Service, TheService, in_worker
 from dartboard.deadline import check
 from dartboard.engine import Engine
 from dartboard.errors import DartboardError, DeadlineError
-from dartboard.options import TRIAGE, SearchOptions
+from dartboard.search_options import TRIAGE, SearchOptions
 from dartboard.types import FloatArray, RetrievalResult
 
 router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=READ)

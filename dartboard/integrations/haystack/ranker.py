@@ -18,7 +18,7 @@ from dartboard.integrations.notes import KEY, with_note
 from dartboard.integrations.options import options_of, settings_of
 from dartboard.integrations.rerank import rerank
 from dartboard.integrations.vector_source import Item, VectorSource, check_documents
-from dartboard.options import SearchOptions
+from dartboard.search_options import SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 

@@ -15,7 +15,7 @@ from dartboard.errors import ConfigError
 from dartboard.integrations.index_search import Answer, from_haystack, search
 from dartboard.integrations.notes import KEY
 from dartboard.integrations.options import options_of, settings_of
-from dartboard.options import TRIAGE, SearchOptions
+from dartboard.search_options import TRIAGE, SearchOptions
 from dartboard.selection import Method
 from dartboard.selection.kernels import Auto
 from dartboard.stores import DEFAULT_COLLECTION

@@ -21,7 +21,7 @@ from dartboard.integrations.options import options_of
 from dartboard.integrations.pydantic_options import RerankFields
 from dartboard.integrations.rerank import Pick, rerank
 from dartboard.integrations.vector_source import Item, StoredVectors, VectorSource, check_documents
-from dartboard.options import SearchOptions
+from dartboard.search_options import SearchOptions
 
 _dispatcher = get_dispatcher(__name__)
 _NOT_PLAIN = {

@@ -12,7 +12,7 @@ from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.integrations.index_search import NO_PICKLE, Answer, from_llama_index, search
 from dartboard.integrations.notes import KEY
-from dartboard.options import SearchKeywords, SearchOptions
+from dartboard.search_options import SearchKeywords, SearchOptions
 
 BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "end", "read_as", "uploaded")
 """What indexing writes into metadata for itself: no language model needs to read it."""

@@ -23,8 +23,8 @@ from dartboard.integrations.mcp.arguments import ExplainArguments, SearchArgumen
 from dartboard.integrations.mcp.explanation import explained, left_out, source_of
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.near_duplicates import candidate_groups
-from dartboard.options import DEFAULT_K, TRIAGE
 from dartboard.plugins import names
+from dartboard.search_options import DEFAULT_K, TRIAGE
 from dartboard.selection import Limits, from_embeddings
 from dartboard.selection.kernels import Auto
 from dartboard.selection.methods import method_of

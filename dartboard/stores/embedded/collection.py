@@ -11,8 +11,8 @@ from dartboard.stores.checks import check_deletion, check_k
 from dartboard.stores.embedded.cache import CollectionCache
 from dartboard.stores.embedded.connections import Connections
 from dartboard.stores.embedded.derived_index import DerivedFiles, Tuning
+from dartboard.stores.embedded.read_snapshot import ReadSnapshot
 from dartboard.stores.embedded.record_reader import RecordReader
-from dartboard.stores.embedded.snapshot import ReadSnapshot
 from dartboard.stores.embedded.tables import manifest_text, raise_revision, remove_rows, write_records
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest

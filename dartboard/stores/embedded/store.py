@@ -16,7 +16,7 @@ from dartboard.stores.embedded.store_file import prepare, unfinished
 from dartboard.stores.embedded.tables import ROW_TABLES, manifest_text, write_records
 from dartboard.stores.files import leftovers, remove_leftovers
 from dartboard.stores.manifest import Manifest
-from dartboard.stores.snapshots import PART, read_snapshot
+from dartboard.stores.snapshot_file import PART, read_snapshot
 
 logger = logging.getLogger(__name__)
 

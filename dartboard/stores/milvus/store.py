@@ -23,7 +23,7 @@ from dartboard.stores.milvus.schema import (
     read_properties,
     readable_name,
 )
-from dartboard.stores.snapshots import read_snapshot
+from dartboard.stores.snapshot_file import read_snapshot
 
 
 class MilvusStore:

@@ -19,7 +19,7 @@ from dartboard.stores.postgres.schema import Table
 from dartboard.stores.postgres.text_search import TextSearch, configuration
 from dartboard.stores.postgres.vector_search import search_dense, search_sparse
 from dartboard.stores.records import Record, SparseVector, check_metadata
-from dartboard.stores.snapshots import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot
 from dartboard.types import FloatArray, Hit
 
 _PAGE = 1000

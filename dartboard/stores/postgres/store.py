@@ -13,7 +13,7 @@ from dartboard.stores.postgres.filter_sql import to_json
 from dartboard.stores.postgres.hnsw import HnswOptions
 from dartboard.stores.postgres.schema import Table, check_version, find_vector, migrate
 from dartboard.stores.postgres.text_search import configuration
-from dartboard.stores.snapshots import read_snapshot
+from dartboard.stores.snapshot_file import read_snapshot
 
 _LACKING = """
 SELECT 'make tables in schema ' || %(schema)s

@@ -18,7 +18,7 @@ from dartboard.errors import ConfigError, StoreError
 from dartboard.stores import DEFAULT_COLLECTION, Collection, Filter, Manifest, Record
 from dartboard.stores.checks import missing
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.snapshots import read_snapshot
+from dartboard.stores.snapshot_file import read_snapshot
 
 
 class ShelfCollection:

@@ -18,7 +18,7 @@ from dartboard.stores.embedded.vector_search import VectorState
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.records import Record, SparseVector
-from dartboard.stores.snapshots import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot
 from dartboard.types import FloatArray, Hit
 
 

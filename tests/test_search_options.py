@@ -7,7 +7,7 @@ import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.options import options_of
-from dartboard.options import SearchKeywords, SearchOptions
+from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import MMR, Dartboard
 from dartboard.stores import parse_filter
 
