@@ -32,9 +32,9 @@ from dartboard.selection import (
     from_log_probs,
 )
 from dartboard.selection.auto_sigma import DIVISOR
-from dartboard.selection.candidates import distinct_rows
 from dartboard.selection.kernels import distances, prepared, row_dots, unit_rows
 from dartboard.selection.methods import method_of
+from dartboard.selection.pool_builders import distinct_rows
 from dartboard.selection.result import Sigma
 from dartboard.types import (
     Chunk,
@@ -52,7 +52,10 @@ __all__ = ["DartboardConfig", "DartboardRetriever"]
 
 
 class DartboardRetriever:
-    """Retrieval by Dartboard over chunks that carry their vectors.
+    """Selects from chunks that carry their vectors: nearest by cosine, then Dartboard.
+
+    The specification's retriever over a list of chunks; over a collection, it is the engine's selector, and
+    a :class:`dartboard.retrievers.Retriever` finds the candidates.
 
     ``token_embeddings``, ``(vocab_size, d)``, makes the targets run over a vocabulary instead of over the
     candidates, as the paper has it; pair scores know no tokens, so ``crossencoder`` keeps to candidates.

@@ -60,8 +60,7 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if self.k is None and self.token_budget is None:
             object.__setattr__(self, "k", DEFAULT_K)
-        if isinstance(self.method, str) or not hasattr(self.method, "select"):
-            object.__setattr__(self, "method", method_of(self.method))
+        object.__setattr__(self, "method", method_of(self.method))
         if not hasattr(self.method, "select"):
             raise ConfigError(f"method must be a name or a selection method, got {self.method!r}")
         self.limits([], [], {})  # its checks of k, budget, caps and shares

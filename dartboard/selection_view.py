@@ -53,7 +53,7 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
         facts.append(words)
     facts.append(sigma_text(*selection.sigma))
     if selection.near_copies:
-        facts.append(removed_text(selection.near_copies))
+        facts.append(removed_text(selection.near_copies, selection.method))
     on_candidates = selection.targets is not None
     stands_for = selection.stands_for
     return View(

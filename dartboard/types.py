@@ -178,7 +178,7 @@ class Explanation:
 
     ``targets`` are the candidates or a vocabulary, ``stands_for`` what each pick covers best, ``bound`` the
     share of the best possible coverage that the picks reach at least, ``near_copies`` how many
-    near-duplicates were removed; ``relevance`` is :class:`dartboard.relevance.Relevance`. ``shares`` say
+    candidates are near-duplicates of a more relevant one; ``relevance`` is :class:`dartboard.relevance.Relevance`. ``shares`` say
     which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it. ``options`` are
     the :class:`dartboard.search_options.SearchOptions` of the search; they stand in ``config`` for programs.
     """
@@ -201,7 +201,7 @@ class Explanation:
     retriever: str | None = None
     collection: str | None = None
     shares: list[dict[str, Any]] | None = None
-    retriever_score: list[float] | None = None
+    retriever_score: list[float | None] | None = None
     options: Any = None
 
     def as_metadata(self) -> dict[str, Any]:

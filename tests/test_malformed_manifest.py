@@ -12,7 +12,7 @@ from dartboard.errors import StoreFormatError
 from dartboard.stores import Manifest, Record
 from dartboard.stores.manifest import manifest_from_json, manifest_to_json
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.snapshot_file import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot_file
 
 MALFORMED = [
     ("retrievers", "x"),
@@ -81,7 +81,7 @@ def test_every_command_names_the_setting(path, capsys, setting, value):
 @pytest.mark.parametrize(("setting", "value"), MALFORMED)
 def test_snapshots_are_checked_the_same_way(tmp_path, setting, value):
     manifest = Manifest(model="m", dimension=2, settings={setting: value})
-    write_snapshot(tmp_path / "s", "docs", manifest, [[Record("a", "A passage.", [1.0, 0.0])]])
+    write_snapshot_file(tmp_path / "s", "docs", manifest, [[Record("a", "A passage.", [1.0, 0.0])]])
     with pytest.raises(StoreFormatError, match=rf"setting '{setting}' is damaged.*expected .*Index again"):
         MemoryStore().restore(tmp_path / "s")
 

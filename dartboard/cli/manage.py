@@ -129,9 +129,9 @@ def restore(
     from dartboard.cli.terminal import warn
     from dartboard.engine.trust import confirm, stored_names
     from dartboard.errors import UntrustedModelError
-    from dartboard.stores.snapshot_file import read_snapshot
+    from dartboard.stores.snapshot_file import read_snapshot_file
 
-    read_snapshot(path)  # before a store is made for nothing
+    read_snapshot_file(path)  # before a store is made for nothing
     found = configured(store=store, collection=collection)
     name = found.chosen("collection")
     with opened(found, read_only=False, create=True) as engine:

@@ -169,7 +169,8 @@ def _summary(result: RetrievalResult) -> str:
     seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in facts["seconds"].items())
     bound = facts.get("bound")
     sure = f", at least {bound:.0%} of the best set's" if isinstance(bound, float) else ""
-    removed = f" ({removed_text(facts['near_copies'])})" if facts.get("near_copies") else ""
+    copies = facts.get("near_copies")
+    removed = f" ({removed_text(copies, facts['method'])})" if copies else ""
     return (
         f"{len(result.chunks)} of {facts['candidates']} candidates{removed} by {facts['method']} "
         f"(retriever {facts['retriever']}, σ {facts['sigma']:.3f} from {facts['sigma_source']}); "

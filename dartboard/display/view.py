@@ -116,9 +116,10 @@ def sigma_text(sigma: float, source: str) -> str:
     return f"σ {sigma:.3g} {SOURCES.get(source, f'from {source}')}"
 
 
-def removed_text(count: int) -> str:
-    """That candidates were removed as near-duplicates of others."""
-    return f"{count} near-duplicate{'' if count == 1 else 's'} removed"
+def removed_text(count: int, method: str) -> str:
+    """That candidates are near-duplicates of others; Dartboard removes them, other methods may pick them."""
+    fate = "removed" if method in ("dartboard", "exhaustive") else "among them"
+    return f"{count} near-duplicate{'' if count == 1 else 's'} {fate}"
 
 
 def stands_for_text(pick: Pick, most: int) -> str:
@@ -203,7 +204,7 @@ def _facts(known: Mapping[str, Any], coverage: list[float] | None) -> tuple[tupl
     if isinstance(sigma, float):
         facts.append(sigma_text(sigma, str(known.get("sigma_source", "given"))))
     if near_copies := known.get("near_copies"):
-        facts.append(removed_text(int(near_copies)))
+        facts.append(removed_text(int(near_copies), str(known.get("method"))))
     return tuple(facts), most
 
 

@@ -122,12 +122,17 @@ class Engine:
             model = model_by_name(name, send_key=send_key)
         else:
             model = model_by_name(self._model) if isinstance(self._model, str) else self._model
-        if manifest is not None and model.fingerprint != manifest.model:
+        if manifest is not None:
+            self._check_model(model, manifest)
+        return model
+
+    def _check_model(self, model: EmbeddingModel, manifest: Manifest) -> None:
+        """Others may have made the collection anew since it was opened."""
+        if model.fingerprint != manifest.model:
             raise StoreFormatError(
                 f"collection {self.name!r} was made with {manifest.model_name or manifest.model!r}, not with "
                 f"{model.name!r}: open it with that model, or index into another collection"
             )
-        return model
 
     @cached_property
     def retriever(self) -> Retriever:
@@ -223,7 +228,9 @@ class Engine:
         where = self.condition(options.where)
         selector = self.selector(options)
         started = time.perf_counter()
+        ranking_of(self.retriever).query_vector(asked)  # encoded before a transaction begins
         with read_snapshot(self.collection) as view:
+            self._check_model(self.model, view.manifest)
             found = self.find(view, asked, options, where)
             vector = asked.vector(self.model) if found.query_vector is None else found.query_vector
             if len(found):
@@ -248,11 +255,12 @@ class Engine:
             kept = [at for at, id in enumerate(found.ids) if id not in excluded]
             found = found.take(kept[: options.triage_k])
             missing = [id for id in dict.fromkeys(options.must_include) if id not in found.ids]
-            last = found.scores[-1] if found.scores else 0.0
+            last = found.scores[-1] if found.scores else 0.0  # selection needs a place in the order for each
             required = Candidates.from_hits([Hit(id, last) for id in missing]).fetch(view)
             if unknown := set(missing) - set(required.ids):
                 raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
             found = found.followed_by(required)
+        # Selection has this limit too; here it may leave nothing, which is an empty result and no error.
         if options.min_similarity is not None and not options.must_include and len(found):
             vector = query.vector(self.model) if found.query_vector is None else found.query_vector
             near = cosines(vector, found.vectors) >= options.min_similarity
@@ -264,8 +272,8 @@ class Engine:
 
         A dense retriever's order is that of the distances, but for the rounding that top_k would show.
         """
-        by_distance = self.retriever.name == "dense" and method_of(options.method).name != "top_k"
-        return None if by_distance else found.scores
+        by_distance = getattr(self.retriever, "ranks_by_distance", False)
+        return None if by_distance and method_of(options.method).name != "top_k" else found.scores
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
@@ -374,14 +382,13 @@ class Engine:
     def _described(self, result: RetrievalResult, found: Candidates, started: float) -> RetrievalResult:
         """The result with what the retriever says of the picks, and where the time went."""
         picked = [chunk.id for chunk in result.chunks]
-        score = dict(zip(found.ids, found.scores, strict=True))
         spent = dict(result.metadata["seconds"])
         fetch = found.seconds.get("fetch", 0.0) + spent.pop("read", 0.0)
         return result.with_explanation(
             retriever=self.retriever.name,
             collection=self.name,
             shares=[{name: share._asdict() for name, share in found.shares(id).items()} for id in picked],
-            retriever_score=[score[id] for id in picked],
+            retriever_score=[found.score(id) for id in picked],
             seconds={**found.seconds, "fetch": fetch, **spent, "total": time.perf_counter() - started},
         )
 

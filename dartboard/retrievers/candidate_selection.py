@@ -24,7 +24,6 @@ from dartboard.selection import (
     Pool,
     Selection,
     from_embeddings,
-    in_order_of,
     log_softmax,
 )
 from dartboard.selection.methods import method_of
@@ -50,13 +49,11 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
             "the candidates come without the query's vector: give their retriever the embedding model"
         )
     groups = candidate_groups(candidates.vectors, read=candidates.fingerprints)
-    pool = from_embeddings(candidates.query_vector, candidates.vectors, groups=groups, **building)
-    if relevance == "distance":
-        return pool
-    scores = np.array(candidates.scores)
-    if relevance == "score":
-        return pool.reweighted(log_softmax(scores))
-    return pool.reweighted(in_order_of(scores, pool.relevance))
+    ranking = candidates.scores if relevance == "rank" else None
+    pool = from_embeddings(
+        candidates.query_vector, candidates.vectors, groups=groups, ranking=ranking, **building
+    )
+    return pool.reweighted(log_softmax(np.array(candidates.scores))) if relevance == "score" else pool
 
 
 def select_from(

@@ -238,7 +238,7 @@ class Candidates:
         made = copy(self)
         for cached in ("found", "_rank_of"):
             made.__dict__.pop(cached, None)
-        made._ranking = self._ranking or self
+        made._ranking = self if self._ranking is None else self._ranking
         return made
 
     def shares(self, id: str) -> Mapping[str, Share]:
@@ -256,8 +256,13 @@ class Candidates:
                 found |= {f"{name}/{label}": inner[label] for label in inner if label != member.name}
         return found
 
+    def score(self, id: str) -> float | None:
+        """What the retriever gave a chunk; None for one that it did not find."""
+        share = self._share(id)
+        return None if share is None else share.score
+
     def _share(self, id: str) -> Share | None:
-        ranking = self._ranking or self
+        ranking = self if self._ranking is None else self._ranking
         at = ranking._rank_of.get(id)
         return None if at is None else Share(at + 1, ranking.scores[at])
 

@@ -35,6 +35,8 @@ class DenseRetriever(RankingRetriever):
         >>> DenseRetriever(default_model()).retrieve(collection, "How are keys rotated?", 10).ids
     """
 
+    ranks_by_distance = True
+
     def __init__(
         self,
         model: "EmbeddingModel",

@@ -40,6 +40,9 @@ class RankingRetriever(ABC):
         self._name = name
         self._model = model
 
+    ranks_by_distance = False
+    """Whether its order is that of the vectors' distances to the query, which selection knows by itself."""
+
     @property
     def name(self) -> str:
         """It labels shares."""
@@ -170,6 +173,10 @@ class Adapted(RankingRetriever):
         """The retriever's own."""
         return self._retriever.fields()
 
+    def index_settings(self) -> dict[str, dict[str, Any]]:
+        """The retriever's own."""
+        return {name: dict(kept) for name, kept in self._retriever.index_settings().items()}
+
     def index(self, records: Sequence[Record]) -> list[Record]:
         """By the retriever's own."""
         return self._retriever.index(records)
@@ -181,8 +188,9 @@ class Adapted(RankingRetriever):
         return self._retriever.retrieve(collection, query.text, k, where=where)
 
     def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
-        """The same: the retriever gives vectors and times itself."""
-        return self.rank(view, query, k, where=where)
+        """The same with vectors; times are the retriever's own."""
+        found = self.rank(view, query, k, where=where)
+        return found if hasattr(found, "vectors") else found.fetch(view)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """In the retriever's own terms."""

@@ -65,7 +65,7 @@ def retriever_by_name(
         plugged: Retriever = plugin.make(_MEMBERS, model, rest)
         return plugged
     made = _SIMPLE.get(kind)
-    if made is None or (kind == "splade") > bool(rest) or (rest and kind in ("dense", "bm25")):
+    if made is None or (kind == "splade" and not rest) or (rest and kind in ("dense", "bm25")):
         raise _unknown(name, paths)
     return made(model, rest)
 

@@ -6,17 +6,17 @@ from a :class:`Pool` within :class:`Limits` and return a :class:`Selection`.
 """
 
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.candidates import (
+from dartboard.selection.dartboard import Dartboard
+from dartboard.selection.limits import Limits
+from dartboard.selection.methods import METHODS, Method, select, select_many
+from dartboard.selection.pool import Pool
+from dartboard.selection.pool_builders import (
     from_distances,
     from_embeddings,
     from_log_probs,
     in_order_of,
     log_softmax,
 )
-from dartboard.selection.dartboard import Dartboard
-from dartboard.selection.limits import Limits
-from dartboard.selection.methods import METHODS, Method, select, select_many
-from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
 
 __all__ = [

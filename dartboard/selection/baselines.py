@@ -10,10 +10,10 @@ import numpy as np
 
 from dartboard.deadline import check
 from dartboard.errors import ConfigError
-from dartboard.selection.candidates import in_order_of
 from dartboard.selection.explain import explain_picks
 from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.pool import LARGEST_LOG, Pool
+from dartboard.selection.pool_builders import in_order_of
 from dartboard.selection.result import Selection
 from dartboard.types import FloatArray
 

@@ -16,11 +16,11 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import find, names
 from dartboard.selection.baselines import MMR, Exhaustive, NearDuplicateFilter, Random, TopK
-from dartboard.selection.candidates import from_embeddings, log_softmax
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import Auto, check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
+from dartboard.selection.pool_builders import from_embeddings, log_softmax
 from dartboard.selection.result import Selection
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix
 from dartboard.wrong_names import right_name

@@ -39,8 +39,8 @@ class Selection:
     so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
     apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
     more than ``coverage[-1] / bound``. ``owners`` runs along the targets: the pick that covers each, or -1.
-    ``near_copies`` is how many candidates were removed as near-duplicates of a more relevant one: they are
-    picked only where nothing else is left.
+    ``near_copies`` is how many candidates are near-duplicates of a more relevant one. Dartboard removes them:
+    it picks them only where nothing else is left. Other methods may pick them.
 
     A selection can be used as an index wherever an array of positions can: ``vectors[selection]``,
     ``frame.iloc[selection]``. It shows itself as a table, and in a notebook as a map with gains; for that it

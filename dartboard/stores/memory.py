@@ -26,7 +26,7 @@ from dartboard.stores.checks import (
 from dartboard.stores.filters import Filter, check_filter
 from dartboard.stores.manifest import Manifest, build_bm25
 from dartboard.stores.records import Record, SparseVector, check_metadata
-from dartboard.stores.snapshot_file import read_snapshot, write_snapshot
+from dartboard.stores.snapshot_file import read_snapshot_file, write_snapshot_file
 from dartboard.types import FloatArray, Hit
 from dartboard.utils import unit_rows
 
@@ -143,7 +143,7 @@ class MemoryCollection:
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
-        write_snapshot(path, self.name, self.manifest, self.iterate())
+        write_snapshot_file(path, self.name, self.manifest, self.iterate())
 
     def stats(self) -> CollectionStats:
         """Size in memory, texts and vectors only."""
@@ -255,7 +255,7 @@ class MemoryStore:
 
     def restore(self, path: str | Path, name: str | None = None) -> MemoryCollection:
         """A new collection from a snapshot."""
-        stored_name, manifest, batches = read_snapshot(path)
+        stored_name, manifest, batches = read_snapshot_file(path)
         collection = self.create(name or stored_name, manifest)
         for batch in batches:
             collection.upsert(batch)

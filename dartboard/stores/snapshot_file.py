@@ -34,7 +34,9 @@ _LONGEST_LINE = 64 * 1024 * 1024
 _LEVEL = 1  # vectors hardly compress; text does at any level
 
 
-def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]) -> None:
+def write_snapshot_file(
+    path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]
+) -> None:
     """Write all records; the file appears under its name only when it is whole.
 
     What killed processes left of snapshots in the same folder is removed.
@@ -62,7 +64,7 @@ def write_snapshot(path: str | Path, name: str, manifest: Manifest, batches: Ite
         raise StoreError(f"cannot write the snapshot {target}: {error.strerror or error}") from error
 
 
-def read_snapshot(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:
+def read_snapshot_file(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:
     """Name, manifest and records in batches. The whole file is verified before the first record comes."""
     source = Path(path)
     head = _verified_head(source)

@@ -8,7 +8,7 @@ import pytest
 
 from dartboard.errors import DartboardError, StoreFormatError
 from dartboard.stores import Manifest, Record, open_store
-from dartboard.stores.snapshot_file import _LONGEST_LINE, KIND, read_snapshot, write_snapshot
+from dartboard.stores.snapshot_file import _LONGEST_LINE, KIND, read_snapshot_file, write_snapshot_file
 
 RECORD = Record("a", "A passage.", [1.0, 0.0])
 HOSTILE = ["../../evil", "/etc/evil", "..", ".", "C:\\\\evil", "a/../../b", "~root", "a\x00b", "", "\n"]
@@ -16,7 +16,7 @@ HOSTILE = ["../../evil", "/etc/evil", "..", ".", "C:\\\\evil", "a/../../b", "~ro
 
 def snapshot(path, name="docs", records=(RECORD,), **settings):
     manifest = Manifest(model="m", dimension=2, settings=settings)
-    write_snapshot(path, name, manifest, [list(records)])
+    write_snapshot_file(path, name, manifest, [list(records)])
     return path
 
 
@@ -51,7 +51,7 @@ def test_a_link_in_the_place_of_a_snapshot_is_replaced_and_not_followed(tmp_path
     link.symlink_to(target)
     snapshot(link)
     assert target.read_text() == "precious"
-    assert not link.is_symlink() and read_snapshot(link)[0] == "docs"
+    assert not link.is_symlink() and read_snapshot_file(link)[0] == "docs"
 
 
 def sealed(path, *lines):

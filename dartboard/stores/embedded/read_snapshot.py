@@ -18,7 +18,7 @@ from dartboard.stores.embedded.vector_search import VectorState
 from dartboard.stores.filters import Filter
 from dartboard.stores.manifest import Manifest
 from dartboard.stores.records import Record, SparseVector
-from dartboard.stores.snapshot_file import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot_file
 from dartboard.types import FloatArray, Hit
 
 
@@ -145,7 +145,7 @@ class ReadSnapshot:
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
-        write_snapshot(path, self.name, self._reader.manifest, self.iterate())
+        write_snapshot_file(path, self.name, self._reader.manifest, self.iterate())
 
     def prepare(self) -> None:
         """Bring the indexes up to date and leave files of them."""

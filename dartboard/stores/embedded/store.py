@@ -16,7 +16,7 @@ from dartboard.stores.embedded.store_file import prepare, unfinished
 from dartboard.stores.embedded.tables import ROW_TABLES, manifest_text, write_records
 from dartboard.stores.files import leftovers, remove_leftovers
 from dartboard.stores.manifest import Manifest
-from dartboard.stores.snapshot_file import PART, read_snapshot
+from dartboard.stores.snapshot_file import PART, read_snapshot_file
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class EmbeddedStore:
 
     def restore(self, path: str | Path, name: str | None = None) -> EmbeddedCollection:
         """A new collection from a snapshot, all of it or none."""
-        stored_name, manifest, batches = read_snapshot(path)
+        stored_name, manifest, batches = read_snapshot_file(path)
         name = name or stored_name
         with self._connections.writing() as connection:
             key = _create(connection, name, manifest)

@@ -18,7 +18,7 @@ from dartboard.stores.milvus.queries import MOST_HITS, Reader, batched, best_hit
 from dartboard.stores.milvus.rows import Lexemes, output_fields, record_from_row, row_from_record
 from dartboard.stores.milvus.schema import CollectionLayout, collection_name, field_name, manifest_property
 from dartboard.stores.records import Record, SparseVector, check_metadata
-from dartboard.stores.snapshot_file import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot_file
 from dartboard.types import FloatArray, Hit
 
 _REQUEST_BYTES = 16_000_000
@@ -159,7 +159,7 @@ class MilvusCollection:
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file."""
-        write_snapshot(path, self.name, self.manifest, self.iterate())
+        write_snapshot_file(path, self.name, self.manifest, self.iterate())
 
     def stats(self) -> CollectionStats:
         """The records there are; their bytes are estimated from a sample."""

@@ -23,7 +23,7 @@ from dartboard.stores.milvus.schema import (
     read_properties,
     readable_name,
 )
-from dartboard.stores.snapshot_file import read_snapshot
+from dartboard.stores.snapshot_file import read_snapshot_file
 
 
 class MilvusStore:
@@ -85,7 +85,7 @@ class MilvusStore:
     def restore(self, path: str | Path, name: str | None = None) -> MilvusCollection:
         """A new collection from a snapshot; one that cannot be filled is removed again."""
         self._connection.check_writable()
-        stored_name, manifest, batches = read_snapshot(path)
+        stored_name, manifest, batches = read_snapshot_file(path)
         collection = self.create(name or stored_name, manifest)
         try:
             for batch in batches:

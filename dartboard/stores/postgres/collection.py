@@ -19,7 +19,7 @@ from dartboard.stores.postgres.schema import Table
 from dartboard.stores.postgres.text_search import TextSearch, configuration
 from dartboard.stores.postgres.vector_search import search_dense, search_sparse
 from dartboard.stores.records import Record, SparseVector, check_metadata
-from dartboard.stores.snapshot_file import write_snapshot
+from dartboard.stores.snapshot_file import write_snapshot_file
 from dartboard.types import FloatArray, Hit
 
 _PAGE = 1000
@@ -144,7 +144,7 @@ class PostgresCollection:
     def snapshot(self, path: str | Path) -> None:
         """Write one state of the collection to one file."""
         with self._connections.reading(stable=True) as connection:
-            write_snapshot(path, self.name, self.manifest, rows.read_all(connection, self._table, _PAGE))
+            write_snapshot_file(path, self.name, self.manifest, rows.read_all(connection, self._table, _PAGE))
 
     def prepare(self) -> None:
         """Tidy up after a load, and build the indexes that pay; a reader leaves all as it is."""

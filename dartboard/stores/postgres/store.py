@@ -13,7 +13,7 @@ from dartboard.stores.postgres.filter_sql import to_json
 from dartboard.stores.postgres.hnsw import HnswOptions
 from dartboard.stores.postgres.schema import Table, check_version, find_vector, migrate
 from dartboard.stores.postgres.text_search import configuration
-from dartboard.stores.snapshot_file import read_snapshot
+from dartboard.stores.snapshot_file import read_snapshot_file
 
 _LACKING = """
 SELECT 'make tables in schema ' || %(schema)s
@@ -82,7 +82,7 @@ class PostgresStore:
 
     def restore(self, path: str | Path, name: str | None = None) -> PostgresCollection:
         """A new collection from a snapshot, all of it or none."""
-        stored_name, manifest, batches = read_snapshot(path)
+        stored_name, manifest, batches = read_snapshot_file(path)
         with self._connections.writing() as connection:
             table = self._create(connection, name or stored_name, manifest)
             for batch in batches:

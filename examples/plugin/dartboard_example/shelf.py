@@ -18,7 +18,7 @@ from dartboard.errors import ConfigError, StoreError
 from dartboard.stores import DEFAULT_COLLECTION, Collection, Filter, Manifest, Record
 from dartboard.stores.checks import missing
 from dartboard.stores.memory import MemoryStore
-from dartboard.stores.snapshot_file import read_snapshot
+from dartboard.stores.snapshot_file import read_snapshot_file
 
 
 class ShelfCollection:
@@ -64,7 +64,7 @@ class Shelf:
         elif not self._folder.is_dir():
             raise StoreError(f"there is no folder {self._folder}: index something first, or check the path")
         for file in sorted(self._folder.glob("*.shelf")):
-            name, manifest, batches = read_snapshot(file)
+            name, manifest, batches = read_snapshot_file(file)
             collection = self._memory.create(name, manifest)
             for batch in batches:
                 collection.upsert(batch)
