@@ -177,10 +177,11 @@ class Explanation:
     """How a result came about. Lists run along the picks; what nobody knows is None.
 
     ``targets`` are the candidates or a vocabulary, ``stands_for`` what each pick covers best, ``bound`` the
-    share of the best possible coverage that the picks reach at least, ``near_copies`` how many
-    candidates are near-duplicates of a more relevant one; ``relevance`` is :class:`dartboard.relevance.Relevance`. ``shares`` say
-    which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it. ``options`` are
-    the :class:`dartboard.search_options.SearchOptions` of the search; they stand in ``config`` for programs.
+    share of the best possible coverage that the picks reach at least, ``near_copies`` how many candidates
+    are near-duplicates of a more relevant one; ``relevance`` is :class:`dartboard.relevance.Relevance`.
+    ``shares`` say which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it,
+    None where it did not find it. ``options`` are the :class:`dartboard.search_options.SearchOptions` of the
+    search; they stand in ``config`` for programs.
     """
 
     method: str | None = None

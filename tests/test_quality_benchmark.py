@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import quality
 from dartboard.datasets import make_query_focused, with_redundancy
-from dartboard.selection import candidates
+from dartboard.selection import pool_builders
 from dartboard.selection.result import Sigma
 from tests.datasets.folders import beir_folder
 
@@ -48,5 +48,5 @@ def test_another_sigma_is_another_behaviour(copies, monkeypatch):
     dataset = with_redundancy(dataset, copies=copies, cosine=0.9) if copies else dataset
     before = quality.behaviour(dataset)
     assert quality.behaviour(dataset) == before
-    monkeypatch.setattr(candidates, "auto_sigma", lambda *_, **__: Sigma(0.3, "candidates"))
+    monkeypatch.setattr(pool_builders, "auto_sigma", lambda *_, **__: Sigma(0.3, "candidates"))
     assert quality.behaviour(dataset) != before

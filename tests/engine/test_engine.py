@@ -119,6 +119,27 @@ def test_a_result_carries_its_options():
     assert result.metadata["config"]["sigma"] == 0.2
 
 
+def test_a_required_chunk_that_nobody_found_has_no_rank():
+    engine = filled(retriever="bm25")
+    (records,) = engine.collection.iterate()
+    missed = next(record.id for record in records if "tea" not in record.text.split())
+    result = engine.search("tea", k=3, must_include=[missed], triage_k=1)
+    place = ids(result).index(missed)
+    assert result.metadata["shares"][place] == {} and result.metadata["retriever_score"][place] is None
+    nothing = engine.search("nonsense", k=1, must_include=[missed])
+    assert nothing.metadata["shares"] == [{}] and nothing.metadata["retriever_score"] == [None]
+
+
+def test_a_collection_that_was_made_anew_with_another_model_is_refused():
+    engine = filled()
+    engine.search(QUERY)
+    engine.store.drop(engine.name)
+    other = Engine(engine.store, collection=engine.name, model=WordBag(31))
+    other.create()
+    with pytest.raises(StoreFormatError, match="was made with"):
+        engine.search(QUERY)
+
+
 def test_other_methods_and_limits():
     engine = filled()
     plain = engine.search(QUERY, k=4, method="top_k")

@@ -9,6 +9,7 @@ from dartboard.errors import ConfigError
 from dartboard.retrievers import BM25Retriever, Candidate, Candidates, DenseRetriever, Fields, HybridRetriever
 from dartboard.retrievers.fusion import normalised
 from dartboard.retrievers.query import Query
+from dartboard.retrievers.ranking import ranking_of
 from dartboard.stores import parse_filter
 from dartboard.types import Chunk
 from tests.models import WordBag
@@ -228,3 +229,32 @@ def test_normalised_scores_know_no_scale(scores, factor, shift):
     first = normalised(given_scores, "minmax")
     assert first.min() == 0.0 and (first.max() == 1.0 or np.ptp(given_scores) == 0)
     np.testing.assert_array_equal(normalised(given_scores, "none"), given_scores)
+
+
+class OnlyIds:
+    """A retriever by the protocol alone, which gives ids and keeps settings."""
+
+    name = "foreign"
+
+    def fields(self):
+        return Fields()
+
+    def index_settings(self):
+        return {"foreign": {"version": 2}}
+
+    def index(self, records):
+        return list(records)
+
+    def retrieve(self, collection, query, k, *, where=None):
+        return Candidates.from_hits(collection.search_text(query, k, where=where))
+
+    def explain(self, collection, query, chunk_id):
+        return {}
+
+
+def test_a_retriever_by_the_protocol_keeps_its_settings_and_gets_vectors(collection):
+    hybrid = HybridRetriever([DenseRetriever(WordBag()), OnlyIds()])
+    assert hybrid.index_settings() == {"foreign": {"version": 2}}
+    words = BM25Retriever().retrieve(collection, QUERY, 5)
+    found = ranking_of(OnlyIds()).find(collection, Query(QUERY), 5)
+    assert found.ids == words.ids and found.vectors.shape == words.vectors.shape
