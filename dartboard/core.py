@@ -164,7 +164,7 @@ class DartboardRetriever:
                 collections and is not used here.
             changes: single options: ``k=8``, ``token_budget=1500``, ``method="mmr"``.
         """
-        options = SearchOptions.of(options or self._defaults, changes)
+        options = self._options(options, changes, "search")
         started = time.perf_counter()
         query_embedding = self._embed(query)
         embedded = time.perf_counter()
@@ -207,7 +207,7 @@ class DartboardRetriever:
         Where a pair scorer is in use (``crossencoder``, ``hybrid``), its order counts and ``scores`` do not.
         Of :class:`Candidates`, texts are read from their store only where they have a say, and for the picks.
         """
-        options = SearchOptions.of(options or self._defaults, changes, "choose")
+        options = self._options(options, changes, "choose")
         started = time.perf_counter()
         if not isinstance(candidates, Candidates):
             candidates = Candidates.from_chunks(candidates)
@@ -216,7 +216,7 @@ class DartboardRetriever:
             sources=[]
             if options.max_per_source is None
             else [_source(chunk, options.source_field) for chunk in candidates.chunks()],
-            position_of={id: i for i, id in enumerate(candidates.ids)} if options.must_include else {},
+            ids=candidates.ids,
         )
         method = method_of(options.method)
         with threads_for(len(candidates)):
@@ -267,7 +267,7 @@ class DartboardRetriever:
         **changes: Unpack[SearchKeywords],
     ) -> Pool:
         """What :meth:`choose` selects from; numbers are the candidates' positions."""
-        options = SearchOptions.of(options or self._defaults, changes, "pool")
+        options = self._options(options, changes, "pool")
         if not isinstance(candidates, Candidates):
             candidates = Candidates.from_chunks(candidates)
         ranking = scores if self.variant_of(options) == "cosine" else None  # a pair scorer's own order counts
@@ -282,6 +282,11 @@ class DartboardRetriever:
             return sigma.source
         ruled = self.calibration.kind == "divisor" and sigma.source == "candidates"
         return "calibration" if ruled or sigma.source == "given" else sigma.source
+
+    def _options(self, given: SearchOptions | None, changes: SearchKeywords, function: str) -> SearchOptions:
+        if given is None and changes.get("token_budget") is not None:
+            changes = {"k": None, **changes}  # a budget stands in for top_k
+        return SearchOptions.of(given or self._defaults, changes, function)
 
     def _embed(self, query: str) -> FloatArray:
         check_query(query)

@@ -1,6 +1,6 @@
 """What a search is asked for: one type that every door makes, and that the engine and the core take."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypedDict
 
@@ -63,8 +63,12 @@ class SearchOptions:
         object.__setattr__(self, "method", method_of(self.method))
         if not hasattr(self.method, "select"):
             raise ConfigError(f"method must be a name or a selection method, got {self.method!r}")
-        self.limits([], [], {})  # its checks of k, budget, caps and shares
-        if self.sigma != "auto":
+        if isinstance(self.method, type):
+            raise ConfigError(
+                f"method must be a selection method, got a class: write {self.method.__name__}()"
+            )
+        check_number("sigma_min", self.sigma_min, 1e-12, 1.0)
+        if not isinstance(self.sigma, str) or self.sigma != "auto":
             check_number("sigma", self.sigma, self.sigma_min, LARGEST_SIGMA, " or be 'auto'")
         check_whole("triage_k", self.triage_k, 1, 1000)
         check_choice("reranker", self.reranker, RERANKERS)
@@ -73,35 +77,49 @@ class SearchOptions:
             ids = getattr(self, name)
             if isinstance(ids, str):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{ids!r}]")
-            if not all(isinstance(id, str) for id in ids):
+            if not isinstance(ids, Iterable) or not all(isinstance(id, str) for id in ids):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got {ids!r}")
             object.__setattr__(self, name, tuple(ids))
         if both := set(self.must_include) & set(self.exclude):
             raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
+        if not isinstance(self.source_field, str) or not self.source_field:
+            raise ConfigError(f"source_field must be the name of a field, got {self.source_field!r}")
+        self.limits([], [], self.must_include)  # its checks of k, budget, caps and shares
 
     @classmethod
     def of(cls, given: Self | None, changes: "SearchKeywords", function: str = "search") -> Self:
         """``given``, or the defaults, with some options changed.
 
         Raises:
-            TypeError: an option that does not exist, with the name that was probably meant.
+            TypeError: ``given`` is something else, or an option does not exist; the message has the name
+                that was probably meant.
         """
+        if given is not None and not isinstance(given, cls):
+            raise TypeError(f"options must be SearchOptions, got {given!r}: write {function}(query, k=5)")
         if not changes:
             return cls() if given is None else given
         check_names(changes, ["query", *(field.name for field in fields(cls))], function)
         if given is None:
             return cls(**changes)
-        if changes.get("token_budget") is not None and "k" not in changes:
-            changes = {**changes, "k": None}  # a budget stands in for the default k
         return replace(given, **changes)
 
-    def limits(self, costs: Sequence[float], sources: Sequence[Any], position_of: dict[str, int]) -> Limits:
-        """The limits of a selection; ``costs`` and ``sources`` are one a candidate, where they are needed."""
+    def limits(self, costs: Sequence[float], sources: Sequence[Any], ids: Sequence[str]) -> Limits:
+        """The limits of a selection from candidates of these ``ids``.
+
+        ``costs`` and ``sources`` are one a candidate, where they are needed.
+        """
+        places: dict[str, int] = {}
+        if self.must_include or self.exclude:
+            places = {id: at for at, id in enumerate(ids)}
+        for id in self.must_include:
+            if id not in places:
+                raise InvalidInputError(f"no chunk {id!r} among the candidates: check must_include")
         return Limits(
             k=self.k,
             token_budget=self.token_budget,
             costs=None if self.token_budget is None else costs,
-            must_include=[position_of[id] for id in self.must_include] if position_of else (),
+            must_include=[places[id] for id in self.must_include],
+            exclude=[places[id] for id in self.exclude if id in places],
             max_per_source=self.max_per_source,
             sources=None if self.max_per_source is None else sources,
             min_gain_share=self.min_gain_share,

@@ -31,7 +31,7 @@ GROUPS = {
     "tests/stores/test_filter_fields.py": "postgres",
     "tests/test_hostile_index.py": "postgres",
     "tests/embeddings/": "torch",
-    "tests/retrievers/test_catalogue.py": "torch",
+    "tests/retrievers/test_registry.py": "torch",
     "tests/retrievers/test_splade.py": "torch",
     "tests/test_deadline.py": "torch",
     "tests/stores/test_milvus": "milvus",

@@ -8,6 +8,7 @@ from dartboard.calibration import Calibration, Estimate
 from dartboard.embeddings import LateInteraction
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.pair_scores import rescaled
+from dartboard.search_options import SearchOptions
 from dartboard.selection import in_order_of
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import log_kernel
@@ -515,3 +516,16 @@ def test_metadata_are_the_explanation():
     assert named.metadata["retriever"] == "dense" and "retriever" not in result.metadata
     with pytest.raises(InvalidInputError, match="no explanation"):
         RetrievalResult("q", [], []).with_explanation(retriever="dense")
+
+
+def test_choose_excludes_and_refuses_unknown_ids():
+    dart = retriever(reranker_type="cosine")
+    vector = dart._embed(QUERY)
+    first = dart.choose(QUERY, vector, CORPUS, k=3).chunks[0].id
+    chosen = dart.choose(QUERY, vector, CORPUS, k=len(CORPUS), exclude=[first, "nobody"])
+    assert first not in ids(chosen.chunks) and len(chosen.chunks) == len(CORPUS) - 1
+    with pytest.raises(InvalidInputError, match="no chunk 'zz' among the candidates"):
+        dart.choose(QUERY, vector, CORPUS, must_include=["zz"])
+    few = dart.choose(QUERY, vector, CORPUS, SearchOptions(k=2), token_budget=10_000)
+    many = dart.choose(QUERY, vector, CORPUS, token_budget=10_000)
+    assert len(few.chunks) == 2 < len(many.chunks)

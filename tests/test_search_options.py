@@ -3,6 +3,7 @@
 from dataclasses import fields
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
@@ -34,6 +35,14 @@ from dartboard.stores import parse_filter
         {"must_include": "abc"},
         {"exclude": [1]},
         {"must_include": ["a"], "exclude": ["a"]},
+        {"must_include": ["a", "a"]},
+        {"must_include": None},
+        {"exclude": 5},
+        {"sigma": np.array([0.1, 0.2])},
+        {"sigma_min": "a"},
+        {"sigma_min": 0},
+        {"source_field": None},
+        {"method": Dartboard},
     ],
     ids=str,
 )
@@ -57,8 +66,11 @@ def test_single_options_are_changed_by_name():
     given = SearchOptions(k=3, where="year > 1")
     assert SearchOptions.of(given, {}) is given
     assert SearchOptions.of(given, {"sigma": 0.2}) == SearchOptions(k=3, where="year > 1", sigma=0.2)
-    assert SearchOptions.of(given, {"token_budget": 50}).k is None
-    assert SearchOptions.of(given, {"token_budget": 50, "k": 2}).k == 2
+    assert SearchOptions.of(given, {"token_budget": 50}).k == 3, "both hold"
+    assert SearchOptions.of(None, {"token_budget": 50}).k is None
+    for wrong in (5, {"k": 3}):
+        with pytest.raises(TypeError, match="options must be SearchOptions"):
+            SearchOptions.of(wrong, {})
     with pytest.raises(TypeError, match=r"search\(\) takes no 'top_k': did you mean 'k'\?"):
         SearchOptions.of(given, {"top_k": 3})
 

@@ -278,7 +278,7 @@ class Engine:
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""
         condition = self.condition(where)
-        return self.retriever.retrieve(self.collection, query, k, where=condition)
+        return ranking_of(self.retriever).retrieve(self.collection, query, k, where=condition)
 
     def condition(self, where: Filter | str | None) -> Filter | None:
         """A filter from what callers give, once the collection has the fields that it compares."""

@@ -39,6 +39,7 @@ class QueryCandidates:
         with read_snapshot(engine.collection) as view:
             self.found = engine.find(view, asked, options, where)
             self.chunks = self.found.chunks()
+            self.found.read_all()
         vector = self.found.query_vector
         self.query_vector: FloatArray = asked.vector(engine.model) if vector is None else vector
 

@@ -178,6 +178,11 @@ class Candidates:
             )
         return found
 
+    def read_all(self) -> None:
+        """Read all chunks now, so that the collection's read snapshot may end."""
+        self.chunks()
+        self._collection = None
+
     def fingerprints(self, positions: Sequence[int]) -> list[bytes]:
         """The fingerprints of texts, for :func:`dartboard.near_duplicates.candidate_groups`.
 

@@ -86,9 +86,9 @@ class RankingRetriever(ABC):
         with read_snapshot(collection) as view:
             found = self.find(view, Query(query), k, where=where)
             started = time.perf_counter()
-            found.chunks()
+            found.read_all()
         reading = time.perf_counter() - started
-        found.seconds = {**found.seconds, "fetch": found.seconds["fetch"] + reading}
+        found.seconds = {**found.seconds, "fetch": found.seconds.get("fetch", 0.0) + reading}
         return found
 
     def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
@@ -185,12 +185,23 @@ class Adapted(RankingRetriever):
         self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
     ) -> Candidates:
         """What the retriever finds; a passage that it does not find scores at most its last."""
-        return self._retriever.retrieve(collection, query.text, k, where=where)
+        found = self._retriever.retrieve(collection, query.text, k, where=where)
+        if not isinstance(found, Candidates):
+            raise InvalidInputError(
+                f"retriever {self.name!r} must return Candidates, got {type(found).__name__}: see "
+                "Candidates.from_hits"
+            )
+        if len(set(found.ids)) < len(found):
+            raise InvalidInputError(f"retriever {self.name!r} returned a chunk twice: ids must be unique")
+        return found if len(found) <= k else found.take(range(k))
 
     def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
         """The same with vectors; times are the retriever's own."""
         found = self.rank(view, query, k, where=where)
-        return found if hasattr(found, "vectors") else found.fetch(view)
+        if not hasattr(found, "vectors"):
+            found = found.fetch(view)
+        found.query, found.name = query.text, self.name
+        return found
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
         """In the retriever's own terms."""

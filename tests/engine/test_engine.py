@@ -6,11 +6,11 @@ import pytest
 from dartboard.calibration import Calibration, Estimate
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, ConfigError, InvalidInputError, StoreFormatError
-from dartboard.retrievers import MultiVectorRetriever, Part
+from dartboard.retrievers import Candidates, Fields, MultiVectorRetriever, Part
 from dartboard.retrievers.parts import whole_text
 from dartboard.search_options import SearchOptions
 from dartboard.selection import TopK
-from dartboard.stores import Record
+from dartboard.stores import Record, open_store
 from dartboard.stores.memory import MemoryStore
 from tests.models import Favourite, SharedWords, WordBag
 from tests.tea import QUERY, TEXTS, filled
@@ -128,6 +128,48 @@ def test_a_required_chunk_that_nobody_found_has_no_rank():
     assert result.metadata["shares"][place] == {} and result.metadata["retriever_score"][place] is None
     nothing = engine.search("nonsense", k=1, must_include=[missed])
     assert nothing.metadata["shares"] == [{}] and nothing.metadata["retriever_score"] == [None]
+
+
+class Ids:
+    """A retriever by the protocol alone, which gives no more than ids, and more of them than asked for."""
+
+    name = "ids"
+
+    def __init__(self, model):
+        self.model = model
+
+    def fields(self):
+        return Fields()
+
+    def index_settings(self):
+        return {}
+
+    def index(self, records):
+        return list(records)
+
+    def retrieve(self, collection, query, k, *, where=None):
+        vector = self.model.encode_query(query)
+        return Candidates.from_hits(collection.search_vector(vector, 10 * k, where=where))
+
+    def explain(self, collection, query, chunk_id):
+        return {}
+
+
+@pytest.mark.parametrize("file", [True, False])
+def test_a_retriever_that_gives_ids_alone(tmp_path, file):
+    (records,) = filled().collection.iterate()
+    model = WordBag()
+    store = open_store(str(tmp_path / "x.dartboard")) if file else MemoryStore()
+    with Engine(store, model=model, retriever=Ids(model)) as engine:
+        engine.create().upsert(records)
+        found = engine.candidates(QUERY, 3).found
+        assert len(found) == 3 and all(each.chunk.text and each.shares["ids"].rank for each in found)
+        result = engine.search(QUERY, k=2, triage_k=4)
+        assert result.metadata["candidates"] == 4
+        assert all(set(shares) == {"ids"} for shares in result.metadata["shares"])
+        engine.retriever.retrieve = lambda *_, **__: ["a"]
+        with pytest.raises(InvalidInputError, match="must return Candidates, got list"):
+            engine.search(QUERY)
 
 
 def test_a_collection_that_was_made_anew_with_another_model_is_refused():

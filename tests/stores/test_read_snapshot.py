@@ -208,3 +208,11 @@ def test_a_store_that_can_hands_out_another(tmp_path):
         made = store.create("default", Manifest(model="m", dimension=8))
         with read_snapshot(made) as view, read_snapshot(view) as inner:
             assert view is not made and view.name == made.name and inner is view
+
+
+def test_a_view_ends_with_its_block(collection):
+    with collection.read_snapshot() as view:
+        assert view.get(["r00"])
+    for ask in (lambda: view.get(["r00"]), lambda: view.manifest, lambda: view.search_text("tea", 3)):
+        with pytest.raises(StoreError, match="has ended: read inside"):
+            ask()

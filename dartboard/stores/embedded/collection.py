@@ -65,7 +65,11 @@ class EmbeddedCollection:
         states = self._cache.states()
         with self._connections.reading() as connection:
             reader = RecordReader(connection, self.key, self.name)
-            yield ReadSnapshot(self.name, reader, states, self._cache)
+            view = ReadSnapshot(self.name, reader, states, self._cache)
+            try:
+                yield view
+            finally:
+                view.end()
 
     get = _of_a_snapshot(ReadSnapshot.get)
     unit_vectors = _of_a_snapshot(ReadSnapshot.unit_vectors)

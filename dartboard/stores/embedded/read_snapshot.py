@@ -160,6 +160,10 @@ class ReadSnapshot:
 
     configure = upsert = delete = stats = _refuse
 
+    def end(self) -> None:
+        """Refuse what is asked from now on: the transaction is over."""
+        self._reader = _Ended(self.name)  # type: ignore[assignment]
+
     def _state(self, index: DerivedIndex[State]) -> State:
         """The index at the revision of this snapshot."""
         state: State | None = self._states.get(index)
@@ -189,3 +193,13 @@ class ReadSnapshot:
         self._rows.update(zip(ids, numbers, strict=True))
         pairs = sorted(zip((-scores).tolist(), ids, strict=True))
         return [Hit(id, -score) for score, id in pairs[:k]]
+
+
+class _Ended:
+    """In the place of the reader, once the transaction is over."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, asked: str) -> NoReturn:
+        raise StoreError(f"the read snapshot of collection {self._name!r} has ended: read inside its block")
