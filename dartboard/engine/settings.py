@@ -4,8 +4,8 @@ The file is the one that ``DARTBOARD_CONFIG`` names, else ``dartboard.toml`` in 
 user's own. Each value remembers where it came from. A file in this folder may have come with the folder: what
 it would send elsewhere or load from elsewhere has to be confirmed once (``dartboard config --trust``).
 
-Plain ``tomllib`` and a dataclass: pydantic-settings would bring pydantic into every installation, and only the
-service needs that.
+Plain ``tomllib`` and a dataclass: pydantic-settings would bring pydantic into every installation, and only
+the service needs that.
 """
 
 import os
