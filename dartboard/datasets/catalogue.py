@@ -77,10 +77,19 @@ def load_dataset(
     """A data set with vectors, by name.
 
     ``synthetic_clustered``, ``synthetic_query_focused`` and ``synthetic_adversarial`` are made; all others
-    come from ``root`` (see :func:`dartboard.datasets.list_datasets`) and, where they are not there and
-    ``fetch`` allows it, from their publishers. ``model`` is the default model unless given. With ``paths``
-    the name of a file or folder will do, too: for callers that trust who names it. Raises
-    :class:`DatasetError` where there is no such data set, with what to put where.
+    come from ``root`` (see :func:`dartboard.datasets.list_datasets`) or from their publishers.
+
+    Args:
+        name: of the data set.
+        root: the data folder; by default the one that ``DARTBOARD_DATA`` names.
+        model: the default model unless given.
+        split: by default the first that the data set has.
+        cache_dir, progress: as in :func:`prepare_on_disk`.
+        fetch: whether what is not in the folder is downloaded.
+        paths: whether the name of a file or folder will do, too: for callers that trust who names it.
+
+    Raises:
+        DatasetError: there is no such data set; the message says what to put where.
 
     Example::
 

@@ -34,8 +34,12 @@ def load_msmarco(
 ) -> TextDataset:
     """The judged queries of a split, and the collection, which is read when it is iterated.
 
-    With ``distractors`` the corpus is a sample: every judged passage and so many others, chosen by a hash
-    of their ids and ``seed``, so that the order of the file does not matter.
+    Args:
+        path: the folder with the official files.
+        split: whose judgments.
+        distractors: make the corpus a sample: every judged passage and so many others, chosen by a hash of
+            their ids, so that the order of the file does not matter.
+        seed: of that hash.
     """
     folder = Path(path)
     if distractors is not None and distractors < 0:

@@ -51,15 +51,14 @@ def with_redundancy(
 ) -> Dataset:
     """The data set with ``copies`` near-copies beside each passage.
 
-    Parameters
-    ----------
-    cosine
-        Make copies by noise on the vectors, at this cosine from their originals; by default .97.
-    edits
-        Make copies by editing texts instead: any of ``truncate``, ``shuffle``, ``boilerplate``, ``revise``,
-        used in turn.
-    model
-        The model that embedded the data set; edited texts need it.
+    Args:
+        dataset: with vectors.
+        copies: of each passage.
+        cosine: make copies by noise on the vectors, at this cosine from their originals; by default .97.
+        edits: make copies by editing texts instead: any of ``truncate``, ``shuffle``, ``boilerplate``,
+            ``revise``, used in turn.
+        seed: of noise and edits.
+        model: the one that embedded the data set; edited texts need it.
 
     Example::
 

@@ -98,25 +98,19 @@ def prepare_on_disk(
 ) -> "PreparedDataset":
     """Do every step and keep the results on disk, in memory that does not grow with the corpus.
 
-    Parameters
-    ----------
-    model
-        The default model unless given.
-    cache_dir
-        Where the results are kept; by default ``datasets`` in the folder that ``DARTBOARD_CACHE`` names, else
-        in the user's cache folder.
-    progress
-        Hears ``(step, done, total)``: see :func:`dartboard.datasets.progress_bar`.
-    clean
-        Whether spaces and invisible characters are normalised.
-    max_words
-        Longer passages are split between sentences; None splits nothing, so that passage ids stay as the
-        data set has them.
+    Args:
+        text_dataset: what to prepare.
+        model: the default model unless given.
+        cache_dir: where the results are kept; by default ``datasets`` in the folder that ``DARTBOARD_CACHE``
+            names, else in the user's cache folder.
+        progress: hears ``(step, done, total)``: see :func:`dartboard.datasets.progress_bar`.
+        clean: whether spaces and invisible characters are normalised.
+        max_words: longer passages are split between sentences; None splits nothing, so that passage ids stay
+            as the data set has them.
+        batch_size: how many passages are encoded at once.
 
-    Raises
-    ------
-    DatasetError
-        Where no passage has any text, or two have the same id.
+    Raises:
+        DatasetError: no passage has any text, or two have the same id.
     """
     if max_words is not None and max_words < 1:
         raise ConfigError(f"max_words must be >= 1, got {max_words}")

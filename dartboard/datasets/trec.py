@@ -46,7 +46,13 @@ def first_judgement(path: str | Path, query_id: str) -> Place:
 
 
 def write_qrels(qrels: Qrels, path: str | Path, *, layout: Literal["trec", "beir"] = "trec") -> None:
-    """Write judgments, one a line, in the order given."""
+    """Write judgments, one a line, in the order given.
+
+    Args:
+        qrels: by query id, the grade of each passage id.
+        path: of the file.
+        layout: ``trec`` (four columns), or ``beir`` (tabs and a head line).
+    """
     judged = [(query, passage, grade) for query, row in qrels.items() for passage, grade in row.items()]
     if layout == "beir":
         written = ["query-id\tcorpus-id\tscore"]

@@ -52,13 +52,23 @@ DEFAULT_RETRIEVER = "hybrid"
 class Engine:
     """A collection with the model and the retriever that belong to it.
 
-    ``model`` and ``retriever`` are objects or names; where they are left out, those that the collection
-    was made with are taken, and for a new one the defaults. ``pair_scorer`` is an object or a name too
-    (``late-interaction``, ``cross-encoder:PATH``), loaded when a search first asks for a ``reranker``.
-
     A name that the collection stores chooses only what ships with dartboard, unless the user has confirmed it
-    (:mod:`dartboard.engine.trust`). ``trust_model`` confirms it for this engine: True for whatever is stored,
-    or the names that may be used.
+    (:mod:`dartboard.engine.trust`).
+
+    Args:
+        store: where the collection is, or will be.
+        collection: its name.
+        model: the embedding model or its name; by default the one that the collection was made with, and for
+            a new one dartboard's own.
+        retriever: who finds candidates, or its name; by default as for the model.
+        pair_scorer: what a ``reranker`` scores with, or its name (``late-interaction``,
+            ``cross-encoder:PATH``); loaded when a search first asks for it.
+        trust_model: confirms stored names for this engine: True for whatever is stored, or the names that
+            may be used.
+
+    Example:
+        >>> with Engine.open("handbook.dartboard") as engine:
+        ...     result = engine.search("How are keys rotated?", k=5)
     """
 
     def __init__(

@@ -118,10 +118,17 @@ def load_settings(
     folder: Path | None = None,
     confirmed: bool = True,
 ) -> Configured:
-    """Settings from all three places; ``flags`` that are None were not given.
+    """Settings from all three places.
 
-    ``options`` are the names of flags that are not called like their setting, for errors. ``confirmed`` of
-    False also returns what the user would have to confirm: to show it, not to use it.
+    Args:
+        flags: values by setting; those that are None were not given.
+        options: the names of flags that are not called like their setting, for errors.
+        environment: by default that of the process.
+        folder: where ``dartboard.toml`` is looked for; by default the present folder.
+        confirmed: False also returns what the user would have to confirm: to show it, not to use it.
+
+    Raises:
+        ConfigError: a value is of another type, or a setting needs to be confirmed.
     """
     environment = os.environ if environment is None else environment
     file = _file(environment, folder or Path.cwd())
