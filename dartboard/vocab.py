@@ -44,22 +44,15 @@ def build_token_vocabulary(
 ) -> FloatArray:
     """Token embeddings, ``(vocab_size, d)`` float32, by one of three methods.
 
-    Parameters
-    ----------
-    method
-        ``words``: the most common words; ``subwords``: the first pieces of the model's tokenizer;
-        ``clusters``: k-means centroids of ``sample_size`` words.
-    cache_dir
-        Where vocabularies are kept; by default the folder ``vocab`` beside the embedding cache.
-    progress
-        Hears how many texts are encoded so far.
+    Args:
+        method: ``words``: the most common words; ``subwords``: the first pieces of the model's tokenizer;
+            ``clusters``: k-means centroids of ``sample_size`` words.
+        cache_dir: where vocabularies are kept; by default the folder ``vocab`` beside the embedding cache.
+        progress: hears how many texts are encoded so far.
 
-    Raises
-    ------
-    ConfigError
-        For another method, or a size that the method cannot give.
-    MissingExtraError
-        Where wordfreq or faiss is not installed and the method needs it.
+    Raises:
+        ConfigError: for another method, or a size that the method cannot give.
+        MissingExtraError: where wordfreq or faiss is not installed and the method needs it.
 
     Example::
 

@@ -175,6 +175,16 @@ def test_every_variable_is_told():
         ("A tree.\n\n::\n\n    a\n      b\n\nMore.", "A tree.\n\n```text\na\n  b\n```\n\nMore."),
         ("As in::\n\n    a\n", "As in:\n\n```text\na\n```"),
         ("It adds.\n\n>>> 1 + 1\n2\n", "It adds.\n\n```pycon\n>>> 1 + 1\n2\n```"),
+        (
+            "It adds.\n\nArgs:\n    a, b: numbers\n        of any size.\n    c: more.\n\n"
+            "Returns:\n    The sum.\n",
+            "It adds.\n\n**Parameters**\n\n- `a`, `b`: numbers\n    of any size.\n- `c`: more.\n\n"
+            "**Returns**\n\nThe sum.",
+        ),
+        (
+            "It adds.\n\nExample:\n    >>> 1 + 1\n    2\n",
+            "It adds.\n\n**Example**\n\n```pycon\n>>> 1 + 1\n2\n```",
+        ),
     ],
 )
 def test_docstrings_become_markdown(text, wanted):

@@ -147,16 +147,12 @@ def calibrate(
     Where pairs are few, an interval is wide, or the difference could be chance, the rule stays as it comes
     and ``reason`` says so.
 
-    Parameters
-    ----------
-    redundant
-        The same queries over the corpus with near-copies added, for a second trial.
-    measure
-        ``"recall"`` of the targets, or ``"facets"`` found among k picks; without it facets where several
-        passages cover the same one, else recall.
-    progress
-        Hears how many queries are worked through: with facets all of them once, and then those held out,
-        which are half, on each corpus.
+    Args:
+        redundant: the same queries over the corpus with near-copies added, for a second trial.
+        measure: ``"recall"`` of the targets, or ``"facets"`` found among k picks; without it facets where
+            several passages cover the same one, else recall.
+        progress: hears how many queries are worked through: with facets all of them once, and then those held
+            out, which are half, on each corpus.
 
     Example::
 

@@ -73,35 +73,24 @@ def select(
 ) -> Selection:
     """Select the candidates that together say most about a query.
 
-    Parameters
-    ----------
-    embeddings, query
-        Candidates, ``(n, d)``, and a query, ``(d,)``: whatever NumPy can read (arrays, lists, data frames
-        of numbers, a column whose cells are vectors, tensors on the CPU).
-    k
-        How many to pick: 5 unless a ``token_budget`` takes its place.
-    sigma
-        The spread of a query around its target; ``"auto"`` estimates it from the candidates.
-    scores
-        One a candidate, from any retriever: they replace the distances to the query, as
-        ``softmax(scores / temperature)``.
-    targets
-        ``(T, d)`` a vocabulary to cover instead of the candidates.
-    texts
-        One a candidate: near-duplicates among them are removed before selection
-        (:func:`dartboard.near_duplicates.near_duplicates`). Vectors alone cannot tell a copy from
-        another version with another number in it.
-    groups
-        ``(n,)`` numbers, equal for near-duplicates, where you know them already.
-    limits
-        The fields of :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``,
-        ``max_per_source`` with ``sources``, ``must_include``, ``exclude``, ``min_similarity``.
+    Args:
+        embeddings, query: candidates, ``(n, d)``, and a query, ``(d,)``: whatever NumPy can read (arrays,
+            lists, data frames of numbers, a column whose cells are vectors, tensors on the CPU).
+        k: how many to pick: 5 unless a ``token_budget`` takes its place.
+        sigma: the spread of a query around its target; ``"auto"`` estimates it from the candidates.
+        scores: one a candidate, from any retriever: they replace the distances to the query, as
+            ``softmax(scores / temperature)``.
+        targets: ``(T, d)`` a vocabulary to cover instead of the candidates.
+        texts: one a candidate: near-duplicates among them are removed before selection
+            (:func:`dartboard.near_duplicates.near_duplicates`). Vectors alone cannot tell a copy from another
+            version with another number in it.
+        groups: ``(n,)`` numbers, equal for near-duplicates, where you know them already.
+        limits: the fields of :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``,
+            ``max_per_source`` with ``sources``, ``must_include``, ``exclude``, ``min_similarity``.
 
-    Returns
-    -------
-    Selection
-        An index into the candidates (``frame.iloc[select(frame["embedding"], query)]``) that also says
-        what each pick adds and represents.
+    Returns:
+        An index into the candidates (``frame.iloc[select(frame["embedding"], query)]``) that also says what
+        each pick adds and represents.
 
     >>> import numpy as np
     >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices

@@ -44,20 +44,15 @@ def from_embeddings(
 ) -> Pool:
     """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
 
-    Parameters
-    ----------
-    targets
-        ``(T, d)`` a vocabulary to cover instead of the candidates. ``target_distances``, ``(n, T)``, saves
-        working out the candidates' distances to it.
-    model_sigma
-        The σ of the model that made the vectors, for pools too small to tell; ``divisor`` is that of
-        the rule for ``"auto"``.
-    groups
-        ``(n,)`` numbers: candidates with equal ones are near-duplicates, of which one is kept.
-    ranking
-        ``(n,)`` scores of a retriever whose order counts, not the distances to the query. Their scale is
-        the retriever's own, so only the order is taken: the best candidate gets the largest query
-        probability of the pool, the next one the second largest … Equal scores share their mean.
+    Args:
+        targets: ``(T, d)`` a vocabulary to cover instead of the candidates. ``target_distances``, ``(n, T)``,
+            saves working out the candidates' distances to it.
+        model_sigma: the σ of the model that made the vectors, for pools too small to tell; ``divisor`` is
+            that of the rule for ``"auto"``.
+        groups: ``(n,)`` numbers: candidates with equal ones are near-duplicates, of which one is kept.
+        ranking: ``(n,)`` scores of a retriever whose order counts, not the distances to the query. Their
+            scale is the retriever's own, so only the order is taken: the best candidate gets the largest
+            query probability of the pool, the next one the second largest … Equal scores share their mean.
     """
     kind = check_distance(distance)
     vectors = as_matrix(embeddings)
