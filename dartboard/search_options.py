@@ -61,11 +61,9 @@ class SearchOptions:
         if self.k is None and self.token_budget is None:
             object.__setattr__(self, "k", DEFAULT_K)
         object.__setattr__(self, "method", method_of(self.method))
-        if not hasattr(self.method, "select"):
-            raise ConfigError(f"method must be a name or a selection method, got {self.method!r}")
-        if isinstance(self.method, type):
+        if isinstance(self.method, type) or not hasattr(self.method, "select"):
             raise ConfigError(
-                f"method must be a selection method, got a class: write {self.method.__name__}()"
+                f"method must be a name or a selection method, such as 'mmr' or MMR(), got {self.method!r}"
             )
         check_number("sigma_min", self.sigma_min, 1e-12, 1.0)
         if not isinstance(self.sigma, str) or self.sigma != "auto":
@@ -77,9 +75,10 @@ class SearchOptions:
             ids = getattr(self, name)
             if isinstance(ids, str):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got one string: write [{ids!r}]")
-            if not isinstance(ids, Iterable) or not all(isinstance(id, str) for id in ids):
+            listed = tuple(ids) if isinstance(ids, Iterable) else (ids,)
+            if not all(isinstance(id, str) for id in listed):
                 raise InvalidInputError(f"{name} is a list of chunk ids, got {ids!r}")
-            object.__setattr__(self, name, tuple(ids))
+            object.__setattr__(self, name, listed)
         if both := set(self.must_include) & set(self.exclude):
             raise ConfigError(f"chunk {min(both)!r} is both in must_include and in exclude")
         if not isinstance(self.source_field, str) or not self.source_field:

@@ -58,6 +58,7 @@ def test_k_is_five_unless_a_budget_stands_in():
 
 def test_options_are_kept_as_they_are_used():
     kept = SearchOptions(method="mmr", must_include=["a"], where="year > 1")
+    assert SearchOptions(exclude=(id for id in "ab")).exclude == ("a", "b")
     assert kept.must_include == ("a",) and kept.where == parse_filter("year > 1")
     assert isinstance(kept.method, MMR) and isinstance(SearchOptions().method, Dartboard)
 

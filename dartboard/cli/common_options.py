@@ -155,6 +155,9 @@ class SearchFlags:
             raise typer.BadParameter("--k and --tokens exclude each other: give one of them")
         if self.k is not None and not 1 <= self.k <= MOST:
             raise typer.BadParameter(f"--k must be in 1 to {MOST}, got {self.k}")
+        for flag, value in (("--tokens", self.tokens), ("--max-per-source", self.max_per_source)):
+            if value is not None and value < 1:
+                raise typer.BadParameter(f"{flag} must be 1 or more, got {value}")
         least = max(1, self.k or 0)
         if self.triage is not None and not least <= self.triage <= MOST:
             raise typer.BadParameter(

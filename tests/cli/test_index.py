@@ -97,6 +97,8 @@ def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
         (["search", "keys", "--store", "nowhere.dartboard"], "there is no index 'nowhere.dartboard'"),
         (["search", "keys", "--store", "ftp://x"], "unknown kind of store"),
         (["search", "keys", "-k", "2000"], "--k must be in 1 to 1000"),
+        (["search", "keys", "--tokens", "0"], "--tokens must be 1 or more, got 0"),
+        (["search", "keys", "--max-per-source", "0"], "--max-per-source must be 1 or more, got 0"),
         (["search", "keys", "-k", "9", "--triage", "3"], "--triage must be in 9 (as many as --k)"),
         (["index", "docs", "--chunk-size", "64"], "splits documents by"),
         (["index", "docs", "-r", "colbert"], "keeps other fields"),
