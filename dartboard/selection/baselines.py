@@ -80,9 +80,9 @@ class NearDuplicateFilter(_InOrder):
         kept: list[int] = []
         skipped: list[int] = []
         closest = np.full(pool.rows, -np.inf)
-        for candidate in pool.find(limits.must_include):
+        for candidate in pool.find([*limits.seen, *limits.must_include]):
             np.maximum(closest, pool.kernel.similarities(int(pool.row_of[candidate])), out=closest)
-        enough = len(pool) if limits.token_budget or limits.max_per_source else limits.most(len(pool))
+        enough = len(pool) if limits.token_budget or limits.caps() or limits.seen else limits.most(len(pool))
         for candidate in pool.by_relevance().tolist():
             check()
             row = int(pool.row_of[candidate])
@@ -120,6 +120,8 @@ class MMR:
         tracker = LimitTracker(pool, limits)
         picks: list[int] = []
         closest = np.full(pool.rows, -np.inf)
+        for row in pool.rows_of(limits.seen):
+            np.maximum(closest, pool.kernel.similarities(row), out=closest)
         forced = pool.find(limits.must_include)
         while len(picks) < limits.most(len(pool)) and tracker.open_candidates().any():
             check()
@@ -147,7 +149,7 @@ class Exhaustive:
         """The picks of one query; sets of ``k`` candidates, within a budget or a cap all that fit."""
         pool = limits.apply(pool).without_near_duplicates()
         most = limits.most(len(pool))
-        exact = limits.token_budget is None and limits.max_per_source is None
+        exact = limits.token_budget is None and not limits.caps() and not limits.seen
         sizes = [most] if exact else list(range(1, most + 1))
         if (sets := sum(math.comb(len(pool), size) for size in sizes)) > _MOST_SETS:
             raise ConfigError(
@@ -156,12 +158,13 @@ class Exhaustive:
             )
         log_values = pool.log_weights + pool.kernel.log_rows(pool.row_of)
         values = np.exp(log_values - log_values.max())
+        seen = values[pool.find(limits.seen)].max(axis=0, initial=0.0)
         forced = set(pool.find(limits.must_include))
         best: tuple[float, tuple[int, ...]] = (-1.0, ())
         for chosen in chain.from_iterable(combinations(range(len(pool)), size) for size in sizes):
             check()
             if forced <= set(chosen) and _allowed(pool, limits, chosen):
-                objective = float(values[list(chosen)].max(axis=0).sum())
+                objective = float(np.maximum(values[list(chosen)].max(axis=0), seen).sum())
                 best = max(best, (objective, chosen), key=itemgetter(0))
         picks = sorted(best[1], key=lambda c: (-pool.relevance[c], pool.positions[c]))
         return explain_picks(pool, limits, picks, method=self.name, **asdict(self))

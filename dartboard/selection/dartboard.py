@@ -47,16 +47,19 @@ class _GreedyRun:
         self._tracker = LimitTracker(pool, limits)
         self._leaders = self._tracker.leaders()
         self._most = limits.most(len(pool))
-        relevance = pool.relevance[self._leaders]
+        order, starts = pool.by_row()
+        relevance = np.maximum.reduceat(pool.relevance[order], starts)
         self.greedy = LazyGreedy(Objective(pool.log_weights, pool.kernel), relevance)
+        self.greedy.absorb(pool.rows_of(limits.seen))
         self.picks: list[int] = []
         for candidate in pool.find(limits.must_include):
             self._pick(candidate)
-        if not self.picks and limits.token_budget is None:
+        if not self.picks and limits.token_budget is None and not limits.seen:
             self._pick(int(self._leaders[np.argmax(relevance)]))
         while len(self.picks) < self._most and (self._steps() or self._step()):
             pass
-        fills = limits.min_gain_share == 0.0 and (limits.token_budget is None or pool.near_copies)
+        fills = limits.token_budget is None or pool.near_copies
+        fills = fills and limits.min_gain_share == 0.0 and not limits.seen
         if len(self.picks) < self._most and fills:
             self._fill()
 
@@ -73,8 +76,8 @@ class _GreedyRun:
         """Several picks at one go, where no limit depends on the picks before."""
         if self._tracker.selective or not self.picks:
             return False
-        first = math.exp(self.greedy.log_gains[0])
-        block = self.greedy.best_block(self._most - len(self.picks), first * self._limits.min_gain_share)
+        least = math.exp(self.greedy.first_log_gain or 0.0) * self._limits.min_gain_share
+        block = self.greedy.best_block(self._most - len(self.picks), least)
         for row, gain in block:
             self._pick(int(self._leaders[row]), self.greedy.log_gain(row, gain))
         return bool(block)
@@ -89,7 +92,7 @@ class _GreedyRun:
         if best is None:
             return False
         row, log_gain = best
-        if self._limits.stops(log_gain, self.greedy.log_gains):
+        if self._limits.stops(log_gain, self.greedy.first_log_gain):
             return False
         self._pick(int(self._leaders[row]), log_gain)
         return True

@@ -15,7 +15,7 @@ from dartboard.selection.limits import Limits, LimitTracker
 from dartboard.selection.objective import Objective
 from dartboard.selection.pool import Pool
 from dartboard.selection.result import Selection
-from dartboard.types import FloatArray
+from dartboard.types import FloatArray, IntArray
 
 HALF = 0.5
 """A pick represents a target if it covers it at least this well."""
@@ -29,11 +29,13 @@ def explain(
     log_gains = np.full(len(picks), -np.inf)
     log_gains[: len(greedy.log_gains)] = greedy.log_gains
     gains = np.exp(log_gains)
-    coverage = np.minimum(gains.cumsum(), 1.0)
+    covered_before = min(float(greedy.covered_before @ greedy.objective.weights), 1.0)
+    coverage = np.minimum(covered_before + gains.cumsum(), 1.0)
     kernel = greedy.objective.rows(pool.row_of[chosen])
     owner = np.full(kernel.shape[1], -1, dtype=np.intp)
-    if len(chosen):  # the first pick that covers a target best, and well
-        owner[:] = np.where(kernel.max(axis=0) >= HALF, kernel.argmax(axis=0), -1)
+    if len(chosen):  # the first pick that covers a target best, well, and no worse than what was seen
+        enough = np.maximum(greedy.covered_before, HALF)
+        owner[:] = np.where(kernel.max(axis=0) >= enough, kernel.argmax(axis=0), -1)
     if pool.target_of is not None and len(chosen):
         # Of picks that cover a target equally well, as a vector and its multiple do, its own comes first.
         own, place = pool.target_of[chosen], np.arange(len(chosen))
@@ -47,6 +49,7 @@ def explain(
         similarity=pool.similarity[chosen],
         owners=owner if pool.target_of is None else owner[pool.target_of],
         targets=None if pool.target_of is None else pool.positions,
+        covered_before=covered_before,
         bound=_bound(pool, limits, greedy, float(coverage[-1])) if len(chosen) else 0.0,
         sigma=pool.sigma,
         method=method,
@@ -54,7 +57,31 @@ def explain(
         relevance=pool.relevance,
         origin=pool.origin,
         near_copies=pool.near_copies,
+        **_by_question(pool, greedy, kernel, chosen),
     )
+
+
+def _by_question(pool: Pool, greedy: LazyGreedy, kernel: FloatArray, picks: IntArray) -> dict[str, Any]:
+    """How each gain, and what is covered in the end, splits between several questions."""
+    if pool.questions is None:
+        return {}
+    shares = pool.questions
+    if pool.target_of is not None:  # a target is its most relevant candidate
+        order = np.lexsort((-pool.relevance, pool.target_of))
+        shares = shares[:, order[np.searchsorted(pool.target_of[order], np.arange(greedy.objective.targets))]]
+    mass = (shares * greedy.objective.weights).astype(np.float64)  # (m, T), sums to 1
+    covered = np.maximum.accumulate(np.vstack([greedy.covered_before[None], kernel]), axis=0)
+    gains = np.diff(covered, axis=0) @ mass.T
+    idle = gains.sum(axis=1) <= 0.0  # picks that only fill up to k: by their own shares
+    best = gains.argmax(axis=1)
+    if pool.target_of is not None and idle.any():
+        best[idle] = pool.questions[:, picks[idle]].argmax(axis=0)
+    whole = np.where(mass.sum(axis=1) > 0, mass.sum(axis=1), 1.0)
+    return {
+        "question_gains": gains,
+        "question_of": best,
+        "question_coverage": np.minimum(mass @ covered[-1] / whole, 1.0),
+    }
 
 
 @np.errstate(under="ignore")
@@ -65,11 +92,12 @@ def explain_picks(
     pool = pool.without_near_duplicates()
     objective = Objective(pool.log_weights, pool.kernel)
     greedy = LazyGreedy(objective, pool.relevance)
+    greedy.absorb(pool.rows_of(limits.seen))
     kept: list[int] = []
     for pick in picks:
         row = np.array([pool.row_of[pick]])
         log_gain = float(objective.log_gains(row)[0])
-        if limits.stops(log_gain, greedy.log_gains):
+        if limits.stops(log_gain, greedy.first_log_gain):
             break
         greedy.add(int(row[0]), log_gain)
         kept.append(pick)
@@ -82,7 +110,8 @@ def _bound(pool: Pool, limits: Limits, greedy: LazyGreedy, reached: float) -> fl
     size = len(pool) if limits.k is None else limits.k
     costs = None if limits.token_budget is None else LimitTracker(pool, limits).row_costs()
     objective = greedy.objective
-    alone = _most(objective.alone + objective.slack, size, costs, limits.token_budget)
+    before = float(greedy.covered_before @ objective.weights)
+    alone = before + _most(objective.alone + objective.slack, size, costs, limits.token_budget)
     still = _most(greedy.refresh(2 * size), size, costs, limits.token_budget)
     rounding = float(objective.slack[objective.picks].sum())
     return min(1.0, reached / min(1.0, alone, reached + still + rounding))

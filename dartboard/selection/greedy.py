@@ -29,10 +29,27 @@ class LazyGreedy:
     def __init__(self, objective: Objective, relevance: FloatArray) -> None:
         self.objective = objective
         self.log_gains: list[float] = []
+        self.covered_before = np.zeros_like(objective.covered)
+        """``(T,)`` how well the targets were covered before the first pick."""
         self._relevance = relevance
         self._upper = objective.alone + objective.slack  # never below a row's gain; falls as picks are made
         self._log_upper = np.full(len(relevance), np.inf)  # an exact log gain once; inf: none yet; -inf: done
         self._block = max(16, CACHED // objective.targets)
+
+    def absorb(self, rows: list[int]) -> None:
+        """Count rows as covered that are no picks: the reader has them already. Before the first pick."""
+        for row in rows:
+            self.objective.add(row)
+            self._upper[row] = 0.0
+            self._log_upper[row] = -np.inf
+        self.covered_before = self.objective.covered.copy()
+
+    @property
+    def first_log_gain(self) -> float | None:
+        """What later gains are compared with: the first gain, or what it was before rows were absorbed."""
+        if self.covered_before.any():
+            return float(np.log(self.objective.alone.max()))
+        return self.log_gains[0] if self.log_gains else None
 
     def add(self, row: int, log_gain: float | None = None) -> None:
         """Pick ``row``; its gain is worked out where it is not given."""

@@ -1,7 +1,7 @@
 """What a selection may contain: how many, how long, from where."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -17,10 +17,18 @@ from dartboard.types import FloatArray, IntArray
 class Limits:
     """Limits in the positions of the caller's arrays.
 
-    ``k`` and ``token_budget`` (with ``costs``, one a candidate) may stand alone or together. Picks end
-    early once one gains less than ``min_gain_share`` of what the first gained. ``max_per_source`` caps
-    the picks that share an entry of ``sources``. ``must_include`` come first and count towards k and the
-    budget; ``exclude`` and candidates below ``min_similarity`` are left out of the pool altogether.
+    Args:
+        k, token_budget: how many, and what they may cost together; one of them or both.
+        costs: what each candidate costs of the budget.
+        min_gain_share: picks end once one gains less than this share of what the first gained; with ``seen``,
+            of what the best candidate would have gained if nothing had been seen.
+        max_per_source: at most so many picks share an entry of ``sources``, one a candidate.
+        max_per: the same for any fields, ``{"author": 2}``, with their values one a candidate in ``fields``:
+            ``{"author": ["Ann", …]}``. None is a value that nothing is known of, and is not capped.
+        must_include: come first, and count towards k, the budget and the caps.
+        seen: what the reader has already: it counts as covered before the first pick, costs nothing and is
+            not picked again. Picks that would add nothing are left out, so there may be fewer than k.
+        exclude: left out of the pool altogether, as are candidates below ``min_similarity``.
     """
 
     k: int | None = None
@@ -29,18 +37,23 @@ class Limits:
     min_gain_share: float = 0.0
     max_per_source: int | None = None
     sources: Sequence[Hashable] | None = None
+    max_per: Mapping[str, int] | None = None
+    fields: Mapping[str, Sequence[Hashable]] | None = None
     must_include: Sequence[int] = ()
+    seen: Sequence[int] = ()
     exclude: Sequence[int] = ()
     min_similarity: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("must_include", "exclude"):
+        for name in ("must_include", "seen", "exclude"):
             object.__setattr__(self, name, _positions(name, getattr(self, name)))
         if self.k is None and self.token_budget is None:
             raise ConfigError("say how much to select: k, token_budget, or both")
         if self.sources is not None and not isinstance(self.sources, (list, tuple)):
             # A column of a data frame is read by its labels, not by position.
             object.__setattr__(self, "sources", tuple(self.sources))
+        if isinstance(self.fields, Mapping):
+            object.__setattr__(self, "fields", {name: tuple(values) for name, values in self.fields.items()})
         _whole("k", self.k)
         _whole("max_per_source", self.max_per_source)
         budget = self.token_budget
@@ -52,10 +65,12 @@ class Limits:
             raise ConfigError(f"min_gain_share must be in [0, 1], got {self.min_gain_share!r}")
         if (self.max_per_source is None) != (self.sources is None):
             raise ConfigError("max_per_source and sources go together: a cap needs each candidate's source")
+        _check_caps(self.max_per, self.fields)
         if self.min_similarity is not None and not _real(self.min_similarity):
             raise ConfigError(f"min_similarity must be a number, got {self.min_similarity!r}")
-        if both := set(self.must_include) & set(self.exclude):
-            raise ConfigError(f"candidate {min(both)} is both in must_include and in exclude")
+        for name in ("exclude", "seen"):
+            if both := set(self.must_include) & set(getattr(self, name)):
+                raise ConfigError(f"candidate {min(both)} is both in must_include and in {name}")
         if len(set(self.must_include)) < len(self.must_include):
             raise ConfigError("must_include names a candidate twice")
         if self.k is not None and len(self.must_include) > self.k:
@@ -65,20 +80,30 @@ class Limits:
         """How many of so many candidates may be picked."""
         return candidates if self.k is None else min(self.k, candidates)
 
-    def stops(self, log_gain: float, log_gains: Sequence[float]) -> bool:
-        """Whether a next pick gains too little, given the log gains of the picks before it."""
-        if not self.min_gain_share or not log_gains:
+    def caps(self) -> list[tuple[str, int, Sequence[Hashable]]]:
+        """Each cap: its name, how many picks may share a value, and the candidates' values."""
+        found: list[tuple[str, int, Sequence[Hashable]]] = []
+        if self.max_per_source is not None and self.sources is not None:
+            found.append(("max_per_source", self.max_per_source, self.sources))
+        for field, most in (self.max_per or {}).items():
+            found.append((f"max_per[{field!r}]", most, (self.fields or {})[field]))
+        return found
+
+    def stops(self, log_gain: float, first: float | None) -> bool:
+        """Whether a next pick gains too little, given the log gain of the first one."""
+        if not self.min_gain_share or first is None:
             return False
-        return log_gain < log_gains[0] + math.log(self.min_gain_share)
+        return log_gain < first + math.log(self.min_gain_share)
 
     def apply(self, pool: Pool) -> Pool:
         """Check the limits against a pool and leave out what they exclude."""
         n = len(pool)
-        for name, values in (("costs", self.costs), ("sources", self.sources)):
+        columns = {"costs": self.costs, "sources": self.sources, **(self.fields or {})}
+        for name, values in columns.items():
             if values is not None and len(values) != n:
                 raise InvalidInputError(f"{name} has {len(values)} entries for {n} candidates: need one each")
-        for name, positions in (("must_include", self.must_include), ("exclude", self.exclude)):
-            for position in positions:
+        for name in ("must_include", "seen", "exclude"):
+            for position in getattr(self, name):
                 if not 0 <= position < n:
                     raise InvalidInputError(
                         f"{name}: no candidate {position}, positions go from 0 to {n - 1}"
@@ -87,21 +112,22 @@ class Limits:
             costs = _costs(self.costs)
             if self.must_include and costs[list(self.must_include)].sum() > (self.token_budget or 0):
                 raise ConfigError("must_include alone costs more than token_budget")
-        if self.sources is not None and not all(isinstance(source, Hashable) for source in self.sources):
-            raise InvalidInputError(
-                "sources must be names, such as strings or numbers: found a list or the like"
-            )
-        if self.sources is not None and self.must_include:
-            forced = [self.sources[i] for i in self.must_include]
-            if max(forced.count(source) for source in forced) > (self.max_per_source or 0):
-                raise ConfigError("must_include alone breaks max_per_source")
+        for name, most, values in self.caps():
+            if not all(isinstance(value, Hashable) for value in values):
+                what = "sources" if name == "max_per_source" else f"the values of {name}"
+                raise InvalidInputError(
+                    f"{what} must be names, such as strings or numbers: found a list or the like"
+                )
+            forced = [values[i] for i in self.must_include if values[i] is not None]
+            if forced and max(forced.count(value) for value in forced) > most:
+                raise ConfigError(f"must_include alone breaks {name}")
         if not self.exclude and self.min_similarity is None:
             return pool
         keep = np.ones(n, dtype=bool)
         keep[list(self.exclude)] = False
         if self.min_similarity is not None:
             keep &= pool.similarity >= self.min_similarity
-            keep[list(self.must_include)] = True
+        keep[[*self.must_include, *self.seen]] = True
         return pool.restrict(keep)
 
 
@@ -109,22 +135,22 @@ class LimitTracker:
     """Which candidates, numbered as in the pool, may still be picked while a selection grows."""
 
     def __init__(self, pool: Pool, limits: Limits) -> None:
-        self._limits = limits
         self._open = np.ones(len(pool), dtype=bool)
         self._order, self._starts = pool.by_row()
         self._row_of = pool.row_of
         self._costs: FloatArray | None = None
         self._left = np.inf
-        self._sources: IntArray | None = None
+        self._open[pool.find(limits.seen)] = False
+        self._caps: list[tuple[int, IntArray, IntArray]] = []  # most, value of each candidate, picks by value
         if limits.costs is not None and limits.token_budget is not None:
             self._costs = _costs(limits.costs)[pool.positions]
             self._left = float(limits.token_budget)
             self._open &= self._costs <= self._left
-        if limits.sources is not None:
-            codes = {source: code for code, source in enumerate(dict.fromkeys(limits.sources))}
-            self._sources = np.array([codes[limits.sources[i]] for i in pool.positions])
-            self._taken = np.zeros(len(codes), dtype=np.intp)
-        self.selective = self._costs is not None or self._sources is not None
+        for _, most, values in limits.caps():
+            codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
+            code_of = np.array([-1 if (value := values[i]) is None else codes[value] for i in pool.positions])
+            self._caps.append((most, code_of, np.zeros(len(codes), dtype=np.intp)))
+        self.selective = self._costs is not None or bool(self._caps)
 
     def open_candidates(self) -> npt.NDArray[np.bool_]:
         """``(n,)`` the candidates that may still be picked."""
@@ -155,11 +181,12 @@ class LimitTracker:
         if self._costs is not None:
             self._left -= float(self._costs[candidate])
             self._open &= self._costs <= self._left * (1 + 1e-12)
-        if self._sources is not None:
-            source = self._sources[candidate]
-            self._taken[source] += 1
-            if self._taken[source] >= (self._limits.max_per_source or 0):
-                self._open &= self._sources != source
+        for most, code_of, taken in self._caps:
+            if (code := code_of[candidate]) < 0:
+                continue
+            taken[code] += 1
+            if taken[code] >= most:
+                self._open &= code_of != code
 
 
 Gate = LimitTracker  # the name that plug-ins import
@@ -172,6 +199,19 @@ def _real(value: object) -> bool:
 def _whole(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
         raise ConfigError(f"{name} must be a whole number >= 1, got {value!r}")
+
+
+def _check_caps(most: Mapping[str, int] | None, fields: Mapping[str, Sequence[Hashable]] | None) -> None:
+    if most is None:
+        return
+    if not isinstance(most, Mapping) or not all(isinstance(field, str) and field for field in most):
+        raise ConfigError(f'max_per is fields with a number each, such as {{"author": 2}}, got {most!r}')
+    for field, value in most.items():
+        _whole(f"max_per[{field!r}]", value)
+        if value is None:
+            raise ConfigError(f"max_per[{field!r}] must be a whole number >= 1, got None")
+    if missing := sorted(set(most) - set(fields or {})):
+        raise ConfigError(f"max_per needs each candidate's {missing[0]!r} in fields")
 
 
 def _positions(name: str, values: Sequence[int]) -> tuple[int, ...]:

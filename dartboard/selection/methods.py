@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import fields
+from dataclasses import fields, replace
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,9 +21,10 @@ from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import Auto, check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
-from dartboard.selection.pool_builders import from_embeddings, log_softmax
+from dartboard.selection.pool_builders import check_rankings, from_embeddings, log_softmax
+from dartboard.selection.questions import check_weights
 from dartboard.selection.result import Selection
-from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix
+from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix, check_matrix
 from dartboard.wrong_names import right_name
 
 
@@ -39,7 +41,7 @@ METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Dartboard, MMR, TopK, NearDuplicateFilter, Random, Exhaustive)
 }
 
-_LIMITS = frozenset(field.name for field in fields(Limits)) - {"k"}
+_LIMITS = frozenset(field.name for field in fields(Limits)) - {"k", "seen"}
 
 
 def method_of(method: str | Method) -> Method:
@@ -61,6 +63,9 @@ def select(
     query: npt.ArrayLike,
     k: int | None = None,
     *,
+    weights: npt.ArrayLike | None = None,
+    offset: int = 0,
+    seen: npt.ArrayLike | None = None,
     method: str | Method = "dartboard",
     sigma: float | Auto = "auto",
     distance: str = "scaled_cosine",
@@ -69,14 +74,21 @@ def select(
     targets: npt.ArrayLike | None = None,
     texts: Sequence[str] | None = None,
     groups: npt.ArrayLike | None = None,
+    prefer: npt.ArrayLike | None = None,
     **limits: Any,
 ) -> Selection:
     """Select the candidates that together say most about a query.
 
     Args:
         embeddings, query: candidates, ``(n, d)``, and a query, ``(d,)``: whatever NumPy can read (arrays,
-            lists, data frames of numbers, a column whose cells are vectors, tensors on the CPU).
+            lists, data frames of numbers, a column whose cells are vectors, tensors on the CPU). Several
+            questions, ``(m, d)``, are answered together, by the mixture of their probable targets; the
+            result says which question each pick serves.
         k: how many to pick: 5 unless a ``token_budget`` takes its place.
+        weights: ``(m,)`` how much each of several questions counts; equal by default.
+        offset: leave out so many picks, those of earlier pages: ``k=5, offset=5`` is the second page.
+        seen: what the reader has already, as positions of candidates or as vectors, ``(s, d)``: it counts as
+            covered and is not picked again, nor is anything that adds nothing to it.
         sigma: the spread of a query around its target; ``"auto"`` estimates it from the candidates.
         scores: one a candidate, from any retriever: they replace the distances to the query, as
             ``softmax(scores / temperature)``.
@@ -85,8 +97,11 @@ def select(
             (:func:`dartboard.near_duplicates.near_duplicates`). Vectors alone cannot tell a copy from another
             version with another number in it.
         groups: ``(n,)`` numbers, equal for near-duplicates, where you know them already.
+        prefer: ``(n,)`` numbers: of near-duplicates, the one with the largest is picked, such as the newest;
+            by default the most relevant one.
         limits: the fields of :class:`Limits`: ``token_budget`` with ``costs``, ``min_gain_share``,
-            ``max_per_source`` with ``sources``, ``must_include``, ``exclude``, ``min_similarity``.
+            ``max_per_source`` with ``sources``, ``max_per`` with ``fields``, ``must_include``, ``exclude``,
+            ``min_similarity``.
 
     Returns:
         An index into the candidates (``frame.iloc[select(frame["embedding"], query)]``) that also says what
@@ -105,7 +120,8 @@ def select(
         )
     if k is None and limits.get("token_budget") is None:
         k = 5
-    chosen, bounds = method_of(method), Limits(k=k, **limits)
+    chosen = method_of(method)
+    bounds = with_pages_before(Limits(k=k, **limits), offset, chosen)
     if scores is not None and isinstance(chosen, MMR):
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
     if texts is not None and groups is not None:
@@ -114,21 +130,85 @@ def select(
         allowed = f"[{SMALLEST_SIGMA:g}, {LARGEST_SIGMA:g}]"
         raise ConfigError(f"sigma must be in {allowed} or 'auto', got {sigma}: scale vectors")
     vectors = as_matrix(embeddings)
+    if seen is not None and np.ndim(seen) == 2:  # further candidates, which are not picked
+        shown = check_matrix(seen, name="seen", dim=vectors.shape[1])
+        bounds = _after_candidates(bounds, len(vectors), len(shown))
+        vectors = np.concatenate([vectors, shown])
+        texts, prefer = _longer(texts, len(shown), ""), _longer(prefer, len(shown), 0.0)
+        if groups is not None:
+            groups = np.append(groups, np.max(groups) + 1 + np.arange(len(shown)))
+        if scores is not None:
+            lowest = np.min(scores, axis=-1, keepdims=True).repeat(len(shown), axis=-1)
+            scores = np.concatenate([np.asarray(scores), lowest], axis=-1)
+    elif seen is not None:
+        bounds = replace(bounds, seen=np.atleast_1d(seen).tolist())
+    check_page(offset, len(vectors) - len(bounds.seen))
     with threads_for(len(vectors)):
         if texts is not None:
             groups = candidate_groups(vectors, texts)
         pool = from_embeddings(
             query,
             vectors,
+            weights=weights,
             sigma=sigma,
             distance=distance,
             targets=targets,
             groups=groups,
             ranking=scores if groups is not None else None,
+            prefer=prefer,
         )
-        if scores is not None:
+        if scores is not None and pool.questions is not None:
+            shares = check_weights(weights, len(pool.questions))
+            by_question = check_rankings(scores, len(shares), len(vectors))
+            pool = pool.reweighted(np.stack([log_softmax(one, temperature) for one in by_question]), shares)
+        elif scores is not None:
             pool = pool.reweighted(log_softmax(scores, temperature))
-        return chosen.select(pool, bounds)
+        return chosen.select(pool, bounds).after(offset)
+
+
+def with_pages_before(limits: Limits, offset: int, method: Method) -> Limits:
+    """The limits that select the pages before ``offset`` as well: a page is cut out of a longer selection.
+
+    Raises:
+        ConfigError: ``offset`` is no whole number >= 0, or a longer selection may begin with other picks.
+    """
+    if not isinstance(offset, Integral) or isinstance(offset, bool) or offset < 0:
+        raise ConfigError(f"offset must be a whole number >= 0, got {offset!r}")
+    if not offset:
+        return limits
+    if limits.token_budget is not None or limits.k is None:
+        raise ConfigError("offset counts picks and goes with k, not with token_budget: give k alone")
+    if isinstance(method, Exhaustive):
+        raise ConfigError("exhaustive has no pages: its best 10 need not begin with its best 5")
+    return replace(limits, k=limits.k + int(offset))
+
+
+def check_page(offset: int, candidates: int) -> None:
+    """Whether any candidate is left for a page.
+
+    Raises:
+        InvalidInputError: the page begins after the last candidate.
+    """
+    if offset and offset >= candidates:
+        raise InvalidInputError(
+            f"offset {offset} is beyond the {candidates} candidates: give a smaller one, or more candidates "
+            "(triage_k) from the first page on"
+        )
+
+
+def _after_candidates(limits: Limits, n: int, seen: int) -> Limits:
+    """The limits of n candidates, with ``seen`` further ones that were already shown."""
+    return replace(
+        limits,
+        seen=range(n, n + seen),
+        costs=_longer(limits.costs, seen, 1.0),
+        sources=_longer(limits.sources, seen, None),
+        fields={name: _longer(values, seen, None) for name, values in (limits.fields or {}).items()},
+    )
+
+
+def _longer(values: Any, count: int, filler: Any) -> Any:
+    return None if values is None else [*values, *[filler] * count]
 
 
 def select_many(

@@ -39,14 +39,20 @@ class Objective:
         self.slack: FloatArray = (relative + TIE) * self.alone + absolute + underflow
         """``(rows,)`` how far rounding may have moved a gain of the screen."""
         self.picks: list[int] = []
-        self._covered = np.zeros_like(self._weights)
+        self.covered: FloatArray = np.zeros_like(self._weights)
+        """``(T,)`` how well the picks cover each target, as a share of its best; by the screen."""
         self._log_covered = np.full(len(self._log_weights), -np.inf)
         self._log_absorbed = 0
+
+    @property
+    def weights(self) -> FloatArray:
+        """``(T,)`` the targets' probabilities, which sum to 1."""
+        return self._weights
 
     def add(self, row: int) -> None:
         """Count ``row`` among the picks."""
         self.picks.append(row)
-        np.maximum(self._covered, self.rows(np.array([row]))[0], out=self._covered)
+        np.maximum(self.covered, self.rows(np.array([row]))[0], out=self.covered)
 
     def rows(self, rows: IntArray) -> FloatArray:
         """``(len(rows), T)`` how well rows cover each target, as a share of its best; by the screen."""
@@ -57,8 +63,8 @@ class Objective:
         if not self.picks:
             return self.alone[rows]
         block = self.rows(rows)
-        np.maximum(block, self._covered, out=block)
-        block -= self._covered
+        np.maximum(block, self.covered, out=block)
+        block -= self.covered
         gains: FloatArray = (block @ self._weights).astype(np.float64)
         return gains
 
@@ -68,7 +74,7 @@ class Objective:
         None of them is added. Returns their places in ``rows``, and all gains before each pick and after the
         last, ``(picks + 1, rows)``, or one line less after ``count`` picks.
         """
-        block, covered = self.rows(rows), self._covered.copy()
+        block, covered = self.rows(rows), self.covered.copy()
         room, gains = np.empty_like(block), np.empty((count, len(rows)), block.dtype)
         picks: list[int] = []
         for now in gains:

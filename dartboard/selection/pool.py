@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.kernel_matrix import Kernel, MatrixKernel, VectorKernel
+from dartboard.selection.questions import mixture
 from dartboard.selection.result import Origin, Sigma
 from dartboard.types import FloatArray, IntArray
 
@@ -32,6 +33,10 @@ class Pool:
     targets are a vocabulary) run along the candidates, ``log_weights`` along the targets. ``groups`` are
     the near-duplicate groups, ``near_copies`` how many near-duplicates were removed; ``content`` then orders
     the candidates of a row that are equally relevant: by their vectors, not by their places.
+
+    ``preference``, ``(n,)``, says which of several near-duplicates to pick: the largest instead of the most
+    relevant. ``questions``, ``(m, n)``, are the shares of several questions in each candidate's probability
+    (:mod:`dartboard.selection.questions`); ``(m, T)`` where the targets are a vocabulary.
     """
 
     positions: IntArray
@@ -46,6 +51,8 @@ class Pool:
     groups: IntArray | None = None
     near_copies: int = 0
     content: IntArray | None = None
+    preference: FloatArray | None = None
+    questions: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -56,12 +63,13 @@ class Pool:
         return int(self.row_of.max()) + 1
 
     def by_row(self) -> tuple[IntArray, IntArray]:
-        """Candidates row by row, the most relevant of each first; and where each row starts."""
+        """Candidates row by row, the preferred or most relevant of each first; and where each row starts."""
         if self.rows == len(self):
             order = np.empty(len(self), dtype=np.intp)
             order[self.row_of] = np.arange(len(self))
             return order, np.arange(len(self))
-        order = np.lexsort((*self._ties(), -self.relevance, self.row_of))
+        first = () if self.preference is None else (-self.preference,)
+        order = np.lexsort((*self._ties(), -self.relevance, *first, self.row_of))
         return order, np.searchsorted(self.row_of[order], np.arange(self.rows))
 
     def by_relevance(self) -> IntArray:
@@ -75,11 +83,27 @@ class Pool:
         """Candidates by their places in the caller's arrays."""
         return [int(np.flatnonzero(self.positions == position)[0]) for position in positions]
 
-    def reweighted(self, relevance: npt.ArrayLike) -> "Pool":
-        """The same candidates with log P(c|q), ``(n,)``, from elsewhere (:func:`log_softmax` of scores)."""
+    def rows_of(self, positions: Sequence[int]) -> list[int]:
+        """The kernel rows of candidates by their places in the caller's arrays, each row once."""
+        return list(dict.fromkeys(int(self.row_of[candidate]) for candidate in self.find(positions)))
+
+    def reweighted(self, relevance: npt.ArrayLike, weights: FloatArray | None = None) -> "Pool":
+        """The same candidates with log P(c|q), ``(n,)``, from elsewhere (:func:`log_softmax` of scores).
+
+        For several questions it is ``(m, n)``, and ``weights``, ``(m,)``, are theirs.
+        """
+        questions = self.questions
+        if np.ndim(relevance) == 2 and weights is not None:
+            relevance, mixed = mixture(np.asarray(relevance), weights, self.units)
+            questions = questions if self.target_of is None else mixed
         given = check_log_probs(relevance, (len(self),), "relevance")
-        weights = self.log_weights if self.target_of is None else summed(given, self.target_of)
-        return replace(self, relevance=given, log_weights=weights)
+        log_weights = self.log_weights if self.target_of is None else summed(given, self.target_of)
+        return replace(self, relevance=given, log_weights=log_weights, questions=questions)
+
+    @property
+    def units(self) -> IntArray:
+        """``(n,)`` which candidates count once: near-duplicates where these are known, else equal vectors."""
+        return self.row_of if self.groups is None else self.groups
 
     def with_cosine_kernel(self, sigma: Sigma) -> "Pool":
         """The same, covering one another by ``(1 + cos) / 2``; ``sigma`` is what made the relevance."""
@@ -97,12 +121,14 @@ class Pool:
             return self
         if not keep.any():
             raise InvalidInputError("no candidate is left: all are excluded or below the relevance floor")
-        kept = np.flatnonzero(keep)
+        kept, by_word = np.flatnonzero(keep), self.target_of is None
         return replace(
             self._merged(kept, np.arange(len(kept))),
             positions=self.positions[kept],
             similarity=self.similarity[kept],
             relevance=self.relevance[kept],
+            preference=None if self.preference is None else self.preference[kept],
+            questions=self.questions if self.questions is None or by_word else self.questions[:, kept],
             groups=None if self.groups is None else self.groups[kept],
         )
 

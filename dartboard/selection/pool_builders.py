@@ -23,8 +23,9 @@ from dartboard.selection.kernels import (
     unit_rows,
 )
 from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
+from dartboard.selection.questions import check_queries, check_weights, mixture
 from dartboard.selection.result import Origin, Sigma
-from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, check_vector, refuse_masked
+from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, refuse_masked
 
 _LARGEST_SCORE = 1e100
 
@@ -33,6 +34,7 @@ def from_embeddings(
     query: npt.ArrayLike,
     embeddings: npt.ArrayLike,
     *,
+    weights: npt.ArrayLike | None = None,
     sigma: float | Auto = "auto",
     distance: str = "scaled_cosine",
     targets: npt.ArrayLike | None = None,
@@ -41,24 +43,31 @@ def from_embeddings(
     divisor: float = DIVISOR,
     groups: npt.ArrayLike | None = None,
     ranking: npt.ArrayLike | None = None,
+    prefer: npt.ArrayLike | None = None,
 ) -> Pool:
     """Candidates by their vectors, ``(n, d)``, float32 or float64, of any length.
 
     Args:
+        query: ``(d,)``, or several questions, ``(m, d)``: P(t|q) is then the mixture of theirs
+            (:func:`mixture`), with ``weights``, ``(m,)``, equal by default.
         targets: ``(T, d)`` a vocabulary to cover instead of the candidates. ``target_distances``, ``(n, T)``,
             saves working out the candidates' distances to it.
         model_sigma: the σ of the model that made the vectors, for pools too small to tell; ``divisor`` is
             that of the rule for ``"auto"``.
         groups: ``(n,)`` numbers: candidates with equal ones are near-duplicates, of which one is kept.
-        ranking: ``(n,)`` scores of a retriever whose order counts, not the distances to the query. Their
-            scale is the retriever's own, so only the order is taken: the best candidate gets the largest
-            query probability of the pool, the next one the second largest … Equal scores share their mean.
+        ranking: ``(n,)``, or ``(m, n)`` for several questions, scores of a retriever whose order counts, not
+            the distances to the query. Their scale is the retriever's own, so only the order is taken: the
+            best candidate gets the largest query probability of the pool, the next one the second largest …
+            Equal scores share their mean.
+        prefer: ``(n,)`` numbers: of near-duplicates, the one with the largest is picked, not the most
+            relevant one.
     """
     kind = check_distance(distance)
     vectors = as_matrix(embeddings)
-    asked = check_vector(query, name="query", dim=vectors.shape[1])
+    asked = check_queries(query, vectors.shape[1])
+    shares = check_weights(weights, len(asked))
     given = None if sigma == "auto" else Sigma(check_sigma(sigma), "given")
-    scores = None if ranking is None else _check_scores(ranking, len(vectors))
+    scores = None if ranking is None else check_rankings(ranking, len(asked), len(vectors))
     group_of = None if groups is None else _check_groups(groups, len(vectors))
     rows, to_query, similarity, order, row_of = _distinct_rows(vectors, asked, kind)
     apart = None
@@ -67,16 +76,21 @@ def from_embeddings(
         between = distances(near, near, kind)
         apart = between if len(rows) <= SAMPLE else None
         if group_of is not None:
-            kept = _representatives(group_of[order][:SAMPLE], None if scores is None else scores[order])
+            best = None if scores is None else scores.max(axis=0)[order]
+            kept = _representatives(group_of[order][:SAMPLE], best)
             between = between[np.ix_(kept, kept)]
         given = auto_sigma(between, kind, model_sigma=model_sigma, divisor=divisor)
-    relevance = log_kernel(to_query, given.value)[row_of]
+    by_question = log_kernel(to_query, given.value)[:, row_of]
     if scores is not None:
-        relevance = in_order_of(scores, relevance)
+        by_question = np.stack([in_order_of(*pair) for pair in zip(scores, by_question, strict=True)])
+    relevance, questions = by_question[0], None
+    if len(asked) > 1:
+        relevance, questions = mixture(by_question, shares, row_of if group_of is None else group_of)
     pool = Pool(
         positions=np.arange(len(vectors)),
         similarity=similarity[row_of],
         relevance=relevance,
+        questions=questions,
         row_of=row_of,
         target_of=row_of,
         log_weights=summed(relevance, row_of),
@@ -84,17 +98,23 @@ def from_embeddings(
         sigma=given,
         origin=Origin(query, embeddings, kind),
         groups=group_of,
+        preference=None if prefer is None else _check_scores(prefer, len(vectors), "prefer"),
     )
     if targets is None:
         return pool
     words = prepared(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
+    log_weights = log_kernel(distances(prepared(asked, kind), words, kind), given.value)
+    if len(asked) > 1:
+        mixed, questions = mixture(log_weights, shares)
+        log_weights = mixed[None]
     by_row = None if target_distances is None else target_distances[order]
     covered = distances(prepared(vectors[order], kind), words, kind) if by_row is None else by_row
     unit = unit_rows(rows, np.float64)
     return replace(
         pool,
         target_of=None,
-        log_weights=log_kernel(distances(words, prepared(asked[None], kind), kind)[:, 0], given.value),
+        log_weights=log_weights[0],
+        questions=questions,
         kernel=MatrixKernel(log_kernel(covered, given.value), unit @ unit.T, np.arange(len(rows))),
     )
 
@@ -199,24 +219,25 @@ def distinct_rows(vectors: FloatArray, closeness: FloatArray) -> tuple[IntArray,
 
 
 def _distinct_rows(
-    vectors: FloatArray, query: FloatArray, distance: Distance
+    vectors: FloatArray, queries: FloatArray, distance: Distance
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, IntArray]:
-    """Distinct vectors, the closest first; their distances and cosines to the query, float64.
+    """Distinct vectors, the closest to any of the questions first.
 
-    Then a candidate of each row, and the row of each candidate.
+    Then their distances to the m questions, ``(m, rows)`` float64, their cosines to the closest question,
+    a candidate of each row, and the row of each candidate.
     """
-    cosines = cosines_to(vectors, query)
+    cosines = np.stack([cosines_to(vectors, query) for query in queries])
     if not np.isfinite(cosines).all():
         check_matrix(vectors)  # names the row that is NaN, infinite or zero
+    similarity = cosines.max(axis=0)
     if distance == "scaled_cosine":
-        order, row_of = distinct_rows(vectors, cosines)
-        similarity: FloatArray = cosines[order]
-        return vectors[order], 0.5 - 0.5 * similarity, similarity, order, row_of
+        order, row_of = distinct_rows(vectors, similarity)
+        return vectors[order], 0.5 - 0.5 * cosines[:, order], similarity[order], order, row_of
     check_matrix(vectors)
-    rows, target = prepared(vectors, distance), prepared(query[None], distance)
-    to_query = np.sqrt(row_dots(rows - target, rows - target))
-    order, row_of = distinct_rows(rows, -to_query)
-    return rows[order], to_query[order], cosines[order], order, row_of
+    rows, targets = prepared(vectors, distance), prepared(queries, distance)
+    to_query = np.stack([np.sqrt(row_dots(rows - target, rows - target)) for target in targets])
+    order, row_of = distinct_rows(rows, -to_query.min(axis=0))
+    return rows[order], to_query[:, order], similarity[order], order, row_of
 
 
 def _representatives(groups: IntArray, scores: FloatArray | None) -> IntArray:
@@ -250,12 +271,23 @@ def _matrix_pool(
     )
 
 
-def _check_scores(scores: npt.ArrayLike, n: int) -> FloatArray:
-    refuse_masked(scores, "scores")
+def _check_scores(scores: npt.ArrayLike, n: int, name: str = "scores") -> FloatArray:
+    refuse_masked(scores, name)
     given = np.asarray(scores, dtype=np.float64)
     if given.shape != (n,) or not np.isfinite(given).all():
-        raise InvalidInputError(f"scores must be {n} finite numbers, one a candidate")
+        raise InvalidInputError(f"{name} must be {n} finite numbers, one a candidate")
     return given
+
+
+def check_rankings(ranking: npt.ArrayLike, questions: int, n: int) -> FloatArray:
+    """``(m, n)`` scores of a retriever: for one question also as ``(n,)``."""
+    if questions == 1 and np.ndim(ranking) != 2:
+        return _check_scores(ranking, n)[None]
+    if np.shape(ranking) != (questions, n):
+        raise InvalidInputError(
+            f"scores have shape {np.shape(ranking)}: {questions} questions need ({questions}, {n})"
+        )
+    return np.stack([_check_scores(one, n) for one in np.asarray(ranking, dtype=np.float64)])
 
 
 def _check_groups(groups: npt.ArrayLike, n: int) -> IntArray:

@@ -1,7 +1,7 @@
 """What a selection says about itself."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -39,6 +39,12 @@ class Selection:
     so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
     apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
     more than ``coverage[-1] / bound``. ``owners`` runs along the targets: the pick that covers each, or -1.
+    With ``seen``, ``coverage`` includes what was ``covered_before`` the first pick.
+
+    Of several questions, ``question_of`` is the one that each pick serves most, ``question_gains``,
+    ``(picks, m)``, how its gain splits between them, and ``question_coverage``, ``(m,)``, how much of the
+    probable targets of each is covered in the end.
+
     ``near_copies`` is how many candidates are near-duplicates of a more relevant one. Dartboard removes them:
     it picks them only where nothing else is left. Other methods may pick them.
 
@@ -61,6 +67,10 @@ class Selection:
     relevance: FloatArray | None = None
     origin: Origin | None = None
     near_copies: int = 0
+    covered_before: float = 0.0
+    question_of: IntArray | None = None
+    question_gains: FloatArray | None = None
+    question_coverage: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -70,6 +80,16 @@ class Selection:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.indices, dtype=dtype, copy=copy)
+
+    def after(self, offset: int) -> "Selection":
+        """The picks from number ``offset`` on: the page that follows the first ``offset`` picks."""
+        if not offset:
+            return self
+        columns = ("indices", "gains", "log_gains", "coverage", "similarity", "question_of", "question_gains")
+        page: dict[str, Any] = {
+            name: None if (all_ := getattr(self, name)) is None else all_[offset:] for name in columns
+        }
+        return replace(self, owners=np.maximum(self.owners - offset, -1), **page)
 
     @property
     def stands_for(self) -> tuple[IntArray, ...]:

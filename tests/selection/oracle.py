@@ -24,23 +24,40 @@ def scaled_cosine(query, embeddings):
     return to_query, pairwise
 
 
-def greedy(to_query, pairwise, sigma: float, k: int) -> tuple[list[int], list[mpmath.mpf], mpmath.mpf]:
-    """Picks, gains, and what all candidates cover. Ties go to the more probable, then to the earlier."""
+def mixture(to_queries, weights, sigma: float):
+    """Σ_j λ_j P(t|q_j) from the distances to each question; each question's probabilities sum to 1."""
     with mpmath.workdps(60):
         spread = 2 * mpmath.mpf(sigma) ** 2
-        n = len(to_query)
-        weight = [mpmath.exp(-(mpmath.mpf(d) ** 2) / spread) for d in to_query]
+        each = [[mpmath.exp(-(mpmath.mpf(d) ** 2) / spread) for d in row] for row in to_queries]
+        each = [[x / mpmath.fsum(row) for x in row] for row in each]
+        shares = [mpmath.mpf(w) / mpmath.fsum(weights) for w in weights]
+        return [
+            mpmath.fsum(w * row[t] for w, row in zip(shares, each, strict=True)) for t in range(len(each[0]))
+        ]
+
+
+def greedy(
+    to_query, pairwise, sigma: float, k: int, *, weight=None, seen: Sequence[int] = ()
+) -> tuple[list[int], list[mpmath.mpf], mpmath.mpf]:
+    """Picks, gains, and what all candidates cover. Ties go to the more probable, then to the earlier.
+
+    ``weight`` are target probabilities from elsewhere; ``seen`` are covered first, and are no picks.
+    """
+    with mpmath.workdps(60):
+        spread = 2 * mpmath.mpf(sigma) ** 2
+        n = len(pairwise)
+        weight = weight or [mpmath.exp(-(mpmath.mpf(d) ** 2) / spread) for d in to_query]
         kernel = [[mpmath.exp(-(mpmath.mpf(d) ** 2) / spread) for d in row] for row in pairwise]
-        covered = [mpmath.mpf(0)] * n
+        covered = [max((kernel[s][t] for s in seen), default=mpmath.mpf(0)) for t in range(n)]
         picks: list[int] = []
         gains: list[mpmath.mpf] = []
-        for step in range(min(k, n)):
+        for step in range(min(k, n - len(seen))):
             gain = {
                 c: mpmath.fsum(weight[t] * max(0, kernel[c][t] - covered[t]) for t in range(n))
                 for c in range(n)
-                if c not in picks
+                if c not in picks and c not in seen
             }
-            if step == 0:
+            if step == 0 and not seen:
                 best = max(gain, key=lambda c: (weight[c], -c))
             else:
                 top = max(gain.values())
