@@ -14,8 +14,10 @@ import numpy as np
 from dartboard.blas import threads_for
 from dartboard.calibration import Calibration
 from dartboard.config import DartboardConfig, RerankerType
+from dartboard.copies import copies_of, preference
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel, PairScorer
+from dartboard.embeddings.reader_tokenizer import Tokenizer, reader_tokenizer
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.near_duplicates import candidate_groups
@@ -33,9 +35,10 @@ from dartboard.selection import (
 )
 from dartboard.selection.auto_sigma import DIVISOR
 from dartboard.selection.kernels import distances, prepared, row_dots, unit_rows
-from dartboard.selection.methods import method_of
-from dartboard.selection.pool_builders import distinct_rows
-from dartboard.selection.result import Sigma
+from dartboard.selection.methods import check_page, method_of, with_pages_before
+from dartboard.selection.pool_builders import distinct_rows, with_lowest
+from dartboard.selection.questions import check_weights
+from dartboard.selection.result import Selection, Sigma
 from dartboard.types import (
     Chunk,
     Explanation,
@@ -49,6 +52,8 @@ from dartboard.utils import logsumexp_stable
 from dartboard.vocab import TokenDistances, VocabularyMethod, build_token_vocabulary
 
 __all__ = ["DartboardConfig", "DartboardRetriever"]
+
+_SEEN = "\0seen "  # begins the ids of vectors that were seen; no chunk of a collection has such an id
 
 
 class DartboardRetriever:
@@ -166,21 +171,19 @@ class DartboardRetriever:
         """
         options = self._options(options, changes, "search")
         started = time.perf_counter()
-        query_embedding = self._embed(query)
+        questions = self._question_vectors(self._embed(query), options)
         embedded = time.perf_counter()
         known = _by_id(corpus)
-        excluded = set(options.exclude)
-        for name in {*options.must_include, *excluded} - known.keys():
-            raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include and exclude")
-        candidates = self._triage(
-            query_embedding,
-            [c for c in corpus if c.id not in excluded] if excluded else corpus,
-            options.triage_k,
-        )
-        nearest = {chunk.id for chunk in candidates}
-        candidates += [known[name] for name in options.must_include if name not in nearest]
+        required, left_out = (*options.must_include, *options.seen_ids), {*options.exclude, *options.seen_ids}
+        for name in {*required, *left_out} - known.keys():
+            raise InvalidInputError(f"no chunk {name!r} in the corpus: check must_include, seen and exclude")
+        allowed = [c for c in corpus if c.id not in left_out] if left_out else corpus
+        found: dict[str, Chunk] = {}
+        for question in questions:
+            found |= {chunk.id: chunk for chunk in self._triage(question, allowed, options.triage_k)}
+        candidates = list((found | {name: known[name] for name in required}).values())
         triaged = time.perf_counter()
-        result = self.choose(query, query_embedding, candidates, options)
+        result = self.choose(query, questions, candidates, options)
         seconds = {
             "embed": embedded - started,
             "triage": triaged - embedded,
@@ -195,7 +198,7 @@ class DartboardRetriever:
         candidates: Sequence[Chunk] | Candidates,
         options: SearchOptions | None = None,
         *,
-        scores: Sequence[float] | None = None,
+        scores: Sequence[float] | FloatArray | None = None,
         **changes: Unpack[SearchKeywords],
     ) -> RetrievalResult:
         """Select from candidates that were found already; options as in :meth:`search`.
@@ -206,26 +209,33 @@ class DartboardRetriever:
         Equal scores share their mean; under ``top_k``, where the order is all, they go by id.
         Where a pair scorer is in use (``crossencoder``, ``hybrid``), its order counts and ``scores`` do not.
         Of :class:`Candidates`, texts are read from their store only where they have a say, and for the picks.
+
+        Of several questions (``also``), ``query_embedding`` may have a row for each, ``(m, d)``, and
+        ``scores`` too, ``(m, n)``; a single row is the query's, and the others are encoded here.
         """
         options = self._options(options, changes, "choose")
         started = time.perf_counter()
         if not isinstance(candidates, Candidates):
             candidates = Candidates.from_chunks(candidates)
-        limits = options.limits(
-            costs=[] if options.token_budget is None else self.count_tokens(candidates.chunks()),
-            sources=[]
-            if options.max_per_source is None
-            else [_source(chunk, options.source_field) for chunk in candidates.chunks()],
-            ids=candidates.ids,
-        )
+        questions = self._question_vectors(query_embedding, options)
+        given = options
+        if options.seen_vectors is not None:
+            candidates, options = _with_seen_vectors(candidates, options)
+            scores = None if scores is None else with_lowest(scores, len(options.seen))
         method = method_of(options.method)
+        limits = with_pages_before(self._limits(candidates, options), options.offset, method)
+        check_page(options.offset, len(candidates) - len(options.seen))
         with threads_for(len(candidates)):
-            pool = self.pool(query, query_embedding, candidates, options, scores=scores)
+            pool = self.pool(query, questions, candidates, options, scores=scores)
             check()
-            selection = method.select(pool, limits)
+            selection = method.select(pool, limits).after(options.offset)
         on_tokens = pool.target_of is None
         selected = time.perf_counter()
-        chunks = candidates.chunks(selection.indices.tolist())
+        picks = selection.indices.tolist()
+        chunks = candidates.chunks(picks)
+        copies = None
+        if options.prefer is not None:
+            copies = copies_of(picks, candidates, pool.groups, options.prefer)
         reading = time.perf_counter() - selected
         used = {
             "sigma": options.sigma,
@@ -249,10 +259,14 @@ class DartboardRetriever:
             bound=selection.bound,
             candidates=len(candidates),
             near_copies=selection.near_copies,
-            relevance=assess(query_embedding, candidates.vectors, self.similarity_levels),
+            questions=_question_coverage(query, options, selection),
+            serves=None if selection.question_of is None else selection.question_of.tolist(),
+            covered_before=selection.covered_before if len(options.seen) else None,
+            copies=copies,
+            relevance=assess(questions, candidates.vectors, self.similarity_levels),
             config=asdict(self.config) | used | selection.parameters,
             seconds={"select": time.perf_counter() - started - reading, "read": reading},
-            options=options,
+            options=given,
         )
         return RetrievalResult.explained(query, chunks, explanation)
 
@@ -263,7 +277,7 @@ class DartboardRetriever:
         candidates: Sequence[Chunk] | Candidates,
         options: SearchOptions | None = None,
         *,
-        scores: Sequence[float] | None = None,
+        scores: Sequence[float] | FloatArray | None = None,
         **changes: Unpack[SearchKeywords],
     ) -> Pool:
         """What :meth:`choose` selects from; numbers are the candidates' positions."""
@@ -271,10 +285,37 @@ class DartboardRetriever:
         if not isinstance(candidates, Candidates):
             candidates = Candidates.from_chunks(candidates)
         ranking = scores if self.variant_of(options) == "cosine" else None  # a pair scorer's own order counts
-        pool = self._pool(query, query_embedding, candidates, options, ranking)
-        if ranking is not None and method_of(options.method).name == "top_k":
-            return pool.reweighted(_strictly(ranking, candidates.ids, pool.relevance))
+        questions = self._question_vectors(query_embedding, options)
+        pool = self._pool(query, questions, candidates, options, ranking)
+        if ranking is not None and len(questions) == 1 and method_of(options.method).name == "top_k":
+            order = np.ravel(ranking).tolist()
+            return pool.reweighted(_strictly(order, candidates.ids, pool.relevance))
         return pool
+
+    def _question_vectors(self, query_embedding: FloatArray, options: SearchOptions) -> FloatArray:
+        """``(m, d)`` the query and the questions in ``also``; those without a vector are encoded now."""
+        if np.ndim(query_embedding) == 2 and len(query_embedding) == len(options.also) + 1:
+            return query_embedding
+        first = check_vector(query_embedding, name="query embedding")
+        return np.stack([first, *(self.embedding_model.encode_query(text) for text in options.also)])
+
+    def _limits(self, candidates: Candidates, options: SearchOptions) -> Limits:
+        """The limits with what they need to know of each candidate; texts are read only for these."""
+        capped = options.max_per or {}
+        needed = options.token_budget is not None or options.max_per_source is not None or capped
+        chunks = candidates.chunks() if needed else []
+        values = {name: [chunk.metadata.get(name) for chunk in chunks] for name in capped}
+        for name, found in values.items():
+            if found and all(value is None for value in found):
+                raise InvalidInputError(f"no candidate has {name!r} in its metadata: check max_per")
+        return options.limits(
+            costs=[] if options.token_budget is None else self.count_tokens(chunks, options.tokenizer),
+            sources=[]
+            if options.max_per_source is None
+            else [_source(chunk, options.source_field) for chunk in chunks],
+            ids=candidates.ids,
+            fields=values,
+        )
 
     def sigma_source(self, sigma: Sigma, options: SearchOptions) -> str:
         """Where a σ came from. Under ``"auto"`` only a calibration gives σ, or the rule another divisor."""
@@ -359,17 +400,19 @@ class DartboardRetriever:
     def _pool(
         self,
         query: str,
-        query_embedding: FloatArray,
+        questions: FloatArray,
         candidates: Candidates,
         options: SearchOptions,
-        ranking: Sequence[float] | None,
+        ranking: Sequence[float] | FloatArray | None,
     ) -> Pool:
         variant, scorer = self.variant_of(options), self.cross_encoder
+        asked, weights = [query, *options.also], check_weights(options.weights, len(questions))
         texts = [] if variant == "cosine" else [chunk.text for chunk in candidates.chunks()]
         groups = candidate_groups(candidates.vectors, read=candidates.fingerprints)
         if variant == "crossencoder" and scorer is not None:
-            pool = crossencoder_pool(scorer, query, texts, options.sigma, self.config.score_scaling)
-            return replace(pool, groups=groups)
+            scaling = self.config.score_scaling
+            pool = crossencoder_pool(scorer, asked, texts, options.sigma, scaling, weights, groups)
+            return replace(pool, preference=_preference(candidates, options))
         sigma, divisor, temperature = options.sigma, DIVISOR, options.sigma
         if sigma == "auto" and self.calibration is not None:
             sigma, divisor = self.calibration.sigma_or_rule()
@@ -381,19 +424,54 @@ class DartboardRetriever:
             "divisor": divisor,
             "groups": groups,
             "ranking": ranking,
+            "weights": weights,
+            "prefer": _preference(candidates, options),
         }
         if self._tokens is not None:
-            pool = self._tokens.pool(query_embedding, candidates.vectors, **building)
+            pool = self._tokens.pool(questions, candidates.vectors, **building)
         else:
             distance = self.config.distance
-            pool = from_embeddings(query_embedding, candidates.vectors, distance=distance, **building)
+            pool = from_embeddings(questions, candidates.vectors, distance=distance, **building)
         if variant == "hybrid" and scorer is not None:
-            return hybrid_pool(scorer, query, texts, temperature, pool)
+            return hybrid_pool(scorer, asked, texts, temperature, pool, weights)
         return pool
 
-    def count_tokens(self, chunks: Sequence[Chunk]) -> list[int]:
-        """What each chunk costs of a token budget."""
-        return count_tokens(self.embedding_model, [chunk.text for chunk in chunks])
+    def count_tokens(self, chunks: Sequence[Chunk], tokenizer: Tokenizer | None = None) -> list[int]:
+        """What each chunk costs of a token budget, by the embedding model or the reader's ``tokenizer``."""
+        counter = self.embedding_model if tokenizer is None else reader_tokenizer(tokenizer)
+        return count_tokens(counter, [chunk.text for chunk in chunks])
+
+
+def _preference(candidates: Candidates, options: SearchOptions) -> FloatArray | None:
+    """``(n,)`` which of several near-duplicates to pick, by the metadata field in ``prefer``."""
+    if options.prefer is None:
+        return None
+    values = [chunk.metadata.get(options.prefer) for chunk in candidates.chunks()]
+    if all(value is None for value in values):
+        raise InvalidInputError(f"no candidate has {options.prefer!r} in its metadata: check prefer")
+    return preference(values)
+
+
+def _question_coverage(
+    query: str, options: SearchOptions, selection: Selection
+) -> list[dict[str, Any]] | None:
+    """Each question with its weight and how much of its probable targets is covered."""
+    if selection.question_coverage is None:
+        return None
+    texts, weights = [query, *options.also], check_weights(options.weights, len(options.also) + 1)
+    return [
+        {"text": text, "weight": float(weight), "coverage": float(coverage)}
+        for text, weight, coverage in zip(texts, weights, selection.question_coverage, strict=True)
+    ]
+
+
+def _with_seen_vectors(candidates: Candidates, options: SearchOptions) -> tuple[Candidates, SearchOptions]:
+    """Vectors that were seen as further candidates without text, which are never picked."""
+    chunks = [
+        Chunk.trusted(f"{_SEEN}{at}", "", vector, {}) for at, vector in enumerate(np.asarray(options.seen))
+    ]
+    shown = Candidates.from_chunks(chunks, [min(candidates.scores, default=0.0)] * len(chunks))
+    return candidates.followed_by(shown), replace(options, seen=shown.ids)
 
 
 def _strictly(scores: Sequence[float], ids: Sequence[str], values: FloatArray) -> FloatArray:

@@ -85,6 +85,18 @@ def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> I
     return group_fingerprints([known.get(text, VERSION) for text in texts], pairs=pairs)
 
 
+def are_alike(one: str, other: str) -> bool:
+    """Whether two texts have nearly the same words, also where the guard keeps them apart.
+
+    Example:
+        >>> one, other = "The new bridge was opened in 1927.", "The new bridge was opened in 1972."
+        >>> are_alike(one, other), near_duplicates([one, other])
+        (True, array([0, 1]))
+    """
+    first, second = fingerprint(one), fingerprint(other)
+    return first == second or bool(_Pool([first, second]).alike(np.array([[0, 1]]))[0])
+
+
 @lru_cache(maxsize=4096)  # the same chunks are candidates of many questions
 def fingerprint(text: str) -> bytes:
     """Return what :func:`group_fingerprints` needs of a text: its words as numbers, four bytes each."""

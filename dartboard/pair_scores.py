@@ -18,29 +18,45 @@ from dartboard.types import FloatArray, IntArray
 
 
 def crossencoder_pool(
-    scorer: PairScorer, query: str, texts: Sequence[str], sigma: float | Auto, scaling: ScoreScaling
+    scorer: PairScorer,
+    questions: Sequence[str],
+    texts: Sequence[str],
+    sigma: float | Auto,
+    scaling: ScoreScaling,
+    weights: FloatArray,
+    groups: IntArray,
 ) -> Pool:
     """Pair scores on both sides, made distances: ``1 - score`` brought to [0, 1]."""
     distinct, places = _distinct(texts)
     between = 1.0 - rescaled(scorer.score_matrix(distinct), scorer, scaling)
     np.fill_diagonal(between, 0.0)  # a passage stands in for itself, whatever the scorer says
-    to_query = 1.0 - rescaled(scorer.score(query, distinct), scorer, scaling)
-    return from_distances(to_query[places], between[np.ix_(places, places)], sigma=sigma)
+    to_query = [1.0 - rescaled(scorer.score(one, distinct), scorer, scaling)[places] for one in questions]
+    return from_distances(
+        np.stack(to_query), between[np.ix_(places, places)], sigma=sigma, weights=weights, groups=groups
+    )
 
 
 def hybrid_pool(
-    scorer: PairScorer, query: str, texts: Sequence[str], sigma: float | Auto, by_vector: Pool
+    scorer: PairScorer,
+    questions: Sequence[str],
+    texts: Sequence[str],
+    sigma: float | Auto,
+    by_vector: Pool,
+    weights: FloatArray,
 ) -> Pool:
     """``softmax(score / σ)`` on the query's side, the scaled cosine similarity between passages.
 
     Where the targets are a vocabulary, which no pair scorer knows, the scores say which pick is first.
     """
     distinct, places = _distinct(texts)
-    scores = _finite(scorer.score(query, distinct))[places]
+    scores = [_finite(scorer.score(one, distinct))[places] for one in questions]
     if by_vector.target_of is None:
-        return by_vector.reweighted(log_softmax(scores))
-    spread = Sigma(float(scores.std()) or 1.0, "scores") if sigma == "auto" else by_vector.sigma
-    return by_vector.with_cosine_kernel(spread).reweighted(log_softmax(scores, spread.value))
+        return by_vector.reweighted(np.stack([log_softmax(one) for one in scores]), weights)
+    spread = by_vector.sigma
+    if sigma == "auto":
+        spread = Sigma(float(np.mean([one.std() for one in scores])) or 1.0, "scores")
+    log_probs = np.stack([log_softmax(one, spread.value) for one in scores])
+    return by_vector.with_cosine_kernel(spread).reweighted(log_probs, weights)
 
 
 def rescaled(scores: FloatArray, scorer: PairScorer, scaling: ScoreScaling) -> FloatArray:

@@ -146,11 +146,13 @@ def assess(query: FloatArray, vectors: FloatArray, levels: SimilarityLevels | No
     """How relevant the best of some passages is.
 
     Args:
-        query: ``(d,)``, of any length but 0.
+        query: ``(d,)``, of any length but 0; of several questions, ``(m, d)``, the best for any counts.
         vectors: ``(n, d)``, one row a candidate; n may be 0.
         levels: those of the model that made the vectors, None where they are not known.
     """
-    best = float(cosines(query, vectors).max()) if len(vectors) else None
+    best = None
+    if len(vectors):
+        best = max(float(cosines(question, vectors).max()) for question in np.atleast_2d(query))
     threshold = None if levels is None else levels.unrelated + SHARE * (levels.related - levels.unrelated)
     verdict: Verdict = "relevant"
     message = ""

@@ -180,8 +180,15 @@ class Explanation:
     share of the best possible coverage that the picks reach at least, ``near_copies`` how many candidates
     are near-duplicates of a more relevant one; ``relevance`` is :class:`dartboard.relevance.Relevance`.
     ``shares`` say which part of a fusion found a pick, and ``retriever_score`` what the retriever gave it,
-    None where it did not find it. ``options`` are the :class:`dartboard.search_options.SearchOptions` of the
-    search; they stand in ``config`` for programs.
+    None where it did not find it.
+
+    Of several questions, ``questions`` has the ``text``, the ``weight`` and the ``coverage`` of each, and
+    ``serves`` the position of the one that each pick serves most. ``covered_before`` is the share that was
+    covered by what was ``seen``. With ``prefer``, ``copies`` are the other copies of each pick, with their
+    ``id``, the preferred field, and in what they ``differ`` if they do.
+
+    ``options`` are the :class:`dartboard.search_options.SearchOptions` of the search; they stand in
+    ``config`` for programs.
     """
 
     method: str | None = None
@@ -196,6 +203,10 @@ class Explanation:
     bound: float | None = None
     candidates: int
     near_copies: int = 0
+    questions: list[dict[str, Any]] | None = None
+    serves: list[int] | None = None
+    covered_before: float | None = None
+    copies: list[list[dict[str, Any]]] | None = None
     relevance: Mapping[str, Any]
     config: Mapping[str, Any] | None = None
     seconds: Mapping[str, float]

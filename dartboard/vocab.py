@@ -9,7 +9,7 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,9 +19,8 @@ from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.cache import ArrayCache, default_cache_path
 from dartboard.errors import ConfigError, MissingExtraError
 from dartboard.selection import Pool, from_embeddings
-from dartboard.selection.auto_sigma import DIVISOR
-from dartboard.selection.kernels import Auto, Distance, distances, prepared
-from dartboard.types import FloatArray, IntArray, check_matrix
+from dartboard.selection.kernels import Distance, distances, prepared
+from dartboard.types import FloatArray, check_matrix
 
 VocabularyMethod = Literal["words", "subwords", "clusters"]
 
@@ -159,25 +158,19 @@ class TokenDistances:
         self,
         query: FloatArray,
         vectors: FloatArray,
-        *,
-        sigma: float | Auto,
-        model_sigma: float | None = None,
-        divisor: float = DIVISOR,
-        groups: IntArray | None = None,
-        ranking: Sequence[float] | None = None,
+        **building: Any,
     ) -> Pool:
-        """The candidates ``vectors`` of ``query``, with the vocabulary as targets."""
+        """The candidates ``vectors`` of ``query``, with the vocabulary as targets.
+
+        ``building`` goes to :func:`dartboard.selection.from_embeddings`: ``sigma=0.1`` …
+        """
         return from_embeddings(
             query,
             vectors,
-            sigma=sigma,
             distance=self.distance,
             targets=self.vocabulary,
             target_distances=self.of(vectors),
-            model_sigma=model_sigma,
-            divisor=divisor,
-            groups=groups,
-            ranking=ranking,
+            **building,
         )
 
 

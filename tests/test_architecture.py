@@ -33,7 +33,7 @@ LEVELS = [
     {"cluster", "llm"},
     {"config", "vocab", "calibration", "pair_scores", "stores"},
     {"retrievers", "search_options"},
-    {"relevance"},
+    {"relevance", "copies"},
     {"core", "datasets"},
     {"engine", "evaluation", "inspection", "mining", "answering"},
     {"testing"},

@@ -132,5 +132,6 @@ def test_select_takes_a_query_as_models_give_it_for_one_text():
     for method in ("dartboard", "mmr", "top_k"):
         expected = select(vectors, vectors[3], k=5, method=method)
         assert select(vectors, vectors[3:4], k=5, method=method).indices.tolist() == expected.indices.tolist()
+    assert select(vectors, vectors[:2], k=5).question_gains.shape == (5, 2)
     with pytest.raises(InvalidInputError, match="query must be a vector"):
-        select(vectors, vectors[:2], k=5)
+        select(vectors, vectors[None], k=5)

@@ -119,7 +119,7 @@ class _Scored:
         by_vector = from_embeddings(data.queries[query], data.corpus[rows], sigma=tau)
         # Candidates are told apart by their places: the scores are known, no text is read again.
         places = [str(place) for place in range(len(rows))]
-        pool = hybrid_pool(_Known(self._scores[query]), "", places, tau, by_vector)
+        pool = hybrid_pool(_Known(self._scores[query]), [""], places, tau, by_vector, np.ones(1))
         picks = Dartboard().select(pool, Limits(k=k)).indices
         return len({data.names[rows[i]] for i in picks} & wanted) / len(wanted)
 

@@ -231,59 +231,84 @@ class Engine:
             InvalidInputError: a blank query, an unknown chunk id, or a filter on a field that no chunk has.
         """
         options = SearchOptions.of(options, changes)
-        asked = Query(query)
+        questions = [Query(text) for text in (query, *options.also)]
         if query_vector is not None:
             dimension = self.model.embedding_dim
-            asked.set_vector(self.model, check_vector(query_vector, name="query_vector", dim=dimension))
+            questions[0].set_vector(
+                self.model, check_vector(query_vector, name="query_vector", dim=dimension)
+            )
         where = self.condition(options.where)
         selector = self.selector(options)
         started = time.perf_counter()
-        ranking_of(self.retriever).query_vector(asked)  # encoded before a transaction begins
+        for question in questions:
+            ranking_of(self.retriever).query_vector(question)  # encoded before a transaction begins
         with read_snapshot(self.collection) as view:
             self._check_model(self.model, view.manifest)
-            found = self.find(view, asked, options, where)
-            vector = asked.vector(self.model) if found.query_vector is None else found.query_vector
+            found, vectors = self.find(view, questions, options, where)
             if len(found):
                 scores = self.ranking_scores(found, options)
-                result = selector.choose(query, vector, found, options, scores=scores)
+                result = selector.choose(query, vectors, found, options, scores=scores)
             else:
-                relevance = assess(vector, found.vectors, self.similarity_levels)
+                relevance = assess(vectors, found.vectors, self.similarity_levels)
                 nothing = Explanation(candidates=0, relevance=relevance, seconds={}, options=options)
                 result = RetrievalResult.explained(query, [], nothing)
         return self._described(result, found, started)
 
     def find(
-        self, view: Collection, query: Query, options: SearchOptions, where: Filter | None
-    ) -> Candidates:
-        """The first stage of :meth:`search`: the retriever's candidates, without the excluded, with the
-        required. ``view`` is a read snapshot of the collection.
+        self, view: Collection, questions: Sequence[Query], options: SearchOptions, where: Filter | None
+    ) -> tuple[Candidates, FloatArray]:
+        """The first stage of :meth:`search`: what the retriever finds for each question.
+
+        Args:
+            view: a read snapshot of the collection.
+            questions: the query, then those in ``options.also``.
+            options: candidates come without the excluded, and with those required or seen.
+            where: the filter of ``options``, checked.
+
+        Returns:
+            The candidates, and the questions' vectors, ``(m, d)``.
         """
-        wanted = options.triage_k + len(options.exclude)
-        found = ranking_of(self.retriever).find(view, query, wanted, where=where)
-        if options.exclude or options.must_include:
-            excluded = set(options.exclude)
-            kept = [at for at, id in enumerate(found.ids) if id not in excluded]
-            found = found.take(kept[: options.triage_k])
-            missing = [id for id in dict.fromkeys(options.must_include) if id not in found.ids]
+        left_out = {*options.exclude, *options.seen_ids}
+        parts, vectors = [], []
+        for question in questions:
+            found = ranking_of(self.retriever).find(
+                view, question, options.triage_k + len(left_out), where=where
+            )
+            if left_out:
+                kept = [at for at, id in enumerate(found.ids) if id not in left_out]
+                found = found.take(kept[: options.triage_k])
+            parts.append(found)
+            vectors.append(question.vector(self.model) if found.query_vector is None else found.query_vector)
+        found, asked = parts[0] if len(parts) == 1 else Candidates.union(parts), np.stack(vectors)
+        nothing = not len(found)
+        for name, ids in (("must_include", options.must_include), ("seen", options.seen_ids)):
+            missing = [id for id in dict.fromkeys(ids) if id not in found.ids]
+            if not missing:
+                continue
             last = found.scores[-1] if found.scores else 0.0  # selection needs a place in the order for each
             required = Candidates.from_hits([Hit(id, last) for id in missing]).fetch(view)
             if unknown := set(missing) - set(required.ids):
-                raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check must_include")
-            found = found.followed_by(required)
+                raise InvalidInputError(f"no chunk {min(unknown)!r} in the collection: check {name}")
+            if name == "must_include" or not nothing:
+                found = found.followed_by(required)
         # Selection has this limit too; here it may leave nothing, which is an empty result and no error.
         if options.min_similarity is not None and not options.must_include and len(found):
-            vector = query.vector(self.model) if found.query_vector is None else found.query_vector
-            near = cosines(vector, found.vectors) >= options.min_similarity
+            near = np.max([cosines(one, found.vectors) for one in asked], axis=0) >= options.min_similarity
+            near |= np.isin(found.ids, options.seen_ids)
             found = found.take(np.flatnonzero(near).tolist())
-        return found
+        return found, asked
 
-    def ranking_scores(self, found: Candidates, options: SearchOptions) -> list[float] | None:
+    def ranking_scores(self, found: Candidates, options: SearchOptions) -> FloatArray | None:
         """The retriever's scores whose order counts in the selection; None for that of the distances.
 
-        A dense retriever's order is that of the distances, but for the rounding that top_k would show.
+        A dense retriever's order is that of the distances, but for the rounding that top_k would show. Of
+        several questions, ``(m, n)``: what a question did not find has its lowest score.
         """
-        by_distance = getattr(self.retriever, "ranks_by_distance", False)
-        return None if by_distance and method_of(options.method).name != "top_k" else found.scores
+        if getattr(self.retriever, "ranks_by_distance", False) and method_of(options.method).name != "top_k":
+            return None
+        if not found.parts:
+            return np.array(found.scores)
+        return np.array([part.scores_of(found.ids) for part in found.parts])
 
     def candidates(self, query: str, k: int = TRIAGE, *, where: Filter | str | None = None) -> Candidates:
         """What the retriever alone finds, best first."""

@@ -35,13 +35,13 @@ class QueryCandidates:
         self.selector = engine.selector(options)
         if self.selector.cross_encoder is not None:
             self.selector.cross_encoder = CachedScorer(self.selector.cross_encoder)
-        asked, where = Query(query), engine.condition(options.where)
+        questions = [Query(text) for text in (query, *options.also)]
+        where = engine.condition(options.where)
         with read_snapshot(engine.collection) as view:
-            self.found = engine.find(view, asked, options, where)
+            self.found, self.query_vectors = engine.find(view, questions, options, where)
             self.chunks = self.found.chunks()
             self.found.read_all()
-        vector = self.found.query_vector
-        self.query_vector: FloatArray = asked.vector(engine.model) if vector is None else vector
+        self.query_vector: FloatArray = self.query_vectors[0]
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -50,7 +50,7 @@ class QueryCandidates:
         """The pool that a search with this σ and method selects from."""
         options = replace(self.options, sigma=sigma, method=method)
         scores = self.engine.ranking_scores(self.found, options)
-        return self.selector.pool(self.query, self.query_vector, self.found, options, scores=scores)
+        return self.selector.pool(self.query, self.query_vectors, self.found, options, scores=scores)
 
     def limits(self, k: int | None, token_budget: int | None) -> Limits:
         """So many, or so long."""

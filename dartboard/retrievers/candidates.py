@@ -62,6 +62,8 @@ class Candidates:
     _fingerprints: list[bytes | None]
     _collection: Collection | None
     _given_shares: Mapping[str, Mapping[str, Share]] | None
+    parts: Sequence["Candidates"]
+    """Of several questions, what each of them found."""
     _ranking: "Candidates | None"
     """The retriever's own list, where some of it were left out here, or others added."""
 
@@ -90,6 +92,7 @@ class Candidates:
         self.name, self.floor, self.members = "", 0.0, {}
         self._chunks, self._fingerprints = [None] * len(self.ids), [None] * len(self.ids)
         self._collection = self._given_shares = self._ranking = None
+        self.parts = ()
 
     @classmethod
     def from_hits(
@@ -119,6 +122,19 @@ class Candidates:
         wanted = [by_id[hit.id] for hit in hits]
         made = cls.from_chunks([record.chunk for record in wanted], [hit.score for hit in hits])
         made._fingerprints = [record.blobs.get(FINGERPRINT) for record in wanted]
+        return made
+
+    @classmethod
+    def union(cls, parts: Sequence["Candidates"]) -> "Candidates":
+        """What several questions found, each chunk once, all of it fetched from one collection.
+
+        Of a chunk that several found, rank and score are those of the question that ranks it highest.
+        """
+        made, known = parts[0], set(parts[0].ids)
+        for part in parts[1:]:
+            made = made.followed_by(part.take([at for at, id in enumerate(part.ids) if id not in known]))
+            known.update(part.ids)
+        made.parts = tuple(parts)
         return made
 
     def __len__(self) -> int:
@@ -251,6 +267,11 @@ class Candidates:
 
         A member of a member is ``member/inner``. Nothing for a chunk that was not found.
         """
+        if self.parts:
+            ranked = [
+                (own.rank, at) for at, part in enumerate(self.parts) if (own := part._share(id)) is not None
+            ]
+            return self.parts[min(ranked)[1]].shares(id) if ranked else {}
         if self._given_shares is not None:
             return self._given_shares.get(id, {})
         found = {} if (own := self._share(id)) is None else {self.name: own}
@@ -261,12 +282,19 @@ class Candidates:
                 found |= {f"{name}/{label}": inner[label] for label in inner if label != member.name}
         return found
 
+    def scores_of(self, ids: Sequence[str]) -> list[float]:
+        """The scores of these chunks; of those that were not found, the lowest."""
+        known, lowest = dict(zip(self.ids, self.scores, strict=True)), min(self.scores, default=0.0)
+        return [known.get(id, lowest) for id in ids]
+
     def score(self, id: str) -> float | None:
         """What the retriever gave a chunk; None for one that it did not find."""
         share = self._share(id)
         return None if share is None else share.score
 
     def _share(self, id: str) -> Share | None:
+        if self.parts:
+            return min((own for part in self.parts if (own := part._share(id)) is not None), default=None)
         ranking = self if self._ranking is None else self._ranking
         at = ranking._rank_of.get(id)
         return None if at is None else Share(at + 1, ranking.scores[at])

@@ -11,14 +11,14 @@ from dartboard.types import FloatArray
 _Made = TypeVar("_Made")
 
 
-def check_query(text: str) -> None:
+def check_query(text: str, name: str = "query") -> None:
     """Refuse a query without a word.
 
     Raises:
         InvalidInputError: ``text`` is no string, or blank.
     """
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInputError("query is empty: ask something")
+        raise InvalidInputError(f"{name} is empty: ask something")
 
 
 class Query:

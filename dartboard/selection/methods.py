@@ -21,7 +21,7 @@ from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import Auto, check_sigma
 from dartboard.selection.limits import Limits
 from dartboard.selection.pool import Pool
-from dartboard.selection.pool_builders import check_rankings, from_embeddings, log_softmax
+from dartboard.selection.pool_builders import check_rankings, from_embeddings, log_softmax, with_lowest
 from dartboard.selection.questions import check_weights
 from dartboard.selection.result import Selection
 from dartboard.types import LARGEST_SIGMA, SMALLEST_SIGMA, as_matrix, check_matrix
@@ -138,8 +138,7 @@ def select(
         if groups is not None:
             groups = np.append(groups, np.max(groups) + 1 + np.arange(len(shown)))
         if scores is not None:
-            lowest = np.min(scores, axis=-1, keepdims=True).repeat(len(shown), axis=-1)
-            scores = np.concatenate([np.asarray(scores), lowest], axis=-1)
+            scores = with_lowest(scores, len(shown))
     elif seen is not None:
         bounds = replace(bounds, seen=np.atleast_1d(seen).tolist())
     check_page(offset, len(vectors) - len(bounds.seen))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.selection.kernel_matrix import Kernel, MatrixKernel, VectorKernel
-from dartboard.selection.questions import mixture
+from dartboard.selection.questions import mixed_relevance
 from dartboard.selection.result import Origin, Sigma
 from dartboard.types import FloatArray, IntArray
 
@@ -93,8 +93,9 @@ class Pool:
         For several questions it is ``(m, n)``, and ``weights``, ``(m,)``, are theirs.
         """
         questions = self.questions
-        if np.ndim(relevance) == 2 and weights is not None:
-            relevance, mixed = mixture(np.asarray(relevance), weights, self.units)
+        if weights is not None:
+            given = check_log_probs(relevance, (len(weights), len(self)), "relevance")
+            relevance, mixed = mixed_relevance(given, weights, self.units)
             questions = questions if self.target_of is None else mixed
         given = check_log_probs(relevance, (len(self),), "relevance")
         log_weights = self.log_weights if self.target_of is None else summed(given, self.target_of)

@@ -23,7 +23,7 @@ from dartboard.selection.kernels import (
     unit_rows,
 )
 from dartboard.selection.pool import LARGEST_LOG, Pool, check_log_probs, summed
-from dartboard.selection.questions import check_queries, check_weights, mixture
+from dartboard.selection.questions import check_queries, check_weights, mixed_relevance
 from dartboard.selection.result import Origin, Sigma
 from dartboard.types import FloatArray, IntArray, as_matrix, check_matrix, refuse_masked
 
@@ -83,9 +83,7 @@ def from_embeddings(
     by_question = log_kernel(to_query, given.value)[:, row_of]
     if scores is not None:
         by_question = np.stack([in_order_of(*pair) for pair in zip(scores, by_question, strict=True)])
-    relevance, questions = by_question[0], None
-    if len(asked) > 1:
-        relevance, questions = mixture(by_question, shares, row_of if group_of is None else group_of)
+    relevance, questions = mixed_relevance(by_question, shares, row_of if group_of is None else group_of)
     pool = Pool(
         positions=np.arange(len(vectors)),
         similarity=similarity[row_of],
@@ -103,17 +101,15 @@ def from_embeddings(
     if targets is None:
         return pool
     words = prepared(check_matrix(targets, name="targets", dim=vectors.shape[1]), kind)
-    log_weights = log_kernel(distances(prepared(asked, kind), words, kind), given.value)
-    if len(asked) > 1:
-        mixed, questions = mixture(log_weights, shares)
-        log_weights = mixed[None]
+    by_word = log_kernel(distances(words, prepared(asked, kind), kind).T, given.value)
+    log_weights, questions = mixed_relevance(by_word, shares)
     by_row = None if target_distances is None else target_distances[order]
     covered = distances(prepared(vectors[order], kind), words, kind) if by_row is None else by_row
     unit = unit_rows(rows, np.float64)
     return replace(
         pool,
         target_of=None,
-        log_weights=log_weights[0],
+        log_weights=log_weights,
         questions=questions,
         kernel=MatrixKernel(log_kernel(covered, given.value), unit @ unit.T, np.arange(len(rows))),
     )
@@ -125,22 +121,28 @@ def from_distances(
     *,
     sigma: float | Auto = "auto",
     distance: str = "scaled_cosine",
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> Pool:
     """Candidates by their distances to the query, ``(n,)``, and to one another, ``(n, n)``.
 
-    Similarities are reported as ``1 - 2d`` for the scaled cosine and ``-d`` for the Euclidean distance.
+    Distances to several questions are ``(m, n)``, with ``weights``, ``(m,)``, equal by default.
+    ``groups`` are near-duplicates, as in :func:`from_embeddings`. Similarities are reported as ``1 - 2d`` for
+    the scaled cosine and ``-d`` for the Euclidean distance.
     """
     kind = check_distance(distance)
     pairwise = _check_distances(pairwise_distances, "pairwise_distances")
     if pairwise.ndim != 2 or pairwise.shape[0] != pairwise.shape[1]:
         raise InvalidInputError(f"pairwise_distances must be a square matrix, got shape {pairwise.shape}")
     to_query: FloatArray = _check_distances(query_distances, "query_distances")
-    if to_query.shape != (len(pairwise),):
+    if to_query.shape[-1:] != (len(pairwise),) or to_query.ndim > 2:
         raise InvalidInputError(
             f"query_distances has shape {to_query.shape}: pairwise_distances asks for ({len(pairwise)},)"
         )
+    to_query = np.atleast_2d(to_query)
+    shares, closest = check_weights(weights, len(to_query)), to_query.min(axis=0)
     if sigma == "auto":
-        near = np.argsort(to_query, kind="stable")[:SAMPLE]
+        near = np.argsort(closest, kind="stable")[:SAMPLE]
         between = pairwise[np.ix_(near, near)]
         between = (between + between.T) / 2.0  # pair scores need not be symmetric
         distinct = ~np.triu(between == 0.0, 1).any(axis=0)
@@ -150,7 +152,10 @@ def from_distances(
     closeness = (lambda d: 1.0 - 2.0 * d) if kind == "scaled_cosine" else np.negative
     kernel = MatrixKernel(log_kernel(pairwise, found.value), closeness(pairwise), np.arange(len(pairwise)))
     origin = Origin(query_distances, pairwise_distances, kind, vectors=False)
-    return _matrix_pool(kernel, log_kernel(to_query, found.value), closeness(to_query), found, origin)
+    group_of = None if groups is None else _check_groups(groups, len(pairwise))
+    relevance, questions = mixed_relevance(log_kernel(to_query, found.value), shares, group_of)
+    pool = _matrix_pool(kernel, relevance, closeness(closest), found, origin)
+    return replace(pool, questions=questions, groups=group_of)
 
 
 def from_log_probs(query_log_probs: npt.ArrayLike, pairwise_log_probs: npt.ArrayLike) -> Pool:
@@ -195,6 +200,13 @@ def in_order_of(scores: npt.ArrayLike, values: FloatArray) -> FloatArray:
     np.add.at(total, np.sort(group), np.sort(values))
     dealt: FloatArray = (total / size)[group]
     return dealt
+
+
+def with_lowest(scores: npt.ArrayLike, count: int) -> FloatArray:
+    """Scores, ``(n,)`` or ``(m, n)``, and ``count`` more candidates that score as the lowest."""
+    given = np.asarray(scores, dtype=np.float64)
+    lowest = given.min(axis=-1, keepdims=True).repeat(count, axis=-1)
+    return np.concatenate([given, lowest], axis=-1)
 
 
 def distinct_rows(vectors: FloatArray, closeness: FloatArray) -> tuple[IntArray, IntArray]:

@@ -61,6 +61,13 @@ def check_weights(weights: npt.ArrayLike | None, questions: int) -> FloatArray:
     return shares
 
 
+def mixed_relevance(
+    relevance: FloatArray, weights: FloatArray, groups: IntArray | None = None
+) -> tuple[FloatArray, FloatArray | None]:
+    """:func:`mixture`; of one question the row itself, and no shares."""
+    return (relevance[0], None) if len(relevance) == 1 else mixture(relevance, weights, groups)
+
+
 def mixture(
     relevance: FloatArray, weights: FloatArray, groups: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,100 @@
+"""Token counts of the model that reads the passages, where it is not the embedding model.
+
+A token budget is usually meant in the reader's tokens. A tokenizer is named as people have it:
+
+    ``"cl100k_base"``, ``"gpt-4o"``     an encoding or a model that tiktoken knows
+    ``"folder/tokenizer.json"``         a file of the tokenizers library, as model hubs have it
+    a function                          of a text, that returns a count or a list of tokens
+"""
+
+from collections.abc import Callable, Sequence, Sized
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dartboard.errors import ConfigError
+
+Tokenizer = str | Callable[[str], Any]
+
+
+class ReaderTokenizer:
+    """Counts tokens by a function of one text."""
+
+    def __init__(self, name: str, function: Callable[[str], Any]) -> None:
+        self.name, self._function = name, function
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens each text has.
+
+        Raises:
+            ConfigError: the function returned neither a count nor a list of tokens.
+        """
+        return [self._count(text) for text in texts]
+
+    def _count(self, text: str) -> int:
+        found = self._function(text)
+        if isinstance(found, Sized):
+            return len(found)
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            raise ConfigError(f"tokenizer must return a count or a list of tokens, got {found!r}")
+        return found
+
+
+def reader_tokenizer(tokenizer: Tokenizer) -> ReaderTokenizer:
+    """A tokenizer by name, file or function.
+
+    Args:
+        tokenizer: see the module's docstring.
+
+    Raises:
+        ConfigError: there is no such tokenizer, or tiktoken is not installed.
+
+    Example:
+        >>> reader_tokenizer(str.split).count_tokens(["three little words"])
+        [3]
+    """
+    if callable(tokenizer):
+        return ReaderTokenizer(getattr(tokenizer, "__name__", "function"), tokenizer)
+    if not isinstance(tokenizer, str) or not tokenizer:
+        raise ConfigError(f"tokenizer must be a name, a file or a function, got {tokenizer!r}")
+    return _by_file(tokenizer) if tokenizer.endswith(".json") else tiktoken_tokenizer(tokenizer)
+
+
+@lru_cache(maxsize=8)
+def _by_file(path: str) -> ReaderTokenizer:
+    from tokenizers import Tokenizer as HubTokenizer
+
+    if not Path(path).is_file():
+        raise ConfigError(f"there is no tokenizer file {path!r}")
+    try:
+        opened = HubTokenizer.from_file(path)
+    except Exception as problem:
+        raise ConfigError(f"{path!r} is no file of the tokenizers library: {problem}") from problem
+    opened.no_truncation()
+    return ReaderTokenizer(path, lambda text: len(opened.encode(text, add_special_tokens=False).ids))
+
+
+@lru_cache(maxsize=8)
+def tiktoken_tokenizer(name: str) -> ReaderTokenizer:
+    """An encoding or model of tiktoken, by name; its file is fetched by tiktoken on first use.
+
+    Raises:
+        ConfigError: tiktoken is not installed, does not know the name, or cannot fetch the file.
+    """
+    try:
+        import tiktoken
+    except ImportError as problem:
+        raise ConfigError(
+            f"tokenizer {name!r} needs tiktoken: pip install 'dartboard[tiktoken]', or give a tokenizer.json"
+        ) from problem
+    known = tiktoken.list_encoding_names()
+    try:
+        encoding = tiktoken.get_encoding(name) if name in known else tiktoken.encoding_for_model(name)
+    except KeyError as problem:
+        raise ConfigError(
+            f"unknown tokenizer {name!r}: give one of {', '.join(known)}, a model's name such as gpt-4o, or "
+            "a tokenizer.json"
+        ) from problem
+    except Exception as problem:
+        raise ConfigError(f"tiktoken could not load {name!r}: {problem}") from problem
+    return ReaderTokenizer(name, lambda text: len(encoding.encode_ordinary(text)))
