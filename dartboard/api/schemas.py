@@ -80,7 +80,14 @@ Id = Annotated[
 
 CollectionName = Annotated[str, AfterValidator(_printable), Field(min_length=1, max_length=200)]
 
-Sigma = Annotated[float, Field(ge=SMALLEST_SIGMA, le=LARGEST_SIGMA)] | Literal["auto"]
+Sigma = Annotated[
+    Annotated[float, Field(ge=SMALLEST_SIGMA, le=LARGEST_SIGMA)] | Literal["auto"],
+    Field(
+        description="Spread of a question around what it means, on the scaled cosine distance where nothing "
+        "else is said; `auto` takes it from the collection's calibration, if any, else from the candidates.",
+        examples=["auto", 0.09],
+    ),
+]
 Metadata = dict[str, Any]
 
 

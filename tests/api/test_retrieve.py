@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+from dartboard.api.search_request import SearchRequest
+from dartboard.api.settings import ServiceSettings
+from dartboard.search_options import SearchKeywords
+from dartboard.stores import parse_filter
 from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running
 from tests.models import Favourite
 
@@ -319,3 +323,14 @@ def test_counts_what_it_finds(client):
     assert 'dartboard_stage_seconds_count{stage="select"}' in shown
     assert "dartboard_picks_count" in shown
     assert 'route="/api/dartboard/retrieve"' in shown
+
+
+def test_options_of_a_request_are_those_of_a_search():
+    """A field that ``SearchOptions`` does not have would be read and never handed on."""
+    elsewhere = {"collection", "corpus_ids"}
+    assert SearchRequest.model_fields.keys() - elsewhere <= SearchKeywords.__annotations__.keys()
+    given = {"top_k": 3, "filter": "year >= 2020", "reranker_type": "hybrid", "exclude": ["a"], "sigma": 0.1}
+    options = SearchRequest.model_validate(given).search_options(ServiceSettings())
+    assert (options.k, options.reranker, options.exclude, options.sigma) == (3, "hybrid", ("a",), 0.1)
+    assert options.where == parse_filter("year >= 2020") and options.triage_k == 100
+    assert SearchRequest.model_validate({}).search_options(ServiceSettings(k=3)).k == 3

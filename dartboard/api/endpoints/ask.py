@@ -8,13 +8,12 @@ from starlette.responses import Response
 
 from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
 from dartboard.api.answers import NotConfigured
-from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
-from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, Query, SearchRequest
+from dartboard.api.endpoints.retrieve import FoundRelevance, search
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.limits import check_query
 from dartboard.api.schemas import Answer, Metadata
+from dartboard.api.search_request import Query, SearchRequest, check_query
 from dartboard.api.service import Service, TheService
 from dartboard.errors import DeadlineError
 
@@ -160,9 +159,10 @@ async def ask(body: AskRequest, service: TheService) -> Response:
 
 def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:
     """The answer as plain data, sent piece by piece."""
-    engine = engine_of(service, body)
+    options = body.search_options(service.settings)
+    engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings)
-    result = searched(service, engine, body.query, options_of(service, body))
+    result = search(service, engine, body.query, options)
     asking = Asking(
         model,
         body.query,

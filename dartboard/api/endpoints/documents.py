@@ -11,16 +11,16 @@ from starlette.responses import Response
 
 from dartboard.api.endpoints.collections import Deleted, Name
 from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
-from dartboard.api.filters import of_corpus, read_filter
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
 from dartboard.api.locks import retry_locked, writable
 from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
+from dartboard.api.search_request import condition
 from dartboard.api.service import Service, TheService, in_worker, in_write_queue
 from dartboard.api.upsert import Upsert
 from dartboard.engine.chunk_writer import BATCH
 from dartboard.errors import DeadlineError, StoreLockedError
-from dartboard.stores import Collection, Filter, Record
+from dartboard.stores import Collection, Record
 from dartboard.stores.filters import Equal
 
 
@@ -213,7 +213,7 @@ def delete(name: Name, id: DocumentId, service: TheService) -> Response:
 @in_write_queue
 def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
     """Delete documents by their ids, or all passages that match a filter."""
-    where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
+    where = condition(body.filter, body.ids)
     engine = writable(service, name)
     with service.write_lock.held():
         return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})

@@ -17,14 +17,13 @@ from starlette.responses import Response
 
 from dartboard.api.endpoints.admin import JobStarted
 from dartboard.api.endpoints.datasets import roots_by_name
-from dartboard.api.endpoints.retrieve_schemas import Count, RerankerName
 from dartboard.api.errors import Invalid, NotFound, Unavailable
 from dartboard.api.guards.authentication import reader
 from dartboard.api.job_queue import Job, Progress
 from dartboard.api.json_body import JsonRoute, answer, milliseconds
 from dartboard.api.keys import Key
-from dartboard.api.limits import check_sizes
 from dartboard.api.schemas import Answer, Model, Sigma, TextPattern
+from dartboard.api.search_request import Count, Reranker, at_most
 from dartboard.api.service import Service, TheService
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
@@ -67,12 +66,10 @@ SystemName = Annotated[
 class EvaluateConfig(Model):
     """What is evaluated."""
 
-    sigma: Sigma = Field("auto", description="Spread of a question; as in `/retrieve`.", examples=["auto"])
+    sigma: Sigma = "auto"
     top_k: Count = Field(5, description="How many passages an answer has.", examples=[5])
     triage_k: Count = Field(100, description="How many candidates to pick from.", examples=[100])
-    reranker_type: RerankerName = Field(
-        "cosine", description="Who says how close two texts are; as in `/retrieve`.", examples=["cosine"]
-    )
+    reranker_type: Reranker = "cosine"
 
 
 class EvaluateRequest(Model):
@@ -189,7 +186,8 @@ async def _ended(job: Job, request: Request, seconds: float) -> bool:
 def _check(service: Service, body: EvaluateRequest) -> None:
     """What can be wrong is said before anything is begun."""
     config = body.config
-    check_sizes(service.settings, k=config.top_k, triage_k=config.triage_k)
+    at_most("top_k", config.top_k, service.settings.k)
+    at_most("triage_k", config.triage_k, service.settings.triage_k)
     if config.triage_k < config.top_k:
         raise Invalid("triage_k must be at least top_k", field="config.triage_k")
     synthetic = {info.name for info in list_datasets("\0") if info.type == "synthetic"}

@@ -4,62 +4,32 @@ import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 from starlette.responses import Response
 
-from dartboard.api.endpoints.retrieve_schemas import (
-    AskedCollection,
-    Count,
-    FoundRelevance,
-    Query,
-    Reranker,
-    RerankerName,
-    Share,
-)
-from dartboard.api.filters import condition_of
+from dartboard.api.endpoints.retrieve import FoundRelevance, Share
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer, milliseconds
-from dartboard.api.limits import at_most, check_query
-from dartboard.api.schemas import Answer, Metadata, Model, Sigma, Words
+from dartboard.api.schemas import Answer, Metadata
+from dartboard.api.search_request import CandidateRequest, K, Query, check_query
 from dartboard.api.service import TheService, in_worker
+from dartboard.config import RerankerType
 from dartboard.inspection import explore as look_at
-from dartboard.search_options import DEFAULT_K, TRIAGE
 
 MOST_CANDIDATES = 300
 
 
-class ExploreRequest(Model):
+class ExploreRequest(CandidateRequest):
     """What to look at."""
 
     query: Query
-    collection: AskedCollection = None
-    k: Count | None = Field(
-        None,
-        description="How many passages each method picks; 5 where neither this nor `token_budget` is given.",
-        examples=[5],
-    )
-    token_budget: Count | None = Field(
-        None,
-        description="As many passages as fit into so many tokens of the model; with `k`, both hold.",
-        examples=[1500],
-    )
-    sigma: Sigma = Field(
-        "auto",
-        description="Spread of a question around what it means; `auto` as in `/retrieve`.",
-        examples=["auto", 0.09],
-    )
+    k: K = None
     triage_k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] | None = Field(
         None, description="How many candidates to pick from; 100, or `k` where that is more.", examples=[100]
     )
     mmr_relevance: float = Field(
         0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is the retriever's order.", examples=[0.7]
     )
-    filter: Words | dict[str, Any] | None = Field(
-        None,
-        description="Only passages whose metadata match, as text or as JSON, as in `/retrieve`.",
-        examples=['theme = "slow handlers"', {"field": "kind", "op": "=", "value": "original"}],
-    )
-    reranker_type: Reranker = "cosine"
     layout: bool = Field(
         True, description="Whether to draw the map; it depends on neither σ nor k.", examples=[True]
     )
@@ -73,14 +43,6 @@ class ExploreRequest(Model):
                 f"should be at most {MOST_CANDIDATES}: there are no more candidates to pick from"
             )
         return k
-
-    @field_validator("triage_k")
-    @classmethod
-    def _room_for_k(cls, triage_k: int | None, before: ValidationInfo) -> int | None:
-        k = before.data.get("k")
-        if triage_k is not None and k is not None and triage_k < k:
-            raise ValueError("must be at least k: there have to be enough candidates to pick from")
-        return triage_k
 
 
 class SigmaRange(Answer):
@@ -220,7 +182,7 @@ class ExploreResponse(Answer):
     collection: str = Field(description="The collection that was asked.", examples=["demo"])
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
     model: str = Field(description="Who made the vectors.", examples=["all-MiniLM-L6-v2"])
-    reranker_type: RerankerName = Field(description="What was really used.", examples=["cosine"])
+    reranker_type: RerankerType = Field(description="What was really used.", examples=["cosine"])
     sigma: SigmaRange = Field(description="σ.", examples=[])
     k: int | None = Field(description="The number of passages asked for.", examples=[5])
     token_budget: int | None = Field(description="The budget asked for.", examples=[None])
@@ -264,23 +226,14 @@ def explore(body: ExploreRequest, service: TheService) -> Response:
     the map stays the same while σ and k change.
     """
     started = time.perf_counter()
-    settings = service.settings
-    at_most("k", body.k, settings.k)
-    at_most("triage_k", body.triage_k, settings.triage_k)
-    at_most("token_budget", body.token_budget, settings.token_budget)
-    k = min(DEFAULT_K, settings.k) if body.k is None and body.token_budget is None else body.k
+    options = body.search_keywords(service.settings)
     engine = service.engines.get(body.collection)
-    check_query(engine.model, body.query, settings)
-    found = look_at(
+    check_query(engine.model, body.query, service.settings)
+    found = look_at(  # type: ignore[misc]  # it takes the options that its request has
         engine,
         body.query,
-        k=k,
-        token_budget=body.token_budget,
-        sigma=body.sigma,
-        triage_k=body.triage_k or min(settings.triage_k, max(TRIAGE, k or 0)),
+        **options,
         mmr_relevance=body.mmr_relevance,
-        where=condition_of(body.filter, None),
-        reranker=body.reranker_type,
         layout=body.layout,
         sweep=body.sweep,
     )

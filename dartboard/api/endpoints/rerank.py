@@ -32,7 +32,7 @@ from dartboard.api.endpoints.rerank_scores import decreasing, novelty
 from dartboard.api.errors import Invalid, TooLarge
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.limits import at_most, check_query
+from dartboard.api.search_request import at_most, check_query
 from dartboard.api.service import Service, TheService
 from dartboard.deadline import check
 from dartboard.embeddings.base import EmbeddingModel

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-from dartboard.api.endpoints.retrieve_schemas import Count, MethodName
 from dartboard.api.schemas import Answer, Model, Sigma, Words
+from dartboard.api.search_request import Count, MethodName
 
 _TEXTS = ["Consumers fall behind when messages take long to handle.", "Add partitions."]
 _DOCUMENTS: list[Any] = [_TEXTS[0], {"text": _TEXTS[1]}]
@@ -26,16 +26,8 @@ class RerankOptions(Model):
     """What every request has: the question, and how Dartboard selects."""
 
     query: Words = Field(description="The question.", examples=["Why do consumers fall behind?"])
-    method: MethodName = Field(
-        "dartboard",
-        description="Who orders the texts; the others are there to compare.",
-        examples=["dartboard"],
-    )
-    sigma: Sigma = Field(
-        "auto",
-        description="Spread of a question around what it means; `auto` takes it from the texts.",
-        examples=["auto"],
-    )
+    method: MethodName = "dartboard"
+    sigma: Sigma = "auto"
 
 
 class TeiRequest(RerankOptions):
