@@ -4,14 +4,17 @@ Endpoints get it by ``service: TheService`` and hold nothing themselves.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from dartboard.api.answers import Answers
+from dartboard.answering import answer_model
+from dartboard.answering.by_name import PATIENCE
 from dartboard.api.engines import Engines
 from dartboard.api.guards.rate_limit import RateLimits
 from dartboard.api.job_queue import JobQueue
@@ -34,7 +37,24 @@ class Service:
         self.engines = Engines(settings, self.metrics)
         self.workers = WorkerPool(settings, self.metrics)
         self.writes = WriteQueue(settings, self.metrics)
-        self.answers = Answers(settings, self.metrics)
+        self.answer_model = (
+            answer_model(
+                settings.answer_model,
+                max_output_tokens=settings.answer_tokens,
+                patience=replace(PATIENCE, timeout=min(PATIENCE.timeout, settings.answer_timeout)),
+                timeout=math.inf,  # the deadline of the request holds
+            )
+            if settings.answer_model
+            else None
+        )
+        """Who writes answers; None where nobody was configured."""
+        self.answer_workers = WorkerPool(
+            replace(settings, workers=settings.answers, timeout=settings.answer_timeout),
+            self.metrics,
+            report=self.metrics.writing,
+            overload_concurrency=settings.answers,
+        )
+        """Answers wait for a model most of the time, so they have threads of their own: no search waits."""
         self.jobs = JobQueue(settings, self.metrics)
         self.keys = Keys.open(settings.keys) if settings.keys else None
         self.limits = RateLimits()
@@ -68,7 +88,10 @@ class Service:
         end = began + self.settings.grace
         self.jobs.close()
         left = max(0.0, end - time.monotonic())
-        await asyncio.gather(self.workers.stop(left), self.writes.workers.stop(left), self.answers.stop(left))
+        pools = (self.workers, self.writes.workers, self.answer_workers)
+        await asyncio.gather(*(pool.stop(left) for pool in pools))
+        if self.answer_model is not None:
+            self.answer_model.close()
         await asyncio.to_thread(self.jobs.stop, max(0.0, end - time.monotonic()))
         self.engines.close()
 

@@ -119,7 +119,7 @@ def health(service: TheService) -> Response:
             "corpus_size": size,
             "collection": name,
             "collections": engines.names(),
-            "answer_model": service.answers.name,
+            "answer_model": None if service.answer_model is None else service.answer_model.name,
         }
     )
 

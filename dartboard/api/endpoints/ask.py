@@ -1,5 +1,9 @@
-"""``POST /ask``: an answer with numbered citations over the passages that together say most."""
+"""``POST /ask``: an answer with numbered citations over the passages that together say most.
 
+Of an error, the log gets a word and a status; what the model's endpoint says may quote the question.
+"""
+
+import logging
 from typing import Any
 
 from fastapi import APIRouter
@@ -7,8 +11,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
-from dartboard.api.answers import NotConfigured
 from dartboard.api.endpoints.retrieve import FoundRelevance, search
+from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
@@ -16,6 +20,8 @@ from dartboard.api.schemas import Answer, Metadata
 from dartboard.api.search_request import Query, SearchRequest, check_query
 from dartboard.api.service import Service, TheService
 from dartboard.errors import DeadlineError
+
+logger = logging.getLogger(__name__)
 
 _TEXT = "Handlers that wait for something slow hold everything up [1]. Adding consumers moves partitions [2]."
 
@@ -126,6 +132,29 @@ EVENTS: dict[str, Any] = {
 """What a stream is made of, for the OpenAPI document."""
 
 
+_MESSAGES = {
+    "failed": ("model_unavailable", "the language model cannot be reached or fails: try again later"),
+    "limited": ("model_busy", "the language model has too many requests: try again later"),
+    "refused": (
+        "model_refuses",
+        "the language model refuses this service (key, model or address): whoever runs it has to look",
+    ),
+    "rejected": ("model_rejects", "the language model does not take this question with these passages"),
+    "cut": ("model_broke_off", "the language model broke off in the middle of the answer"),
+    "empty": ("model_silent", "the language model wrote nothing"),
+}
+
+
+class NotConfigured(ApiError):
+    """No model was configured to write answers."""
+
+    status, code = 501, "not_configured"
+    message = (
+        "this service writes no answers: whoever runs it has to set answer_model (DARTBOARD_ANSWER_MODEL); "
+        "POST /api/dartboard/retrieve gives the passages"
+    )
+
+
 router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute, dependencies=READ)
 
 
@@ -147,12 +176,12 @@ async def ask(body: AskRequest, service: TheService) -> Response:
     The language model is the one that the service was configured with; without one the answer is 501. It is
     told to use the passages alone and to say so where they do not answer. A client that leaves ends the call.
     """
-    model = service.answers.model
+    model = service.answer_model
     if model is None:
         raise NotConfigured
 
     async def run(send_event: SendEvent) -> dict[str, Any]:
-        return await service.answers.workers.run(_ask, service, model, body, send_event)
+        return await service.answer_workers.run(_ask, service, model, body, send_event)
 
     return await streamed(run) if body.stream else answer(await run(lambda name, data: None))
 
@@ -179,12 +208,20 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
             if piece:
                 send_event("text", {"text": piece})
     except AnswerError as error:
-        raise service.answers.failed(error) from None
-    except DeadlineError:
-        service.answers.stopped()
+        service.metrics.answer(error.kind, {}, {})
+        status = f" (HTTP {error.status})" if error.status else ""
+        logger.error("%s gave no answer: %s%s", model.name, error.kind, status)
+        code, message = _MESSAGES.get(error.kind, _MESSAGES["failed"])
+        wait = 5.0 if error.retry_after is None else error.retry_after
+        raise Unavailable(message, code=code, retry_after=wait) from None
+    except DeadlineError:  # out of time, or the client has left
+        service.metrics.answer("stopped", {}, {})
         raise
-    service.answers.count(asking.answer)
-    content = asking.answer.to_json()
+    made = asking.answer
+    ended = "answered" if made.answered else "not_in_passages" if made.passages else "no_passages"
+    tokens = {"input": made.tokens.input, "output": made.tokens.output}
+    service.metrics.answer(ended, made.seconds, tokens)
+    content = made.to_json()
     if not begun:
         send_event("passages", {"passages": content["passages"]})
     send_event("answer", content)

@@ -22,9 +22,9 @@ from pydantic import Field
 from dartboard.api.endpoints.collections import Name
 from dartboard.api.errors import Busy
 from dartboard.api.guards.authentication import WRITE
+from dartboard.api.guards.body_limit import release_memory
 from dartboard.api.job_queue import Progress
 from dartboard.api.locks import lock_store, writable
-from dartboard.api.memory import release_memory
 from dartboard.api.multipart import Received, receive_files
 from dartboard.api.schemas import Answer
 from dartboard.api.service import Service, TheService
