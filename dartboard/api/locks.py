@@ -10,15 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from dartboard.api.errors import Conflict
 from dartboard.deadline import check, wait_for
 from dartboard.engine import Engine
 from dartboard.errors import StoreLockedError
-
-if TYPE_CHECKING:
-    from dartboard.api.service import Service
 
 T = TypeVar("T")
 _GLANCE = 0.05
@@ -98,19 +94,6 @@ class WriteLock:
     def locked(self) -> bool:
         """Whether somebody has it."""
         return self._lock.locked()
-
-
-def writable(service: "Service", name: str) -> Engine:
-    """The engine of a collection that may be changed; ``Conflict`` where it is the package's own corpus."""
-    engine = service.engines.get(name)
-    check_not_demo(service, name)
-    return engine
-
-
-def check_not_demo(service: "Service", name: str) -> None:
-    """``Conflict`` for whoever would change the package's own corpus."""
-    if service.engines.is_demo(name):
-        raise Conflict("the demo collection cannot be changed: make one of your own first", code="read_only")
 
 
 def lock_store(engine: Engine) -> None:

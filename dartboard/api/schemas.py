@@ -91,6 +91,17 @@ Sigma = Annotated[
 Metadata = dict[str, Any]
 
 
+class Passage(Answer):
+    """A passage as it is kept."""
+
+    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
+    text: str = Field(description="The passage.", examples=["Consumers fall behind, as a rule, because …"])
+    metadata: Metadata = Field(
+        description="What is known of the passage.",
+        examples=[{"source": "runbook/consumers-falling-behind.md", "theme": "slow handlers"}],
+    )
+
+
 class FieldError(Answer):
     """One field that was wrong."""
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from dartboard.api.errors import NotFound, Stopping
 from dartboard.api.guards.authentication import READ, reader
-from dartboard.api.job_queue import Job
+from dartboard.api.job_queue import Job, State
 from dartboard.api.json_body import answer
 from dartboard.api.keys import Key
 from dartboard.api.metrics import CONTENT_TYPE
@@ -54,9 +54,7 @@ class JobStatus(Answer):
 
     id: str = Field(description="Its id.", examples=["3f9a1c0b7d2e4f68"])
     kind: str = Field(description="What it does.", examples=["evaluate"])
-    state: Literal["queued", "running", "done", "failed", "cancelled"] = Field(
-        description="Where it stands.", examples=["running"]
-    )
+    state: State = Field(description="Where it stands.", examples=["running"])
     done: int = Field(description="Steps that are finished.", examples=[40])
     total: int = Field(description="Steps in all; 0 while that is not known.", examples=[100])
     message: str = Field(description="What it is doing now.", examples=["Answering synthetic_clustered"])

@@ -16,7 +16,7 @@ from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.schemas import Answer, Metadata
+from dartboard.api.schemas import Answer, Passage
 from dartboard.api.search_request import Query, SearchRequest, check_query
 from dartboard.api.service import Service, TheService
 from dartboard.errors import DeadlineError
@@ -37,25 +37,10 @@ class AskRequest(SearchRequest):
     )
 
 
-class NumberedPassage(Answer):
+class NumberedPassage(Passage):
     """What a number in brackets stands for."""
 
     number: int = Field(description="The number, from 1.", examples=[1])
-    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
-    text: str = Field(description="The passage.", examples=["Consumers fall behind, as a rule, because …"])
-    metadata: Metadata = Field(
-        description="What is known of the passage.",
-        examples=[{"source": "runbook/consumers-falling-behind.md", "theme": "slow handlers"}],
-    )
-
-
-class CitedPassage(Answer):
-    """A citation that the answer makes."""
-
-    number: int = Field(description="The passage's number.", examples=[1])
-    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[56])
-    end: int = Field(description="Where it ends.", examples=[59])
-    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
 
 
 class UnknownCitation(Answer):
@@ -64,6 +49,12 @@ class UnknownCitation(Answer):
     number: int = Field(description="The number.", examples=[9])
     start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[80])
     end: int = Field(description="Where it ends.", examples=[83])
+
+
+class CitedPassage(UnknownCitation):
+    """A citation that the answer makes."""
+
+    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
 
 
 class UsedTokens(Answer):

@@ -12,7 +12,7 @@ from dartboard.api.error_messages import plain
 from dartboard.api.errors import Conflict, Invalid
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.locks import check_not_demo, retry_locked, writable
+from dartboard.api.locks import retry_locked
 from dartboard.api.schemas import Answer, Model
 from dartboard.api.service import Service, TheService, in_worker, in_write_queue
 from dartboard.engine import Engine
@@ -125,7 +125,7 @@ def create(name: Name, service: TheService, body: CreateRequest | None = None) -
         check_name(name)
     except ConfigError as error:
         raise Invalid(plain(str(error)), field="name") from None
-    check_not_demo(service, name)
+    service.engines.check_writable(name)
     wanted = ChunkingConfig(**(body or CreateRequest()).chunking.model_dump())
     with service.write_lock.held():
         made = service.engines.new(name)
@@ -147,7 +147,7 @@ def create(name: Name, service: TheService, body: CreateRequest | None = None) -
 @in_write_queue
 def drop(name: Name, service: TheService) -> Response:
     """Drop a collection and all in it."""
-    engine = writable(service, name)
+    engine = service.engines.writable(name)
     with service.write_lock.held():
         count = engine.collection.count()
         retry_locked(lambda: engine.store.drop(name))

@@ -13,54 +13,15 @@ from dartboard.api.endpoints.collections import Deleted, Name
 from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
-from dartboard.api.locks import retry_locked, writable
-from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
+from dartboard.api.locks import retry_locked
+from dartboard.api.schemas import Answer, Id, Model, Passage, Words
 from dartboard.api.search_request import condition
 from dartboard.api.service import Service, TheService, in_worker, in_write_queue
-from dartboard.api.upsert import Upsert
+from dartboard.api.upsert import Upsert, UpsertResponse
 from dartboard.engine.chunk_writer import BATCH
 from dartboard.errors import DeadlineError, StoreLockedError
 from dartboard.stores import Collection, Record
 from dartboard.stores.filters import Equal
-
-
-class LineError(Answer):
-    """A line that was not taken."""
-
-    line: int = Field(description="Its number, from 1.", examples=[3])
-    message: str = Field(description="What is wrong with it.", examples=["text: is required"])
-
-
-class DocumentLineResult(Answer):
-    """A document that was taken."""
-
-    line: int = Field(description="Its line, from 1.", examples=[1])
-    id: str = Field(description="Its id.", examples=["handbook/leave.md"])
-    chunks: int = Field(description="Passages that it was split into.", examples=[3])
-
-
-class UpsertResponse(Answer):
-    """What became of the lines. What is counted as accepted is kept."""
-
-    accepted: int = Field(description="Documents that were taken.", examples=[2])
-    chunks: int = Field(description="Passages that they were split into.", examples=[5])
-    failed: int = Field(description="Lines that were not taken.", examples=[1])
-    errors: list[LineError] = Field(
-        description="Why, by line; the first thousand.",
-        examples=[[{"line": 3, "message": "text: is required"}]],
-    )
-    documents: list[DocumentLineResult] = Field(
-        description="The documents that were taken; the first thousand.",
-        examples=[[{"line": 1, "id": "handbook/leave.md", "chunks": 3}]],
-    )
-
-
-class Passage(Answer):
-    """A passage as it is kept."""
-
-    chunk_id: str = Field(description="Its id.", examples=["handbook/leave.md#0f2c9d1e5a7b3c48"])
-    text: str = Field(description="Its text.", examples=["You earn two days a month."])
-    metadata: Metadata = Field(description="What is known of it.", examples=[{"source": "handbook/leave.md"}])
 
 
 class DocumentResponse(Answer):
@@ -195,7 +156,7 @@ def get(name: Name, id: DocumentId, service: TheService) -> Response:
 @in_write_queue
 def delete(name: Name, id: DocumentId, service: TheService) -> Response:
     """Delete a document with all its passages, or one passage by its own id."""
-    engine = writable(service, name)
+    engine = service.engines.writable(name)
     with service.write_lock.held():
         count = retry_locked(lambda: engine.collection.delete(where=Equal("source", id)))
         count = count or engine.collection.delete([id])
@@ -214,7 +175,7 @@ def delete(name: Name, id: DocumentId, service: TheService) -> Response:
 def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
     """Delete documents by their ids, or all passages that match a filter."""
     where = condition(body.filter, body.ids)
-    engine = writable(service, name)
+    engine = service.engines.writable(name)
     with service.write_lock.held():
         return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})
 
@@ -266,11 +227,11 @@ def _cut_off(run: Upsert) -> Stopping:
 def _answer(run: Upsert, request: Request) -> Response:
     outcome = run.outcome
     if NDJSON not in request.headers.get("accept", ""):
-        return answer(outcome.as_dict())
-    lines = sorted([*outcome.documents, *outcome.errors], key=lambda one: one["line"])
-    summary = {"accepted": outcome.accepted, "chunks": outcome.chunks, "failed": outcome.failed}
-    body = b"".join(orjson.dumps(line) + b"\n" for line in (*lines, summary))
-    return Response(body, media_type=NDJSON)
+        return answer(outcome.model_dump())
+    rows = [line.model_dump() for line in (*outcome.documents, *outcome.errors)]
+    rows.sort(key=lambda row: int(row["line"]))
+    rows.append(outcome.model_dump(include={"accepted", "chunks", "failed"}))
+    return Response(b"".join(orjson.dumps(row) + b"\n" for row in rows), media_type=NDJSON)
 
 
 def _passages(collection: Collection, id: str) -> list[Record]:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from dartboard.api.errors import ApiError, Invalid, as_api_error
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, answer, dumps, milliseconds
-from dartboard.api.schemas import Answer, Metadata, not_blank
+from dartboard.api.schemas import Answer, Passage, not_blank
 from dartboard.api.search_request import Query, SearchRequest, at_most, check_query
 from dartboard.api.service import Service, TheService, in_worker
 from dartboard.deadline import check
@@ -54,21 +54,15 @@ class Share(Answer):
     score: float = Field(description="The member's own score.", examples=[0.61])
 
 
-class Result(Answer):
+class Result(Passage):
     """A passage that was picked."""
 
-    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
-    text: str = Field(description="The passage.", examples=["Consumers fall behind, as a rule, because …"])
     score: float | None = Field(
         None,
         description="What the passage adds to those before it: a share of what all candidates would cover.",
         examples=[0.41],
     )
     rank: int = Field(description="The order in which it was picked, from 1.", examples=[1])
-    metadata: Metadata = Field(
-        description="What is known of the passage.",
-        examples=[{"source": "runbook/consumers-falling-behind.md", "theme": "slow handlers"}],
-    )
     gain: float | None = Field(None, description="The same as `score` (explain).", examples=[0.41])
     coverage: float | None = Field(
         None, description="What is covered after this pick, of 1 (explain).", examples=[0.41]
