@@ -181,6 +181,9 @@ def _openapi(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     schemas["Problem"] = problem
     for schema in schemas.values():
         _add_limits(schema, settings)
+        for described in schema.get("properties", {}).values():
+            if described.get("type") == "array" and "examples" not in described:
+                described["examples"] = [_example(described, schemas)]
     return document
 
 
@@ -194,3 +197,17 @@ def _add_limits(schema: dict[str, Any], settings: ServiceSettings) -> None:
                 if part.get("type") == wanted:
                     limit = getattr(settings, setting)
                     part[keyword] = min(limit, part.get(keyword, limit))
+
+
+def _example(described: dict[str, Any], schemas: dict[str, Any]) -> Any:
+    """A value as a schema describes it, put together from the examples of its parts."""
+    if "examples" in described:
+        return described["examples"][0]
+    if "$ref" in described:
+        fields = schemas[described["$ref"].rpartition("/")[2]]["properties"]
+        return {name: _example(field, schemas) for name, field in fields.items()}
+    return (
+        [_example(described["items"], schemas)]
+        if "items" in described
+        else _example(described["anyOf"][0], schemas)
+    )

@@ -127,7 +127,6 @@ class Problem(Answer):
     )
     errors: list[FieldError] = Field(
         description="The fields that were wrong, where it is about fields.",
-        examples=[[{"field": "top_k", "message": "should be greater than or equal to 1"}]],
     )
     request_id: str | None = Field(
         description="The id of the request, also in the header X-Request-Id and in the log.",

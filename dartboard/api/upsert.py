@@ -84,11 +84,9 @@ class UpsertResponse(Answer):
     failed: int = Field(description="Lines that were not taken.", examples=[1])
     errors: list[LineError] = Field(
         description="Why, by line; the first thousand.",
-        examples=[[{"line": 3, "message": "text: is required"}]],
     )
     documents: list[DocumentLineResult] = Field(
         description="The documents that were taken; the first thousand.",
-        examples=[[{"line": 1, "id": "handbook/leave.md", "chunks": 3}]],
     )
 
     def refuse(self, line: int, message: str) -> None:

@@ -75,7 +75,7 @@ class JobStatus(Answer):
 class JobList(Answer):
     """The tasks that are kept, newest first."""
 
-    jobs: list[JobStatus] = Field(description="The tasks.", examples=[[]])
+    jobs: list[JobStatus] = Field(description="The tasks.")
 
 
 class JobStarted(Answer):

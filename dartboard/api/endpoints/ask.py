@@ -46,9 +46,9 @@ class NumberedPassage(Passage):
 class UnknownCitation(Answer):
     """A number that the answer cites and that stands for no passage: what it says there rests on nothing."""
 
-    number: int = Field(description="The number.", examples=[9])
-    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[80])
-    end: int = Field(description="Where it ends.", examples=[83])
+    number: int = Field(description="The number.", examples=[1])
+    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[56])
+    end: int = Field(description="Where it ends.", examples=[59])
 
 
 class CitedPassage(UnknownCitation):
@@ -79,7 +79,6 @@ class AskResponse(Answer):
     )
     citations: list[CitedPassage] = Field(
         description="Every citation of a passage, in the order of the text.",
-        examples=[[{"number": 1, "start": 56, "end": 59, "chunk_id": "slow-01"}]],
     )
     unknown_citations: list[UnknownCitation] = Field(
         description="Numbers that are cited and stand for no passage.", examples=[[]]
@@ -88,9 +87,7 @@ class AskResponse(Answer):
         description="The passages that are cited, each once, in the order of their first citation.",
         examples=[[1, 2]],
     )
-    passages: list[NumberedPassage] = Field(
-        description="All passages that the model was given.", examples=[[]]
-    )
+    passages: list[NumberedPassage] = Field(description="All passages that the model was given.")
     model: str = Field(description="Who wrote it.", examples=["openai:llama3.1"])
     prompt_version: str = Field(description="How it was asked.", examples=["cited-1"])
     finish_reason: str = Field(
@@ -98,9 +95,9 @@ class AskResponse(Answer):
         examples=["stop"],
     )
     relevance: FoundRelevance = Field(
-        description="Whether anything relevant was found; the model is told where not.", examples=[]
+        description="Whether anything relevant was found; the model is told where not."
     )
-    tokens: UsedTokens = Field(description="What the model read and wrote.", examples=[])
+    tokens: UsedTokens = Field(description="What the model read and wrote.")
     seconds: dict[str, float] = Field(
         description="`search`, `first` (until the first words) and `total`.",
         examples=[{"search": 0.012, "first": 0.31, "total": 1.9}],

@@ -17,14 +17,6 @@ from dartboard.errors import DatasetError
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
-_CASE = {
-    "query_id": "q-1f0c9a7b3d5e",
-    "query": "Why is my consumer slow?",
-    "relevant": ["slow-01"],
-    "candidates": 100,
-}
-
-
 def _no_dots(name: str) -> str:
     if ".." in name or name.endswith((".", ".zip")):
         raise ValueError("a name has no two dots in a row, and does not end in a dot or .zip")
@@ -98,9 +90,7 @@ class CaseSet(Answer):
     updated: float = Field(
         description="When it last changed, in seconds since 1970.", examples=[1763265600.0]
     )
-    cases: list[SavedCase] = Field(
-        description="In the order in which they were first saved.", examples=[[_CASE]]
-    )
+    cases: list[SavedCase] = Field(description="In the order in which they were first saved.")
     problem: str | None = Field(
         None,
         description="Why it cannot be read, where it cannot.",
@@ -113,17 +103,6 @@ class CaseList(Answer):
 
     sets: list[CaseSet] = Field(
         description="By name.",
-        examples=[
-            [
-                {
-                    "name": "support",
-                    "collection": "demo",
-                    "passages": 412,
-                    "updated": 1763265600.0,
-                    "cases": [_CASE],
-                }
-            ]
-        ],
     )
 
 

@@ -70,7 +70,7 @@ class CollectionInfo(Answer):
 class CollectionList(Answer):
     """All collections."""
 
-    collections: list[CollectionInfo] = Field(description="By name.", examples=[[]])
+    collections: list[CollectionInfo] = Field(description="By name.")
 
 
 class Deleted(Answer):

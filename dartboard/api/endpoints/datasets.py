@@ -31,7 +31,7 @@ class DatasetEntry(Answer):
 class DatasetList(Answer):
     """The data sets that are there."""
 
-    datasets: list[DatasetEntry] = Field(description="By name, synthetic ones first.", examples=[[]])
+    datasets: list[DatasetEntry] = Field(description="By name, synthetic ones first.")
 
 
 class DemoQuestion(Answer):
@@ -44,7 +44,7 @@ class DemoQuestion(Answer):
 class DemoQuestions(Answer):
     """Questions to begin with."""
 
-    questions: list[DemoQuestion] = Field(description="The main one first.", examples=[[]])
+    questions: list[DemoQuestion] = Field(description="The main one first.")
 
 
 router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=READ)

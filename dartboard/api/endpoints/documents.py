@@ -28,7 +28,7 @@ class DocumentResponse(Answer):
     """A document as it is kept: its passages in order."""
 
     id: str = Field(description="The document's id, or the passage's.", examples=["handbook/leave.md"])
-    passages: list[Passage] = Field(description="Its passages.", examples=[[]])
+    passages: list[Passage] = Field(description="Its passages.")
     truncated: bool = Field(description="Whether there are more than a thousand.", examples=[False])
 
 

@@ -183,19 +183,19 @@ class ExploreResponse(Answer):
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
     model: str = Field(description="Who made the vectors.", examples=["all-MiniLM-L6-v2"])
     reranker_type: RerankerType = Field(description="What was really used.", examples=["cosine"])
-    sigma: SigmaRange = Field(description="σ.", examples=[])
+    sigma: SigmaRange = Field(description="σ.")
     k: int | None = Field(description="The number of passages asked for.", examples=[5])
     token_budget: int | None = Field(description="The budget asked for.", examples=[None])
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[31.0])
     seconds: dict[str, float] = Field(description="Where the time went.", examples=[{"search": 0.004}])
-    relevance: FoundRelevance = Field(description="Whether anything relevant was found.", examples=[])
-    candidates: list[ExploredCandidate] = Field(description="In the retriever's order.", examples=[[]])
+    relevance: FoundRelevance = Field(description="Whether anything relevant was found.")
+    candidates: list[ExploredCandidate] = Field(description="In the retriever's order.")
     layout: MapLayout | None = Field(description="The map; null unless asked for.", examples=[None])
     methods: dict[Literal["top_k", "mmr", "dartboard"], ExploredSet] = Field(
         description="What each method picked.", examples=[{}]
     )
-    overlap: Overlap = Field(description="Picks in common.", examples=[])
-    steps: list[ExploredStep] = Field(description="Dartboard's picks, one by one.", examples=[[]])
+    overlap: Overlap = Field(description="Picks in common.")
+    steps: list[ExploredStep] = Field(description="Dartboard's picks, one by one.")
     covered_by: list[int | None] = Field(
         description="For each candidate the pick that stands in for it best.", examples=[[0, 0, 4]]
     )

@@ -35,34 +35,6 @@ from dartboard.api.schemas import Answer
 from dartboard.api.service import TheService, in_worker
 from dartboard.evaluation.summary import rows, sentences
 
-_ROW = {
-    "system": "cosine",
-    "mean": 0.774,
-    "low": 0.73,
-    "high": 0.815,
-    "difference": -0.021,
-    "verdict": "behind",
-    "wins": 12,
-    "ties": 160,
-    "losses": 28,
-}
-_HEADLINE = {
-    "dataset": "scifact",
-    "chunks": 5183,
-    "judged": 300,
-    "measure": "nDCG@5",
-    "reference": "dartboard",
-    "sentences": ["dartboard reaches nDCG@5 .795 …"],
-    "rows": [_ROW],
-}
-_ENTRY = {
-    "name": "scifact-quick",
-    "created": 1763265600.0,
-    "page": True,
-    "files": ["results.json", "report.md", "timings.json"],
-    "headlines": [_HEADLINE],
-}
-
 
 class ReportRow(Answer):
     """A system in the headline table."""
@@ -91,7 +63,7 @@ class ReportHeadline(Answer):
     sentences: list[str] = Field(
         description="The result in words.", examples=[["dartboard reaches nDCG@5 .795 …"]]
     )
-    rows: list[ReportRow] = Field(description="Best first.", examples=[[_ROW]])
+    rows: list[ReportRow] = Field(description="Best first.")
 
 
 class ReportEntry(Answer):
@@ -103,7 +75,7 @@ class ReportEntry(Answer):
     files: list[str] = Field(
         description="What can be downloaded.", examples=[["results.json", "report.md", "timings.json"]]
     )
-    headlines: list[ReportHeadline] = Field(description="One a data set.", examples=[[_HEADLINE]])
+    headlines: list[ReportHeadline] = Field(description="One a data set.")
     problem: str | None = Field(
         None,
         description="Why there are no figures, where there are none.",
@@ -114,7 +86,7 @@ class ReportEntry(Answer):
 class ReportList(Answer):
     """The reports, newest first."""
 
-    reports: list[ReportEntry] = Field(description="Newest first.", examples=[[_ENTRY]])
+    reports: list[ReportEntry] = Field(description="Newest first.")
     more: int = Field(description="Older reports that the list leaves off.", examples=[0])
 
 

@@ -29,10 +29,6 @@ MOST_TEXTS = 500
 processor time for 120 words with the default model."""
 _TEXTS = ["Consumers fall behind when messages take long to handle.", "Add partitions."]
 _DOCUMENTS: list[Any] = [_TEXTS[0], {"text": _TEXTS[1]}]
-_EXPLAINED = {"gain": 0.62, "coverage": 0.62, "similarity": 0.71, "stands_for": [0]}
-_MADE = {"model": "all-MiniLM-L6-v2", "method": "dartboard", "sigma": 0.09, "truncated": 0}
-_RESULT = {"index": 0, "relevance_score": 0.71, "dartboard": _EXPLAINED}
-_META = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}, "tokens": {"input_tokens": 27}}
 _WITH_TEXT = {
     "type": "object",
     "properties": {"text": {"type": "string"}},
@@ -163,7 +159,7 @@ class TeiRank(Answer):
     index: int = Field(description="Its position in the request.", examples=[0])
     score: float = Field(description="Strictly decreasing along the results.", examples=[0.71])
     text: str | None = Field(None, description="With `return_text`.", examples=[_TEXTS[0]])
-    dartboard: Explained = Field(description="Why it stands here.", examples=[_EXPLAINED])
+    dartboard: Explained = Field(description="Why it stands here.")
 
 
 class DocumentRank(Answer):
@@ -176,7 +172,7 @@ class DocumentRank(Answer):
     document: dict[str, Any] | None = Field(
         None, description="With `return_documents`.", examples=[{"text": _TEXTS[0]}]
     )
-    dartboard: Explained = Field(description="Why it stands here.", examples=[_EXPLAINED])
+    dartboard: Explained = Field(description="Why it stands here.")
 
 
 class Usage(Answer):
@@ -189,11 +185,9 @@ class JinaResponse(Answer):
     """Results, best first."""
 
     model: str = Field(description="The model that was used.", examples=["all-MiniLM-L6-v2"])
-    usage: Usage = Field(description="What was read.", examples=[{"total_tokens": 27}])
-    results: list[DocumentRank] = Field(
-        description="Best first.", examples=[[{**_RESULT, "document": {"text": _TEXTS[0]}}]]
-    )
-    dartboard: Made = Field(description="What made the order.", examples=[_MADE])
+    usage: Usage = Field(description="What was read.")
+    results: list[DocumentRank] = Field(description="Best first.")
+    dartboard: Made = Field(description="What made the order.")
 
 
 class ApiVersion(Answer):
@@ -217,9 +211,9 @@ class Tokens(Answer):
 class Meta(Answer):
     """About the request."""
 
-    api_version: ApiVersion = Field(description="The version of this shape.", examples=[{"version": "2"}])
-    billed_units: BilledUnits = Field(description="Nothing is billed here.", examples=[{"search_units": 1}])
-    tokens: Tokens = Field(description="What was read.", examples=[{"input_tokens": 27}])
+    api_version: ApiVersion = Field(description="The version of this shape.")
+    billed_units: BilledUnits = Field(description="Nothing is billed here.")
+    tokens: Tokens = Field(description="What was read.")
     warnings: list[str] = Field(
         [], description="Where documents were longer than the model reads.", examples=[[]]
     )
@@ -229,9 +223,9 @@ class CohereResponse(Answer):
     """Results, best first."""
 
     id: str = Field(description="A new id.", examples=["5f3a9c0e-1b2d-4f68-9a7c-2f1d3e4b5a69"])
-    results: list[DocumentRank] = Field(description="Best first.", examples=[[_RESULT]])
-    meta: Meta = Field(description="About the request.", examples=[_META])
-    dartboard: Made = Field(description="What made the order.", examples=[_MADE])
+    results: list[DocumentRank] = Field(description="Best first.")
+    meta: Meta = Field(description="About the request.")
+    dartboard: Made = Field(description="What made the order.")
 
 
 def _shape(body: Any) -> str:

@@ -137,10 +137,10 @@ class RetrieveResponse(Answer):
     """Passages that together say most about a question, in the order in which they were picked."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
-    results: list[Result] = Field(description="The passages.", examples=[[]])
-    relevance: FoundRelevance = Field(description="Whether anything relevant was found.", examples=[])
+    results: list[Result] = Field(description="The passages.")
+    relevance: FoundRelevance = Field(description="Whether anything relevant was found.")
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[12.3])
-    config: UsedConfig = Field(description="What was used.", examples=[])
+    config: UsedConfig = Field(description="What was used.")
     bound: float | None = Field(
         None,
         description="The set covers at least this share of what the best possible set would (explain).",
@@ -168,9 +168,7 @@ class Failure(Answer):
 class BatchResponse(Answer):
     """One answer for each question, in order."""
 
-    results: list[RetrieveResponse | Failure] = Field(
-        description="Answers or errors, in order.", examples=[[]]
-    )
+    results: list[RetrieveResponse | Failure] = Field(description="Answers or errors, in order.")
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[40.1])
 
 
