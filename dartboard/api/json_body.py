@@ -1,8 +1,9 @@
 """JSON in and out, strictly and quickly; lines of JSON as they arrive.
 
-A body is read by orjson, which refuses NaN, Infinity, numbers beyond a double, half surrogates, bytes that
+Bodies are read by orjson, which refuses NaN, Infinity, numbers beyond a double, half surrogates, bytes that
 are no UTF-8 and nesting beyond 1,024. What is wrong with a body is said only after the caller's key has been
-looked at: the route notes the problem, and the handler of validation errors answers with it.
+looked at: the route notes the problem, and the handler of validation errors answers with it. (FastAPI's own
+route reads by ``json``, which takes NaN, and complains of a body before it looks at the key.)
 """
 
 import time

@@ -17,9 +17,9 @@ from dartboard.engine import Engine
 from dartboard.errors import StoreLockedError
 
 T = TypeVar("T")
-_GLANCE = 0.05
-_PATIENCE = 0.5
-_PAUSE = 0.01
+_POLL_SECONDS = 0.05
+_RETRY_SECONDS = 0.5
+_RETRY_PAUSE = 0.01
 
 
 class FifoSemaphore:
@@ -81,7 +81,7 @@ class WriteLock:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Inside, nobody else of this service writes; waiting for it counts against the request's time."""
-        while not self._lock.acquire(timeout=_GLANCE):
+        while not self._lock.acquire(timeout=_POLL_SECONDS):
             check()
         try:
             yield
@@ -104,7 +104,7 @@ def lock_store(engine: Engine) -> None:
 
 def retry_locked(write: Callable[[], T]) -> T:
     """A write that locks the store: tried again for half a second while another process has it locked."""
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _RETRY_SECONDS
     while True:
         try:
             return write()
@@ -112,4 +112,4 @@ def retry_locked(write: Callable[[], T]) -> T:
             if time.monotonic() >= end:
                 raise
         check()
-        time.sleep(_PAUSE)
+        time.sleep(_RETRY_PAUSE)

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
@@ -62,10 +62,6 @@ class Service:
         """One writer at a time into the store; between two, other processes may write."""
         self._stop_requested: float | None = None
 
-    async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """Call a blocking function in a worker, within the time limit; see :class:`WorkerPool`."""
-        return await self.workers.run(function, *arguments, **options)
-
     async def start(self) -> None:
         """Load the model and open the store, so that the first request finds both."""
         await asyncio.to_thread(self.engines.start)
@@ -88,7 +84,7 @@ class Service:
         end = began + self.settings.grace
         self.jobs.close()
         left = max(0.0, end - time.monotonic())
-        pools = (self.workers, self.writes.workers, self.answer_workers)
+        pools = (self.workers, self.writes, self.answer_workers)
         await asyncio.gather(*(pool.stop(left) for pool in pools))
         if self.answer_model is not None:
             self.answer_model.close()
@@ -113,7 +109,7 @@ def in_worker(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @wraps(endpoint)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await cast(Service, kwargs["service"]).run(endpoint, *args, **kwargs)
+        return await cast(Service, kwargs["service"]).workers.run(partial(endpoint, *args, **kwargs))
 
     return run
 
@@ -123,6 +119,8 @@ def in_write_queue(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, 
 
     @wraps(endpoint)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await cast(Service, kwargs["service"]).writes.run(endpoint, *args, **kwargs)
+        writes = cast(Service, kwargs["service"]).writes
+        with writes.admitted():
+            return await writes.run(partial(endpoint, *args, **kwargs))
 
     return run

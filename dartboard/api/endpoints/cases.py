@@ -166,7 +166,7 @@ def save(body: CaseRequest, service: TheService) -> CaseSaved:
     texts: dict[str, str] = {}
     for name in ("relevant", "candidates"):
         asked: list[str] = getattr(body, name)
-        if unfit := [at for at, one in enumerate(asked) if not check_id(one)]:
+        if unfit := [at for at, one in enumerate(asked) if one != one.strip() or set(one) & set("\t\r\n")]:
             raise Invalid(
                 "an id with a tab, a line end or outer space cannot be kept", field=f"{name}.{unfit[0]}"
             )
@@ -394,8 +394,3 @@ def _replace(path: Path, content: str) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     fresh.replace(path)
-
-
-def check_id(identity: str) -> bool:
-    """Whether BEIR's files can hold an id: no tab or line end, no space around it."""
-    return identity == identity.strip() and not set(identity) & set("\t\r\n")

@@ -102,7 +102,7 @@ async def upsert(name: Name, request: Request, service: TheService) -> Response:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in _TYPES:
         raise UnsupportedType(f"send one JSON object a line: Content-Type: {NDJSON}")
     with service.writes.admitted():
-        run = await service.writes.step(Upsert, service, name)
+        run = await service.writes.run(Upsert, service, name)
         try:
             count = await _take_all(service, run, request)
             await _finish(service, run)
@@ -195,15 +195,15 @@ async def _take_all(service: Service, run: Upsert, request: Request) -> int:
             gathered, size = [], 0
     await _take(service, run, gathered)
     while run.waiting:
-        await service.writes.step(run.keep)
+        await service.writes.run(run.keep)
     return count
 
 
 async def _take(service: Service, run: Upsert, lines: list[Line]) -> None:
     if lines:
-        await service.writes.step(run.add, lines)
+        await service.writes.run(run.add, lines)
     while run.waiting >= BATCH:
-        await service.writes.step(run.keep)
+        await service.writes.run(run.keep)
 
 
 async def _finish(service: Service, run: Upsert) -> None:
@@ -211,7 +211,7 @@ async def _finish(service: Service, run: Upsert) -> None:
     if not run.outcome.accepted:
         return
     try:
-        await service.writes.step(run.finish)
+        await service.writes.run(run.finish)
     except (TimedOut, DeadlineError, StoreLockedError):
         return
 

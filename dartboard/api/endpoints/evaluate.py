@@ -136,7 +136,7 @@ router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], route_class=JsonR
 
 _SPARE = 2.0
 """Seconds of a request's time that are kept for the answer."""
-_GLANCE = 0.05
+_POLL_SECONDS = 0.05
 _OWN = "configured"
 _HEADLINE = "headline"
 """Among the measures asked for: the one that suits the judgements of the data set."""
@@ -159,7 +159,7 @@ async def evaluate(
     key: Annotated[Key | None, Depends(reader)],
 ) -> Response:
     """Measure a configuration on a data set; where that takes longer than a request may, by a job."""
-    await service.run(_check, service, body)
+    await service.workers.run(_check, service, body)
     job = service.jobs.start("evaluate", partial(_evaluate, service, body), key.id if key else None)
     if not body.background and await _ended(job, request, service.settings.timeout - _SPARE):
         if job.problem is not None:
@@ -179,7 +179,7 @@ async def _ended(job: Job, request: Request, seconds: float) -> bool:
         if await request.is_disconnected():
             job.stop.set()
             return False
-        await asyncio.sleep(_GLANCE)
+        await asyncio.sleep(_POLL_SECONDS)
     return True
 
 

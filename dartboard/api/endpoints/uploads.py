@@ -82,8 +82,8 @@ _FORM = {
 )
 async def upload(name: Name, request: Request, service: TheService) -> UploadAccepted:
     """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job for them."""
-    await service.run(service.engines.writable, name)
-    upload = await service.run(_Upload, service, name)
+    await service.workers.run(service.engines.writable, name)
+    upload = await service.workers.run(_Upload, service, name)
     try:
         upload.received = await receive_files(request, upload.content)
         key = getattr(request.state, "key", None)

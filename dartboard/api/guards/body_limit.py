@@ -3,7 +3,8 @@
 Bytes are counted as they arrive, so a body without a length, or with a wrong one, is stopped as well. The
 time that the service waits for the client adds up; a body may take ``timeout`` seconds, and one more for
 each 16 kB of it. Bodies are read before endpoints look at keys; so where keys are used, a request without a
-valid one gets no more than a small body in.
+valid one gets no more than a small body in. Starlette's ``RequestBodyLimitMiddleware`` counts bytes, but
+knows neither time nor keys, and answers in plain text.
 
 After a large request or answer, memory goes back to the system. What a body of 8 MB was parsed into can be 30
 times as large. Where it is part of a reference cycle (as the traceback of a refused request is), it stays
