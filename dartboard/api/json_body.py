@@ -75,18 +75,18 @@ def loads(data: bytes, *, one_line: bool = False) -> Any:
         raise Invalid(reason, field="body") from None
 
 
-def answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(content: Any, status: int = 200) -> Response:
     """Plain data as JSON; NumPy numbers and arrays too. NaN and infinity become null."""
-    return Response(dumps(content), status, headers, "application/json")
+    return Response(dumps(content), status, media_type="application/json")
 
 
-def milliseconds(started: float) -> float:
+def elapsed_ms(started: float) -> float:
     """The time since ``started`` (``time.perf_counter()``), as responses say it."""
     return round(1000 * (time.perf_counter() - started), 3)
 
 
 def dumps(content: Any) -> bytes:
-    """Plain data as JSON, as :func:`answer` writes it."""
+    """Plain data as JSON, as :func:`json_response` writes it."""
     return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

@@ -14,13 +14,13 @@ LONGEST_ID = 1000
 NO_NUL = r"^[^\u0000]*$"
 
 
-class Model(BaseModel):
+class RequestModel(BaseModel):
     """A request: no unknown fields, no "5" for 5, no true for 1, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """A response; made as plain data, described by its model."""
 
     model_config = ConfigDict(extra="forbid")
@@ -68,7 +68,7 @@ def _printable(text: str) -> str:
     return text
 
 
-Words = Annotated[str, AfterValidator(not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
+Text = Annotated[str, AfterValidator(not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
 """Text that says something."""
 
 Id = Annotated[
@@ -91,7 +91,7 @@ Sigma = Annotated[
 Metadata = dict[str, Any]
 
 
-class Passage(Answer):
+class Passage(ResponseModel):
     """A passage as it is kept."""
 
     chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
@@ -102,7 +102,7 @@ class Passage(Answer):
     )
 
 
-class FieldError(Answer):
+class FieldError(ResponseModel):
     """One field that was wrong."""
 
     field: str = Field(description="The field, as a path with dots.", examples=["top_k"])
@@ -112,7 +112,7 @@ class FieldError(Answer):
     )
 
 
-class Problem(Answer):
+class Problem(ResponseModel):
     """An error (RFC 9457, `application/problem+json`). Nothing of the request is repeated in it."""
 
     title: str = Field(description="The name of the status.", examples=["Unprocessable Content"])

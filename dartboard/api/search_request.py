@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from dartboard.api.error_messages import plain
 from dartboard.api.errors import Invalid
-from dartboard.api.schemas import CollectionName, Id, Model, Sigma, Words
+from dartboard.api.schemas import CollectionName, Id, RequestModel, Sigma, Text
 from dartboard.api.settings import ServiceSettings
 from dartboard.config import RerankerType
 from dartboard.embeddings.base import EmbeddingModel
@@ -53,7 +53,7 @@ MinGainShare = Annotated[
     ),
 ]
 Query = Annotated[
-    Words,
+    Text,
     Field(
         description="What to ask, in the model's tokens no longer than the service's limit.",
         examples=["Why are our consumers falling behind?"],
@@ -61,7 +61,7 @@ Query = Annotated[
 ]
 
 
-class CandidateRequest(Model):
+class CandidateRequest(RequestModel):
     """How candidates are found, and how many passages are wanted."""
 
     k: K = Field(None, alias="top_k")
@@ -73,7 +73,7 @@ class CandidateRequest(Model):
     )
     sigma: Sigma = "auto"
     reranker: Reranker = Field("cosine", alias="reranker_type")
-    where: Words | dict[str, Any] | None = Field(
+    where: Text | dict[str, Any] | None = Field(
         None,
         alias="filter",
         description="Only passages whose metadata match, as text or as JSON "

@@ -1,6 +1,6 @@
 """What all endpoints share: open collections, the model, workers, jobs, limits.
 
-Endpoints get it by ``service: TheService`` and hold nothing themselves.
+Endpoints get it by ``service: ServiceDep`` and hold nothing themselves.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ async def _service_of(request: Request) -> Service:
     return service
 
 
-TheService = Annotated[Service, Depends(_service_of)]
+ServiceDep = Annotated[Service, Depends(_service_of)]
 """What an endpoint writes to get the service of the application that a request came to."""
 
 

@@ -18,7 +18,7 @@ from dartboard.api.error_messages import field_errors, plain
 from dartboard.api.errors import ApiError
 from dartboard.api.json_body import Line, loads
 from dartboard.api.locks import lock_store, retry_locked
-from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
+from dartboard.api.schemas import Id, Metadata, RequestModel, ResponseModel, Text
 from dartboard.api.service import Service
 from dartboard.engine.chunk_writer import BATCH, ChunkWriter, split, stored_chunking
 from dartboard.errors import InvalidInputError
@@ -36,7 +36,7 @@ _OURS = frozenset(
 """Names in metadata that mean something to indexing; a document's own of that name gets an underscore."""
 
 
-class DocumentLine(Model):
+class DocumentLine(RequestModel):
     """One line of an upsert. A document of the same id is replaced."""
 
     id: Id | None = Field(
@@ -44,7 +44,7 @@ class DocumentLine(Model):
         description="Its id, the `source` of its passages; made from the text where it is left out.",
         examples=["handbook/leave.md"],
     )
-    text: Words = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
+    text: Text = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
     metadata: Metadata = Field(
         {},
         description="What filters and results should know of it: JSON.",
@@ -61,14 +61,14 @@ class _Pending:
     chunks: int
 
 
-class LineError(Answer):
+class LineError(ResponseModel):
     """A line that was not taken."""
 
     line: int = Field(description="Its number, from 1.", examples=[3])
     message: str = Field(description="What is wrong with it.", examples=["text: is required"])
 
 
-class DocumentLineResult(Answer):
+class DocumentLineResult(ResponseModel):
     """A document that was taken."""
 
     line: int = Field(description="Its line, from 1.", examples=[1])
@@ -76,7 +76,7 @@ class DocumentLineResult(Answer):
     chunks: int = Field(description="Passages that it was split into.", examples=[3])
 
 
-class UpsertResponse(Answer):
+class UpsertResponse(ResponseModel):
     """What became of the lines. What is counted as accepted is kept."""
 
     accepted: int = Field(description="Documents that were taken.", examples=[2])

@@ -15,10 +15,10 @@ from dartboard.api.endpoints.retrieve import FoundRelevance, search
 from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.schemas import Answer, Passage
+from dartboard.api.json_body import JsonRoute, json_response
+from dartboard.api.schemas import Passage, ResponseModel
 from dartboard.api.search_request import Query, SearchRequest, check_query
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, ServiceDep
 from dartboard.errors import DeadlineError
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class NumberedPassage(Passage):
     number: int = Field(description="The number, from 1.", examples=[1])
 
 
-class UnknownCitation(Answer):
+class UnknownCitation(ResponseModel):
     """A number that the answer cites and that stands for no passage: what it says there rests on nothing."""
 
     number: int = Field(description="The number.", examples=[1])
@@ -57,7 +57,7 @@ class CitedPassage(UnknownCitation):
     chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
 
 
-class UsedTokens(Answer):
+class UsedTokens(ResponseModel):
     """What the model read and wrote."""
 
     input: int = Field(description="Tokens of the prompt.", examples=[812])
@@ -67,7 +67,7 @@ class UsedTokens(Answer):
     )
 
 
-class AskResponse(Answer):
+class AskResponse(ResponseModel):
     """An answer, with the passages that it was written over and the citations that it makes."""
 
     question: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
@@ -158,7 +158,7 @@ router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute,
         }
     },
 )
-async def ask(body: AskRequest, service: TheService) -> Response:
+async def ask(body: AskRequest, service: ServiceDep) -> Response:
     """Answer a question from the passages that together say most about it, with citations.
 
     The language model is the one that the service was configured with; without one the answer is 501. It is
@@ -171,7 +171,7 @@ async def ask(body: AskRequest, service: TheService) -> Response:
     async def run(send_event: SendEvent) -> dict[str, Any]:
         return await service.answer_workers.run(_ask, service, model, body, send_event)
 
-    return await streamed(run) if body.stream else answer(await run(lambda name, data: None))
+    return await streamed(run) if body.stream else json_response(await run(lambda name, data: None))
 
 
 def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:

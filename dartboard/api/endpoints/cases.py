@@ -35,8 +35,8 @@ from starlette.responses import Response
 from dartboard.api.errors import Conflict, Invalid, NotFound
 from dartboard.api.guards.authentication import READ, WRITE
 from dartboard.api.json_body import JsonRoute
-from dartboard.api.schemas import Answer, CollectionName, Id, Model, TextPattern, Words
-from dartboard.api.service import TheService, in_worker
+from dartboard.api.schemas import CollectionName, Id, RequestModel, ResponseModel, Text, TextPattern
+from dartboard.api.service import ServiceDep, in_worker
 from dartboard.datasets.records import json_lines
 from dartboard.datasets.trec import read_qrels
 from dartboard.errors import DatasetError
@@ -73,7 +73,7 @@ CaseSetName = Annotated[
 ]
 
 
-class CaseRequest(Model):
+class CaseRequest(RequestModel):
     """A question, the passages that answer it, and those that were looked at."""
 
     name: CaseSetName = Field(
@@ -83,9 +83,7 @@ class CaseRequest(Model):
     collection: CollectionName | None = Field(
         None, description="Where the passages are; the default collection unless given.", examples=["demo"]
     )
-    query: Words = Field(
-        max_length=20_000, description="The question.", examples=["Why is my consumer slow?"]
-    )
+    query: Text = Field(max_length=20_000, description="The question.", examples=["Why is my consumer slow?"])
     relevant: list[Id] = Field(
         min_length=1,
         max_length=1000,
@@ -100,7 +98,7 @@ class CaseRequest(Model):
     )
 
 
-class CaseSaved(Answer):
+class CaseSaved(ResponseModel):
     """Where a case went."""
 
     name: str = Field(description="The set.", examples=["support"])
@@ -113,7 +111,7 @@ class CaseSaved(Answer):
     passages: int = Field(description="Passages in the set now.", examples=[412])
 
 
-class SavedCase(Answer):
+class SavedCase(ResponseModel):
     """One case of a set."""
 
     query_id: str = Field(description="Its id.", examples=["q-1f0c9a7b3d5e"])
@@ -122,7 +120,7 @@ class SavedCase(Answer):
     candidates: int = Field(description="Chunks that were looked at.", examples=[100])
 
 
-class CaseSet(Answer):
+class CaseSet(ResponseModel):
     """A set of cases: a data set that ``dartboard eval`` reads."""
 
     name: str = Field(description="Its name, also as a data set.", examples=["support"])
@@ -139,7 +137,7 @@ class CaseSet(Answer):
     )
 
 
-class CaseList(Answer):
+class CaseList(ResponseModel):
     """The sets that are there."""
 
     sets: list[CaseSet] = Field(
@@ -155,7 +153,7 @@ QueryId = Annotated[str, PathParameter(description="The question's id in the set
 
 @router.post("/cases", operation_id="save_case", status_code=201, dependencies=WRITE)
 @in_worker
-def save(body: CaseRequest, service: TheService) -> CaseSaved:
+def save(body: CaseRequest, service: ServiceDep) -> CaseSaved:
     """Keep a question with its marked passages as an evaluation case.
 
     The set is a BEIR folder that `dartboard eval --dataset NAME --data HOME/cases` reads. The same question
@@ -188,7 +186,7 @@ def save(body: CaseRequest, service: TheService) -> CaseSaved:
 
 @router.get("/cases", operation_id="list_cases", dependencies=READ)
 @in_worker
-def listed(service: TheService) -> CaseList:
+def listed(service: ServiceDep) -> CaseList:
     """The sets of saved cases."""
     sets = CaseSets(service.settings.home)
     return CaseList(sets=[_described(sets, name) for name in sets.names()])
@@ -202,7 +200,7 @@ def listed(service: TheService) -> CaseList:
     responses={200: {"content": {"application/zip": {}}, "description": "A BEIR folder."}},
 )
 @in_worker
-def download(name: Name, service: TheService) -> Response:
+def download(name: Name, service: ServiceDep) -> Response:
     """A set as a ZIP file: unpack it into the folder of data sets, and `dartboard eval` finds it."""
     content = CaseSets(service.settings.home).packed(name)
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
@@ -211,7 +209,7 @@ def download(name: Name, service: TheService) -> Response:
 
 @router.delete("/cases/{name}/{query_id}", operation_id="delete_case", status_code=204, dependencies=WRITE)
 @in_worker
-def delete(name: Name, query_id: QueryId, service: TheService) -> None:
+def delete(name: Name, query_id: QueryId, service: ServiceDep) -> None:
     """Take a case out of its set, with the passages that only it looked at."""
     CaseSets(service.settings.home).delete(name, query_id)
 

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from dartboard.api.endpoints.collections import Deleted, Name
 from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
 from dartboard.api.guards.authentication import READ, WRITE
-from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
+from dartboard.api.json_body import JsonRoute, Line, dumps, json_response, lines_of
 from dartboard.api.locks import retry_locked
-from dartboard.api.schemas import Answer, Id, Model, Passage, Words
+from dartboard.api.schemas import Id, Passage, RequestModel, ResponseModel, Text
 from dartboard.api.search_request import condition
-from dartboard.api.service import Service, TheService, in_worker, in_write_queue
+from dartboard.api.service import Service, ServiceDep, in_worker, in_write_queue
 from dartboard.api.upsert import Upsert, UpsertResponse
 from dartboard.engine.chunk_writer import BATCH
 from dartboard.errors import DeadlineError, StoreLockedError
@@ -24,7 +24,7 @@ from dartboard.stores import Collection, Record
 from dartboard.stores.filters import Equal
 
 
-class DocumentResponse(Answer):
+class DocumentResponse(ResponseModel):
     """A document as it is kept: its passages in order."""
 
     id: str = Field(description="The document's id, or the passage's.", examples=["handbook/leave.md"])
@@ -32,13 +32,13 @@ class DocumentResponse(Answer):
     truncated: bool = Field(description="Whether there are more than a thousand.", examples=[False])
 
 
-class DeleteRequest(Model):
+class DeleteRequest(RequestModel):
     """What to delete: one of the two."""
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=10_000)] | None = Field(
         None, description="Ids of documents or of passages.", examples=[["handbook/leave.md"]]
     )
-    filter: Words | dict[str, Any] | None = Field(
+    filter: Text | dict[str, Any] | None = Field(
         None, description="A filter on metadata, as in `/retrieve`.", examples=["year < 2020"]
     )
 
@@ -92,7 +92,7 @@ _BODY = {
     openapi_extra=_BODY,
     dependencies=WRITE,
 )
-async def upsert(name: Name, request: Request, service: TheService) -> Response:
+async def upsert(name: Name, request: Request, service: ServiceDep) -> Response:
     """Add or replace documents, one JSON object a line: `text`, and if you like `id` and `metadata`.
 
     Lines are read as they arrive, split into passages, encoded and kept in batches. A bad line is reported by
@@ -129,7 +129,7 @@ async def upsert(name: Name, request: Request, service: TheService) -> Response:
     dependencies=READ,
 )
 @in_worker
-def get(name: Name, id: DocumentId, service: TheService) -> Response:
+def get(name: Name, id: DocumentId, service: ServiceDep) -> Response:
     """The passages of a document as they are kept, or one passage by its own id."""
     collection = service.engines.get(name).collection
     records = _passages(collection, id)
@@ -144,7 +144,7 @@ def get(name: Name, id: DocumentId, service: TheService) -> Response:
         if left < 0:
             break
         passages.append(orjson.Fragment(encoded))
-    return answer({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
+    return json_response({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
 
 
 @router.delete(
@@ -154,7 +154,7 @@ def get(name: Name, id: DocumentId, service: TheService) -> Response:
     dependencies=WRITE,
 )
 @in_write_queue
-def delete(name: Name, id: DocumentId, service: TheService) -> Response:
+def delete(name: Name, id: DocumentId, service: ServiceDep) -> Response:
     """Delete a document with all its passages, or one passage by its own id."""
     engine = service.engines.writable(name)
     with service.write_lock.held():
@@ -162,7 +162,7 @@ def delete(name: Name, id: DocumentId, service: TheService) -> Response:
         count = count or engine.collection.delete([id])
     if not count:
         raise NotFound("there is no such document")
-    return answer({"deleted": count})
+    return json_response({"deleted": count})
 
 
 @router.post(
@@ -172,12 +172,12 @@ def delete(name: Name, id: DocumentId, service: TheService) -> Response:
     dependencies=WRITE,
 )
 @in_write_queue
-def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
+def delete_many(name: Name, body: DeleteRequest, service: ServiceDep) -> Response:
     """Delete documents by their ids, or all passages that match a filter."""
     where = condition(body.filter, body.ids)
     engine = service.engines.writable(name)
     with service.write_lock.held():
-        return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})
+        return json_response({"deleted": retry_locked(lambda: engine.delete(where=where))})
 
 
 async def _take_all(service: Service, run: Upsert, request: Request) -> int:
@@ -227,7 +227,7 @@ def _cut_off(run: Upsert) -> Stopping:
 def _answer(run: Upsert, request: Request) -> Response:
     outcome = run.outcome
     if NDJSON not in request.headers.get("accept", ""):
-        return answer(outcome.model_dump())
+        return json_response(outcome.model_dump())
     rows = [line.model_dump() for line in (*outcome.documents, *outcome.errors)]
     rows.sort(key=lambda row: int(row["line"]))
     rows.append(outcome.model_dump(include={"accepted", "chunks", "failed"}))

@@ -20,11 +20,11 @@ from dartboard.api.endpoints.datasets import roots_by_name
 from dartboard.api.errors import Invalid, NotFound, Unavailable
 from dartboard.api.guards.authentication import reader
 from dartboard.api.job_queue import Job, Progress
-from dartboard.api.json_body import JsonRoute, answer, milliseconds
+from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
 from dartboard.api.keys import Key
-from dartboard.api.schemas import Answer, Model, Sigma, TextPattern
+from dartboard.api.schemas import RequestModel, ResponseModel, Sigma, TextPattern
 from dartboard.api.search_request import Count, Reranker, at_most
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, ServiceDep
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
@@ -63,7 +63,7 @@ SystemName = Annotated[
 ]
 
 
-class EvaluateConfig(Model):
+class EvaluateConfig(RequestModel):
     """What is evaluated."""
 
     sigma: Sigma = "auto"
@@ -72,7 +72,7 @@ class EvaluateConfig(Model):
     reranker_type: Reranker = "cosine"
 
 
-class EvaluateRequest(Model):
+class EvaluateRequest(RequestModel):
     """A data set, a configuration, and what to measure."""
 
     dataset_name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
@@ -105,7 +105,7 @@ class EvaluateRequest(Model):
     background: bool = Field(False, description="Whether to answer at once with a job.", examples=[False])
 
 
-class EvaluateResponse(Answer):
+class EvaluateResponse(ResponseModel):
     """What was measured."""
 
     dataset: str = Field(description="The data set.", examples=["synthetic_clustered"])
@@ -155,7 +155,7 @@ _SET_MEASURES = frozenset(
 async def evaluate(
     body: EvaluateRequest,
     request: Request,
-    service: TheService,
+    service: ServiceDep,
     key: Annotated[Key | None, Depends(reader)],
 ) -> Response:
     """Measure a configuration on a data set; where that takes longer than a request may, by a job."""
@@ -165,9 +165,9 @@ async def evaluate(
         if job.problem is not None:
             raise job.problem
         if job.result is not None:
-            return answer(job.result)
+            return json_response(job.result)
         raise Unavailable("the evaluation was cancelled", code="cancelled")
-    return answer({"job_id": job.id, "status_url": f"/api/dartboard/jobs/{job.id}"}, 202)
+    return json_response({"job_id": job.id, "status_url": f"/api/dartboard/jobs/{job.id}"}, 202)
 
 
 async def _ended(job: Job, request: Request, seconds: float) -> bool:
@@ -276,7 +276,7 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
         "metrics": found.pop(own.name),
         "headline": str(headline),
         "num_queries": len(judgements.query_ids),
-        "execution_time_ms": milliseconds(started),
+        "execution_time_ms": elapsed_ms(started),
         "config": config.model_dump(),
         "systems": found,
         "skipped": others.skipped,

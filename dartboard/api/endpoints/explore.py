@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from dartboard.api.endpoints.retrieve import FoundRelevance, Share
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, milliseconds
-from dartboard.api.schemas import Answer, Metadata
+from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
+from dartboard.api.schemas import Metadata, ResponseModel
 from dartboard.api.search_request import CandidateRequest, K, Query, check_query
-from dartboard.api.service import TheService, in_worker
+from dartboard.api.service import ServiceDep, in_worker
 from dartboard.config import RerankerType
 from dartboard.inspection import explore as look_at
 
@@ -45,7 +45,7 @@ class ExploreRequest(CandidateRequest):
         return k
 
 
-class SigmaRange(Answer):
+class SigmaRange(ResponseModel):
     """σ, and where it may go."""
 
     value: float = Field(description="As it was used.", examples=[0.087])
@@ -58,7 +58,7 @@ class SigmaRange(Answer):
     high: float = Field(description="The largest worth trying.", examples=[0.7])
 
 
-class ExploredCandidate(Answer):
+class ExploredCandidate(ResponseModel):
     """A candidate; its index is its place in the list."""
 
     id: str = Field(description="The passage's id.", examples=["slow-01"])
@@ -88,7 +88,7 @@ class ExploredCandidate(Answer):
     y: float | None = Field(description="On the map, upwards; null without one.", examples=[0.4])
 
 
-class MapLayout(Answer):
+class MapLayout(ResponseModel):
     """How the map was made."""
 
     stress: float = Field(
@@ -103,7 +103,7 @@ class MapLayout(Answer):
     )
 
 
-class ExploredSet(Answer):
+class ExploredSet(ResponseModel):
     """What one method picked, by index, in order."""
 
     picks: list[int] = Field(description="Candidates by index.", examples=[[0, 4, 9]])
@@ -125,7 +125,7 @@ class ExploredSet(Answer):
     )
 
 
-class ExploredRunnerUp(Answer):
+class ExploredRunnerUp(ResponseModel):
     """Who came second."""
 
     index: int = Field(description="The candidate.", examples=[7])
@@ -136,7 +136,7 @@ class ExploredRunnerUp(Answer):
     )
 
 
-class ExploredStep(Answer):
+class ExploredStep(ResponseModel):
     """One pick of Dartboard."""
 
     pick: int = Field(description="The candidate.", examples=[0])
@@ -160,14 +160,14 @@ class ExploredStep(Answer):
     )
 
 
-class SigmaSweep(Answer):
+class SigmaSweep(ResponseModel):
     """Dartboard's picks along σ."""
 
     sigmas: list[float] = Field(description="Rising, on a log scale.", examples=[[0.04, 0.08, 0.16]])
     picks: list[list[int]] = Field(description="Picks at each σ.", examples=[[[0, 1], [0, 4], [0, 9]]])
 
 
-class Overlap(Answer):
+class Overlap(ResponseModel):
     """How many picks two methods have in common."""
 
     top_k_mmr: int = Field(alias="top_k|mmr", description="Top-k and MMR.", examples=[2])
@@ -175,7 +175,7 @@ class Overlap(Answer):
     mmr_dartboard: int = Field(alias="mmr|dartboard", description="MMR and Dartboard.", examples=[3])
 
 
-class ExploreResponse(Answer):
+class ExploreResponse(ResponseModel):
     """Everything about one question. Candidates are named by their index."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
@@ -219,7 +219,7 @@ router = APIRouter(prefix="/api/dartboard", tags=["explore"], route_class=JsonRo
 
 @router.post("/explore", operation_id="explore", response_model=ExploreResponse)
 @in_worker
-def explore(body: ExploreRequest, service: TheService) -> Response:
+def explore(body: ExploreRequest, service: ServiceDep) -> Response:
     """Look at one question: candidates, three methods side by side, and why Dartboard picks what it picks.
 
     The picks are those of `/retrieve`. The map and the sweep take the most time and are left out on request;
@@ -239,5 +239,5 @@ def explore(body: ExploreRequest, service: TheService) -> Response:
     )
     service.metrics.observe_search(found.summary())
     content = found.to_json()
-    content["execution_time_ms"] = milliseconds(started)
-    return answer(content)
+    content["execution_time_ms"] = elapsed_ms(started)
+    return json_response(content)

@@ -19,10 +19,10 @@ from starlette.responses import Response
 from dartboard.api.endpoints.rerank_scores import Ranking, rank_texts
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.schemas import Answer, Model, Sigma, Words
+from dartboard.api.json_body import JsonRoute, json_response
+from dartboard.api.schemas import RequestModel, ResponseModel, Sigma, Text
 from dartboard.api.search_request import Count, MethodName, at_most, check_query
-from dartboard.api.service import Service, TheService, in_worker
+from dartboard.api.service import Service, ServiceDep, in_worker
 
 MOST_TEXTS = 500
 """Texts are encoded while the client waits, so fewer than ``/select`` takes as vectors. Measured: 60 ms of
@@ -38,10 +38,10 @@ _WITH_TEXT = {
 Document = str | dict[str, Any]
 
 
-class RerankOptions(Model):
+class RerankOptions(RequestModel):
     """What every request has: the question, and how Dartboard selects."""
 
-    query: Words = Field(description="The question.", examples=["Why do consumers fall behind?"])
+    query: Text = Field(description="The question.", examples=["Why do consumers fall behind?"])
     method: MethodName = "dartboard"
     sigma: Sigma = "auto"
 
@@ -126,7 +126,7 @@ class CohereV2Request(DocumentsRequest):
     )
 
 
-class Explained(Answer):
+class Explained(ResponseModel):
     """Why a text stands where it does."""
 
     gain: float = Field(
@@ -139,7 +139,7 @@ class Explained(Answer):
     )
 
 
-class Made(Answer):
+class Made(ResponseModel):
     """What made the order."""
 
     model: str = Field(
@@ -153,7 +153,7 @@ class Made(Answer):
     )
 
 
-class TeiRank(Answer):
+class TeiRank(ResponseModel):
     """One text in its place."""
 
     index: int = Field(description="Its position in the request.", examples=[0])
@@ -162,7 +162,7 @@ class TeiRank(Answer):
     dartboard: Explained = Field(description="Why it stands here.")
 
 
-class DocumentRank(Answer):
+class DocumentRank(ResponseModel):
     """One document in its place."""
 
     index: int = Field(description="Its position in the request.", examples=[0])
@@ -175,13 +175,13 @@ class DocumentRank(Answer):
     dartboard: Explained = Field(description="Why it stands here.")
 
 
-class Usage(Answer):
+class Usage(ResponseModel):
     """What was read."""
 
     total_tokens: int = Field(description="Tokens of the question and the documents.", examples=[27])
 
 
-class JinaResponse(Answer):
+class JinaResponse(ResponseModel):
     """Results, best first."""
 
     model: str = Field(description="The model that was used.", examples=["all-MiniLM-L6-v2"])
@@ -190,25 +190,25 @@ class JinaResponse(Answer):
     dartboard: Made = Field(description="What made the order.")
 
 
-class ApiVersion(Answer):
+class ApiVersion(ResponseModel):
     """The version of Cohere's shape."""
 
     version: Literal["1", "2"] = Field(description="As the path says.", examples=["2"])
 
 
-class BilledUnits(Answer):
+class BilledUnits(ResponseModel):
     """Searches, as Cohere counts them."""
 
     search_units: int = Field(description="One a request.", examples=[1])
 
 
-class Tokens(Answer):
+class Tokens(ResponseModel):
     """What was read."""
 
     input_tokens: int = Field(description="Tokens of the question and the documents.", examples=[27])
 
 
-class Meta(Answer):
+class Meta(ResponseModel):
     """About the request."""
 
     api_version: ApiVersion = Field(description="The version of this shape.")
@@ -219,7 +219,7 @@ class Meta(Answer):
     )
 
 
-class CohereResponse(Answer):
+class CohereResponse(ResponseModel):
     """Results, best first."""
 
     id: str = Field(description="A new id.", examples=["5f3a9c0e-1b2d-4f68-9a7c-2f1d3e4b5a69"])
@@ -252,7 +252,7 @@ router = APIRouter(tags=["rerank"], route_class=JsonRoute, dependencies=READ)
 
 @router.post("/rerank", operation_id="rerank", response_model=AnyResponse)
 @in_worker
-def rerank(body: AnyRequest, service: TheService) -> Response:
+def rerank(body: AnyRequest, service: ServiceDep) -> Response:
     """Order texts as text-embeddings-inference does, for clients of its `/rerank`.
 
     With `documents` instead of `texts`, the request and its answer are those of `/v1/rerank`.
@@ -262,14 +262,14 @@ def rerank(body: AnyRequest, service: TheService) -> Response:
 
 @router.post("/v1/rerank", operation_id="rerank_v1", response_model=AnyResponse)
 @in_worker
-def rerank_v1(body: AnyRequest, service: TheService) -> Response:
+def rerank_v1(body: AnyRequest, service: ServiceDep) -> Response:
     """Order documents as Jina does; as Cohere's first version where the body is one of its requests."""
     return _rerank(service, body)
 
 
 @router.post("/v2/rerank", operation_id="rerank_v2", response_model=CohereResponse)
 @in_worker
-def rerank_v2(body: CohereV2Request, service: TheService) -> Response:
+def rerank_v2(body: CohereV2Request, service: ServiceDep) -> Response:
     """Order documents as Cohere does, for clients of its second version."""
     return _rerank(service, body)
 
@@ -294,10 +294,10 @@ def _rerank(service: Service, body: TeiRequest | JinaRequest | CohereV1Request |
         refuse_long=isinstance(body, TeiRequest) and body.truncate is False,
     )
     if isinstance(body, TeiRequest):
-        return answer(_as_tei(ranking, body))
+        return json_response(_as_tei(ranking, body))
     if isinstance(body, JinaRequest):
-        return answer(_as_jina(ranking, body))
-    return answer(_as_cohere(ranking, body))
+        return json_response(_as_jina(ranking, body))
+    return json_response(_as_cohere(ranking, body))
 
 
 def _texts_of(body: DocumentsRequest) -> list[str]:

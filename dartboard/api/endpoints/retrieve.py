@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from dartboard.api.errors import ApiError, Invalid, as_api_error
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, dumps, milliseconds
-from dartboard.api.schemas import Answer, Passage, not_blank
+from dartboard.api.json_body import JsonRoute, dumps, elapsed_ms, json_response
+from dartboard.api.schemas import Passage, ResponseModel, not_blank
 from dartboard.api.search_request import Query, SearchRequest, at_most, check_query
-from dartboard.api.service import Service, TheService, in_worker
+from dartboard.api.service import Service, ServiceDep, in_worker
 from dartboard.deadline import check
 from dartboard.engine import Engine
 from dartboard.errors import DartboardError, DeadlineError
@@ -47,7 +47,7 @@ class BatchRequest(RetrieveOptions):
     )
 
 
-class Share(Answer):
+class Share(ResponseModel):
     """What one member of the retriever said of a passage."""
 
     rank: int = Field(description="Its place in the member's list, from 1.", examples=[3])
@@ -85,7 +85,7 @@ class Result(Passage):
     )
 
 
-class UsedConfig(Answer):
+class UsedConfig(ResponseModel):
     """What was really used."""
 
     sigma: float | None = Field(
@@ -103,7 +103,7 @@ class UsedConfig(Answer):
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
 
 
-class FoundRelevance(Answer):
+class FoundRelevance(ResponseModel):
     """Whether anything relevant was found: the best candidate against what the model gives.
 
     Passages are returned all the same.
@@ -133,7 +133,7 @@ class FoundRelevance(Answer):
     )
 
 
-class RetrieveResponse(Answer):
+class RetrieveResponse(ResponseModel):
     """Passages that together say most about a question, in the order in which they were picked."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
@@ -159,13 +159,13 @@ class RetrieveResponse(Answer):
     )
 
 
-class Failure(Answer):
+class Failure(ResponseModel):
     """A question of a batch that could not be answered."""
 
     error: str = Field(description="What was wrong with this question.", examples=["the query is too long"])
 
 
-class BatchResponse(Answer):
+class BatchResponse(ResponseModel):
     """One answer for each question, in order."""
 
     results: list[RetrieveResponse | Failure] = Field(description="Answers or errors, in order.")
@@ -182,7 +182,7 @@ _EXPLAINED = ("gain", "coverage", "similarity", "stands_for", "shares", "retriev
 
 @router.post("/retrieve", operation_id="retrieve", response_model=RetrieveResponse)
 @in_worker
-def retrieve(body: RetrieveRequest, service: TheService) -> Response:
+def retrieve(body: RetrieveRequest, service: ServiceDep) -> Response:
     """Retrieve the passages that together say most about a question.
 
     Candidates come from the collection's retriever; Dartboard picks from them, each passage for what it adds
@@ -193,12 +193,12 @@ def retrieve(body: RetrieveRequest, service: TheService) -> Response:
     engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings)
     result = search(service, engine, body.query, options)
-    return answer(_described(result, engine, body, options, started))
+    return json_response(_described(result, engine, body, options, started))
 
 
 @router.post("/retrieve/batch", operation_id="retrieve_batch", response_model=BatchResponse)
 @in_worker
-def retrieve_batch(body: BatchRequest, service: TheService) -> Response:
+def retrieve_batch(body: BatchRequest, service: ServiceDep) -> Response:
     """Ask many questions at once, with the same options. One that fails does not spoil the others."""
     started = time.perf_counter()
     settings = service.settings
@@ -227,7 +227,7 @@ def retrieve_batch(body: BatchRequest, service: TheService) -> Response:
             encoded = dumps({"error": _TOO_LONG.format(settings.answer_bytes)})
         left -= len(encoded)
         results.append(orjson.Fragment(encoded))
-    return answer({"results": results, "execution_time_ms": milliseconds(started)})
+    return json_response({"results": results, "execution_time_ms": elapsed_ms(started)})
 
 
 def _unfit(service: Service, engine: Engine, query: str) -> str | None:
@@ -276,7 +276,7 @@ def _described(
         "query": result.query,
         "results": [],
         "relevance": facts["relevance"],
-        "execution_time_ms": milliseconds(started),
+        "execution_time_ms": elapsed_ms(started),
         "config": {
             "sigma": facts.get("sigma"),
             "top_k": options.k,

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, milliseconds
-from dartboard.api.schemas import Answer, Id, Model, Sigma
+from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
+from dartboard.api.schemas import Id, RequestModel, ResponseModel, Sigma
 from dartboard.api.search_request import Count, K, MethodName, MinGainShare, at_most
-from dartboard.api.service import TheService, in_worker
+from dartboard.api.service import ServiceDep, in_worker
 from dartboard.near_duplicates import candidate_groups
 from dartboard.search_options import DEFAULT_K
 from dartboard.selection import (
@@ -42,7 +42,7 @@ _PAIRS = (
 _EXAMPLE = [[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]
 
 
-class SelectRequest(Model):
+class SelectRequest(RequestModel):
     """Candidates, as one of: `embeddings` with `query` or `scores` or both; distances; log-probabilities."""
 
     embeddings: Rows | None = Field(
@@ -135,7 +135,7 @@ class SelectRequest(Model):
         return name, getattr(self, name)
 
 
-class SelectResponse(Answer):
+class SelectResponse(ResponseModel):
     """Picks in order; lists run along them."""
 
     indices: list[int] = Field(description="Positions of the picks.", examples=[[1, 2]])
@@ -173,7 +173,7 @@ _ROWS = TypeAdapter(list[list[_Number]])
 
 @router.post("/select", operation_id="select", response_model=SelectResponse)
 @in_worker
-def select(body: SelectRequest, service: TheService) -> Response:
+def select(body: SelectRequest, service: ServiceDep) -> Response:
     """Select from candidates that you bring along: vectors, distances, log-probabilities or scores."""
     started = time.perf_counter()
     settings = service.settings
@@ -194,7 +194,7 @@ def select(body: SelectRequest, service: TheService) -> Response:
         min_similarity=body.min_similarity,
     )
     made = method_of(body.method).select(_pool(body), limits)
-    return answer(_described(made, body, started))
+    return json_response(_described(made, body, started))
 
 
 def _pool(body: SelectRequest) -> Pool:
@@ -235,7 +235,7 @@ def _described(made: Selection, body: SelectRequest, started: float) -> dict[str
         "sigma_source": made.sigma.source,
         "near_copies": made.near_copies,
         "method": made.method,
-        "execution_time_ms": milliseconds(started),
+        "execution_time_ms": elapsed_ms(started),
     }
 
 

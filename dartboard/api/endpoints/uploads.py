@@ -27,7 +27,7 @@ from dartboard.api.guards.body_limit import release_memory
 from dartboard.api.job_queue import Progress
 from dartboard.api.locks import lock_store
 from dartboard.api.multipart import Received, receive_files
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, ServiceDep
 from dartboard.engine import IndexReport, index_paths
 from dartboard.engine import Progress as Done
 from dartboard.ingest import SourceFile, walk
@@ -80,7 +80,7 @@ _FORM = {
     operation_id="upload_files",
     openapi_extra=_FORM,
 )
-async def upload(name: Name, request: Request, service: TheService) -> UploadAccepted:
+async def upload(name: Name, request: Request, service: ServiceDep) -> UploadAccepted:
     """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job for them."""
     await service.workers.run(service.engines.writable, name)
     upload = await service.workers.run(_Upload, service, name)
