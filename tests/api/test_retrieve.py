@@ -197,6 +197,12 @@ def test_limits_are_named(client, options, field, limit):
     assert [error["field"] for error in problem["errors"]] == [field]
 
 
+def test_options_of_a_batch_that_cannot_be_read_are_the_fault_of_the_whole_request(client):
+    body = {"queries": [QUESTION, "other"], "filter": f"year >= ({SECRET}"}
+    problem = refused(client.post(f"{BASE}/retrieve/batch", json=body), 422)
+    assert [error["field"] for error in problem["errors"]] == ["filter"] and SECRET not in problem["detail"]
+
+
 def test_limits_of_batches(client):
     refused(client.post(f"{BASE}/retrieve/batch", json={"queries": ["a"] * 4}), 422, "queries", "3")
 
