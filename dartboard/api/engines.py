@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 from dartboard.api.batch_encoder import BatchingModel
+from dartboard.api.errors import Conflict
 from dartboard.api.locks import FifoSemaphore
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings
@@ -148,6 +149,19 @@ class Engines:
             return False
         store = self.store()
         return store is None or DEMO not in store.collections()
+
+    def writable(self, name: str) -> Engine:
+        """The engine of a collection that may be changed; ``Conflict`` for the package's own corpus."""
+        engine = self.get(name)
+        self.check_writable(name)
+        return engine
+
+    def check_writable(self, name: str) -> None:
+        """``Conflict`` for whoever would change the package's own corpus."""
+        if self.is_demo(name):
+            raise Conflict(
+                "the demo collection cannot be changed: make one of your own first", code="read_only"
+            )
 
     def store(self, *, create: bool = False) -> Store | None:
         """The store, opened when it is first there; None where it is a file that does not exist yet."""

@@ -94,7 +94,8 @@ def _right_name(place: Sequence[Any], body: Any) -> str | None:
     for part in place[1:-1]:
         field = getattr(body, "model_fields", {}).get(part)
         body = field.annotation if field is not None else None
-    return right_name(str(place[-1]), getattr(body, "model_fields", ()))
+    fields = getattr(body, "model_fields", {})
+    return right_name(str(place[-1]), [field.alias or name for name, field in fields.items()])
 
 
 def _message(error: Mapping[str, Any], body: Any) -> str:

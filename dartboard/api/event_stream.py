@@ -2,8 +2,8 @@
 
 Nothing is sent before the work has something to say: until then an error is an answer of its own, with its
 own status. After that an error is the last event. A client that leaves ends the work; while the work is
-silent, a comment now and then keeps proxies from thinking that nobody is there. (sse-starlette would be one
-more dependency, and sends its status before the work has begun.)
+silent, a comment now and then keeps proxies from thinking that nobody is there. (FastAPI's
+``EventSourceResponse`` and sse-starlette send their status before the work has begun.)
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from threading import Condition, Event, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from dartboard.api.errors import ApiError, Busy, NotFound, as_api_error
-from dartboard.api.guards.request_log import where
+from dartboard.api.guards.request_log import stack_lines
 from dartboard.api.settings import ServiceSettings
 from dartboard.deadline import deadline
 from dartboard.errors import DartboardError, DeadlineError
@@ -33,7 +33,7 @@ Task = Callable[[Progress], dict[str, Any]]
 
 _LONGEST = 24 * 3600.0
 _STOPPING = 5.0
-_GLANCE = 0.05
+_POLL_SECONDS = 0.05
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +149,7 @@ class JobQueue:
     def _ended_within(self, job: Job, seconds: float) -> bool:
         end = time.monotonic() + seconds
         while not self._hurried.is_set() and (left := end - time.monotonic()) > 0:
-            if job.wait(min(_GLANCE, left)):
+            if job.wait(min(_POLL_SECONDS, left)):
                 return True
         return job.ended.is_set()
 
@@ -214,5 +214,5 @@ class JobQueue:
 def _problem(error: Exception, job_id: str) -> ApiError:
     if isinstance(error, (ApiError, DartboardError)):
         return as_api_error(error)
-    logger.error("job %s failed by %s: %s", job_id, type(error).__name__, "; ".join(where(error)))
+    logger.error("job %s failed by %s: %s", job_id, type(error).__name__, "; ".join(stack_lines(error)))
     return ApiError("the task failed: the service's log has its id")

@@ -10,20 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from dartboard.api.errors import Conflict
 from dartboard.deadline import check, wait_for
 from dartboard.engine import Engine
 from dartboard.errors import StoreLockedError
 
-if TYPE_CHECKING:
-    from dartboard.api.service import Service
-
 T = TypeVar("T")
-_GLANCE = 0.05
-_PATIENCE = 0.5
-_PAUSE = 0.01
+_POLL_SECONDS = 0.05
+_RETRY_SECONDS = 0.5
+_RETRY_PAUSE = 0.01
 
 
 class FifoSemaphore:
@@ -85,7 +81,7 @@ class WriteLock:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Inside, nobody else of this service writes; waiting for it counts against the request's time."""
-        while not self._lock.acquire(timeout=_GLANCE):
+        while not self._lock.acquire(timeout=_POLL_SECONDS):
             check()
         try:
             yield
@@ -100,19 +96,6 @@ class WriteLock:
         return self._lock.locked()
 
 
-def writable(service: "Service", name: str) -> Engine:
-    """The engine of a collection that may be changed; ``Conflict`` where it is the package's own corpus."""
-    engine = service.engines.get(name)
-    check_not_demo(service, name)
-    return engine
-
-
-def check_not_demo(service: "Service", name: str) -> None:
-    """``Conflict`` for whoever would change the package's own corpus."""
-    if service.engines.is_demo(name):
-        raise Conflict("the demo collection cannot be changed: make one of your own first", code="read_only")
-
-
 def lock_store(engine: Engine) -> None:
     """Have the store before work begins that ends in writing to it."""
     collection = engine.collection
@@ -121,7 +104,7 @@ def lock_store(engine: Engine) -> None:
 
 def retry_locked(write: Callable[[], T]) -> T:
     """A write that locks the store: tried again for half a second while another process has it locked."""
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + _RETRY_SECONDS
     while True:
         try:
             return write()
@@ -129,4 +112,4 @@ def retry_locked(write: Callable[[], T]) -> T:
             if time.monotonic() >= end:
                 raise
         check()
-        time.sleep(_PAUSE)
+        time.sleep(_RETRY_PAUSE)

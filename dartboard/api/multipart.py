@@ -82,7 +82,7 @@ class _Writer:
         self.received = Received()
         self._bad: type[Exception] = FormParserError
         self._folder = folder
-        self._names = Distinct()
+        self._names = UniqueNames()
         self._parts = 0
         self._ended = False
         self._header = bytearray()
@@ -182,7 +182,7 @@ def safe_name(given: str) -> str:
     return "/".join(kept) or UNNAMED
 
 
-class Distinct:
+class UniqueNames:
     """Names that were given out, so that none is given twice and no file stands where a folder is."""
 
     def __init__(self) -> None:

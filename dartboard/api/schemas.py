@@ -14,13 +14,13 @@ LONGEST_ID = 1000
 NO_NUL = r"^[^\u0000]*$"
 
 
-class Model(BaseModel):
+class RequestModel(BaseModel):
     """A request: no unknown fields, no "5" for 5, no true for 1, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """A response; made as plain data, described by its model."""
 
     model_config = ConfigDict(extra="forbid")
@@ -68,7 +68,7 @@ def _printable(text: str) -> str:
     return text
 
 
-Words = Annotated[str, AfterValidator(not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
+Text = Annotated[str, AfterValidator(not_blank), Field(min_length=1, json_schema_extra={"pattern": NO_NUL})]
 """Text that says something."""
 
 Id = Annotated[
@@ -80,11 +80,29 @@ Id = Annotated[
 
 CollectionName = Annotated[str, AfterValidator(_printable), Field(min_length=1, max_length=200)]
 
-Sigma = Annotated[float, Field(ge=SMALLEST_SIGMA, le=LARGEST_SIGMA)] | Literal["auto"]
+Sigma = Annotated[
+    Annotated[float, Field(ge=SMALLEST_SIGMA, le=LARGEST_SIGMA)] | Literal["auto"],
+    Field(
+        description="Spread of a question around what it means, on the scaled cosine distance where nothing "
+        "else is said; `auto` takes it from the collection's calibration, if any, else from the candidates.",
+        examples=["auto", 0.09],
+    ),
+]
 Metadata = dict[str, Any]
 
 
-class FieldError(Answer):
+class Passage(ResponseModel):
+    """A passage as it is kept."""
+
+    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
+    text: str = Field(description="The passage.", examples=["Consumers fall behind, as a rule, because …"])
+    metadata: Metadata = Field(
+        description="What is known of the passage.",
+        examples=[{"source": "runbook/consumers-falling-behind.md", "theme": "slow handlers"}],
+    )
+
+
+class FieldError(ResponseModel):
     """One field that was wrong."""
 
     field: str = Field(description="The field, as a path with dots.", examples=["top_k"])
@@ -94,7 +112,7 @@ class FieldError(Answer):
     )
 
 
-class Problem(Answer):
+class Problem(ResponseModel):
     """An error (RFC 9457, `application/problem+json`). Nothing of the request is repeated in it."""
 
     title: str = Field(description="The name of the status.", examples=["Unprocessable Content"])
@@ -109,7 +127,6 @@ class Problem(Answer):
     )
     errors: list[FieldError] = Field(
         description="The fields that were wrong, where it is about fields.",
-        examples=[[{"field": "top_k", "message": "should be greater than or equal to 1"}]],
     )
     request_id: str | None = Field(
         description="The id of the request, also in the header X-Request-Id and in the log.",

@@ -1,17 +1,20 @@
 """What all endpoints share: open collections, the model, workers, jobs, limits.
 
-Endpoints get it by ``service: TheService`` and hold nothing themselves.
+Endpoints get it by ``service: ServiceDep`` and hold nothing themselves.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from dataclasses import replace
+from functools import partial, wraps
 from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from dartboard.api.answers import Answers
+from dartboard.answering import answer_model
+from dartboard.answering.by_name import PATIENCE
 from dartboard.api.engines import Engines
 from dartboard.api.guards.rate_limit import RateLimits
 from dartboard.api.job_queue import JobQueue
@@ -34,17 +37,30 @@ class Service:
         self.engines = Engines(settings, self.metrics)
         self.workers = WorkerPool(settings, self.metrics)
         self.writes = WriteQueue(settings, self.metrics)
-        self.answers = Answers(settings, self.metrics)
+        self.answer_model = (
+            answer_model(
+                settings.answer_model,
+                max_output_tokens=settings.answer_tokens,
+                patience=replace(PATIENCE, timeout=min(PATIENCE.timeout, settings.answer_timeout)),
+                timeout=math.inf,  # the deadline of the request holds
+            )
+            if settings.answer_model
+            else None
+        )
+        """Who writes answers; None where nobody was configured."""
+        self.answer_workers = WorkerPool(
+            replace(settings, workers=settings.answers, timeout=settings.answer_timeout),
+            self.metrics,
+            report=self.metrics.writing,
+            overload_concurrency=settings.answers,
+        )
+        """Answers wait for a model most of the time, so they have threads of their own: no search waits."""
         self.jobs = JobQueue(settings, self.metrics)
         self.keys = Keys.open(settings.keys) if settings.keys else None
         self.limits = RateLimits()
         self.write_lock = WriteLock(self.engines.let_others_write)
         """One writer at a time into the store; between two, other processes may write."""
         self._stop_requested: float | None = None
-
-    async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """Call a blocking function in a worker, within the time limit; see :class:`WorkerPool`."""
-        return await self.workers.run(function, *arguments, **options)
 
     async def start(self) -> None:
         """Load the model and open the store, so that the first request finds both."""
@@ -68,7 +84,10 @@ class Service:
         end = began + self.settings.grace
         self.jobs.close()
         left = max(0.0, end - time.monotonic())
-        await asyncio.gather(self.workers.stop(left), self.writes.workers.stop(left), self.answers.stop(left))
+        pools = (self.workers, self.writes, self.answer_workers)
+        await asyncio.gather(*(pool.stop(left) for pool in pools))
+        if self.answer_model is not None:
+            self.answer_model.close()
         await asyncio.to_thread(self.jobs.stop, max(0.0, end - time.monotonic()))
         self.engines.close()
 
@@ -78,7 +97,7 @@ async def _service_of(request: Request) -> Service:
     return service
 
 
-TheService = Annotated[Service, Depends(_service_of)]
+ServiceDep = Annotated[Service, Depends(_service_of)]
 """What an endpoint writes to get the service of the application that a request came to."""
 
 
@@ -90,7 +109,7 @@ def in_worker(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @wraps(endpoint)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await cast(Service, kwargs["service"]).run(endpoint, *args, **kwargs)
+        return await cast(Service, kwargs["service"]).workers.run(partial(endpoint, *args, **kwargs))
 
     return run
 
@@ -100,6 +119,8 @@ def in_write_queue(endpoint: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, 
 
     @wraps(endpoint)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await cast(Service, kwargs["service"]).writes.run(endpoint, *args, **kwargs)
+        writes = cast(Service, kwargs["service"]).writes
+        with writes.admitted():
+            return await writes.run(partial(endpoint, *args, **kwargs))
 
     return run

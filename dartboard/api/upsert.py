@@ -8,7 +8,7 @@ that stops halfway has added whole batches and lost nothing.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError
 from dartboard.api.error_messages import field_errors, plain
 from dartboard.api.errors import ApiError
 from dartboard.api.json_body import Line, loads
-from dartboard.api.locks import lock_store, retry_locked, writable
-from dartboard.api.schemas import Id, Metadata, Model, Words
+from dartboard.api.locks import lock_store, retry_locked
+from dartboard.api.schemas import Id, Metadata, RequestModel, ResponseModel, Text
 from dartboard.api.service import Service
 from dartboard.engine.chunk_writer import BATCH, ChunkWriter, split, stored_chunking
 from dartboard.errors import InvalidInputError
@@ -36,7 +36,7 @@ _OURS = frozenset(
 """Names in metadata that mean something to indexing; a document's own of that name gets an underscore."""
 
 
-class DocumentLine(Model):
+class DocumentLine(RequestModel):
     """One line of an upsert. A document of the same id is replaced."""
 
     id: Id | None = Field(
@@ -44,7 +44,7 @@ class DocumentLine(Model):
         description="Its id, the `source` of its passages; made from the text where it is left out.",
         examples=["handbook/leave.md"],
     )
-    text: Words = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
+    text: Text = Field(description="The text; long ones are split.", examples=["You earn two days a month."])
     metadata: Metadata = Field(
         {},
         description="What filters and results should know of it: JSON.",
@@ -61,38 +61,46 @@ class _Pending:
     chunks: int
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What became of the lines so far."""
+class LineError(ResponseModel):
+    """A line that was not taken."""
 
-    accepted: int = 0
-    chunks: int = 0
-    failed: int = 0
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    documents: list[dict[str, Any]] = field(default_factory=list)
+    line: int = Field(description="Its number, from 1.", examples=[3])
+    message: str = Field(description="What is wrong with it.", examples=["text: is required"])
+
+
+class DocumentLineResult(ResponseModel):
+    """A document that was taken."""
+
+    line: int = Field(description="Its line, from 1.", examples=[1])
+    id: str = Field(description="Its id.", examples=["handbook/leave.md"])
+    chunks: int = Field(description="Passages that it was split into.", examples=[3])
+
+
+class UpsertResponse(ResponseModel):
+    """What became of the lines. What is counted as accepted is kept."""
+
+    accepted: int = Field(description="Documents that were taken.", examples=[2])
+    chunks: int = Field(description="Passages that they were split into.", examples=[5])
+    failed: int = Field(description="Lines that were not taken.", examples=[1])
+    errors: list[LineError] = Field(
+        description="Why, by line; the first thousand.",
+    )
+    documents: list[DocumentLineResult] = Field(
+        description="The documents that were taken; the first thousand.",
+    )
 
     def refuse(self, line: int, message: str) -> None:
         """A line that is not taken."""
         self.failed += 1
         if len(self.errors) < LISTED:
-            self.errors.append({"line": line, "message": message})
+            self.errors.append(LineError(line=line, message=message))
 
     def accept(self, line: int, document: str, chunks: int) -> None:
         """A document that is kept now."""
         self.accepted += 1
         self.chunks += chunks
         if len(self.documents) < LISTED:
-            self.documents.append({"line": line, "id": document, "chunks": chunks})
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the answer."""
-        return {
-            "accepted": self.accepted,
-            "chunks": self.chunks,
-            "failed": self.failed,
-            "errors": self.errors,
-            "documents": self.documents,
-        }
+            self.documents.append(DocumentLineResult(line=line, id=document, chunks=chunks))
 
 
 class Upsert:
@@ -100,13 +108,15 @@ class Upsert:
 
     def __init__(self, service: Service, name: str) -> None:
         self._service = service
-        self._engine = writable(service, name)
+        self._engine = service.engines.writable(name)
         self._engine.check_fields()
         self._chunking = stored_chunking(self._engine.collection) or ChunkingConfig()
         self._longest = service.settings.line_bytes
         self._pending: list[_Pending] = []
-        self.outcome = Outcome()
-        self._check_lock()
+        self.outcome = UpsertResponse(accepted=0, chunks=0, failed=0, errors=[], documents=[])
+        # A store that another process writes to says so before anything is sent.
+        with service.write_lock.held():
+            lock_store(self._engine)
 
     @property
     def waiting(self) -> int:
@@ -147,11 +157,6 @@ class Upsert:
         """Leave indexes that make the next search quick."""
         with self._service.write_lock.held():
             retry_locked(self._engine.collection.prepare)
-
-    def _check_lock(self) -> None:
-        """A store that another process writes to says so before anything is sent."""
-        with self._service.write_lock.held():
-            lock_store(self._engine)
 
     def _add(self, line: Line) -> None:
         if line.data is None:

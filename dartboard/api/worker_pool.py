@@ -241,7 +241,7 @@ class WorkerPool:
         self._report_to(self.running, len(self._queue))
 
 
-class WriteQueue:
+class WriteQueue(WorkerPool):
     """Changes of collections have threads and a bounded queue of their own: no search waits behind one.
 
     The store takes one writer at a time, so two threads are enough: one writes while the other splits
@@ -254,27 +254,18 @@ class WriteQueue:
         self._most = WRITERS + settings.write_queue
         self._admitted = 0
         own = replace(settings, workers=WRITERS, queue=self._most)
-        self.workers = WorkerPool(own, metrics, report=metrics.write_queue, overload_concurrency=None)
+        super().__init__(own, metrics, report=metrics.write_queue, overload_concurrency=None)
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
         """A place for one request, for all of its steps; ``Busy`` where all are taken."""
         if self._admitted >= self._most:
-            raise self.workers.refusal()
+            raise self.refusal()
         self._admitted += 1
         try:
             yield
         finally:
             self._admitted -= 1
-
-    async def step(self, function: Callable[..., T], *arguments: Any) -> T:
-        """One step of an admitted request, in a writer's thread; see :meth:`WorkerPool.run`."""
-        return await self.workers.run(function, *arguments)
-
-    async def run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """A request of one step."""
-        with self.admitted():
-            return await self.workers.run(function, *arguments, **options)
 
 
 def _retrieve_error(future: "asyncio.Future[Any]") -> None:

@@ -123,7 +123,7 @@ def test_a_client_that_leaves_ends_the_call(tmp_path):
                     connection.sendall((head + body).encode())
                     assert waiting.began.wait(30)
                 assert waiting.left.wait(30)  # the endpoint has been hung up on
-                until(lambda app=app: app.state.service.answers.workers.running == 0)
+                until(lambda app=app: app.state.service.answer_workers.running == 0)
             waiting.go.set()
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dartboard.api import case_sets
-from dartboard.api.case_sets import Case, CaseSets, query_id
+from dartboard.api.endpoints import cases
+from dartboard.api.endpoints.cases import Case, CaseSets, query_id
 from dartboard.cli import main
 from dartboard.datasets import demo, load_beir
 from tests.api.pages_app import BASE, finished, keys_of, running
@@ -64,10 +64,10 @@ def test_case_page_and_documents_say_that_evaluation_ranks_by_vectors_alone(clie
     save(client)
     save(client, query="What is a rebalance?")
     lines = (tmp_path / "home" / "cases" / "support" / "queries.jsonl").read_text().splitlines()
-    assert [json.loads(line)["metadata"]["note"] for line in lines] == [case_sets.NOTE] * 2
+    assert [json.loads(line)["metadata"]["note"] for line in lines] == [cases.NOTE] * 2
     root = Path(__file__).parents[2]
     told = [
-        case_sets.NOTE,
+        cases.NOTE,
         client.get("/openapi.json").json()["paths"][f"{BASE}/cases"]["post"]["description"],
         *((root / page).read_text() for page in ("docs/api.md", "docs/how-to/evaluation.md")),
         (root / "dartboard/web/static/evaluation.html").read_text(),
@@ -135,7 +135,7 @@ def test_a_set_is_downloaded_as_a_folder(client, tmp_path):
     assert answer.status_code == 200 and answer.headers["content-type"] == "application/zip"
     assert answer.headers["content-disposition"] == 'attachment; filename="support.zip"'
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        assert archive.namelist() == [f"support/{name}" for name in case_sets._FILES]
+        assert archive.namelist() == [f"support/{name}" for name in cases._FILES]
         archive.extractall(tmp_path / "data")
     assert len(load_beir(tmp_path / "data" / "support")) == 1
     assert client.get(f"{BASE}/cases/support.zip").content == answer.content
@@ -225,7 +225,7 @@ def test_a_power_cut_at_any_step_leaves_a_set_that_can_be_read(tmp_path, monkeyp
     texts = {f"c{n}": f"text {n}" for n in range(9)}
     sets.save("s", "demo", Case("one?", ["c1"], ["c1", "c2"]), texts)
     sets.save("s", "demo", Case("two?", ["c3"], ["c3", "c4"]), texts)
-    replace, steps = case_sets._replace, []
+    replace, steps = cases._replace, []
 
     def cut(path, content):
         if len(steps) == after:
@@ -233,7 +233,7 @@ def test_a_power_cut_at_any_step_leaves_a_set_that_can_be_read(tmp_path, monkeyp
         steps.append(path)
         replace(path, content)
 
-    monkeypatch.setattr(case_sets, "_replace", cut)
+    monkeypatch.setattr(cases, "_replace", cut)
     with pytest.raises(PowerCut):
         if change == "delete":
             sets.delete("s", query_id("one?"))
@@ -243,7 +243,7 @@ def test_a_power_cut_at_any_step_leaves_a_set_that_can_be_read(tmp_path, monkeyp
     known = {one.id for one in read.passages}
     assert all(passage in known for row in read.qrels.values() for passage in row)
     assert query_id("two?") in read.qrels and set(read.queries) == set(read.qrels)
-    monkeypatch.setattr(case_sets, "_replace", replace)
+    monkeypatch.setattr(cases, "_replace", replace)
     found, _ = sets.save("s", "demo", Case("three?", ["c6"], []), texts)
     assert query_id("two?") in found.cases and query_id("three?") in found.cases
 
@@ -269,7 +269,7 @@ def test_links_are_no_sets(client, tmp_path):
 
 
 def test_a_set_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(case_sets, "MOST_PASSAGES", 2)
+    monkeypatch.setattr(cases, "MOST_PASSAGES", 2)
     sets = CaseSets(tmp_path)
     texts = {f"c{n}": "t" for n in range(5)}
     sets.save("s", "demo", Case("a", ["c1"], ["c2"]), texts)

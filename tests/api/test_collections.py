@@ -92,7 +92,7 @@ def test_a_store_in_memory(tmp_path):
 
 
 def test_sees_what_another_process_wrote_and_takes_turns_with_it(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("dartboard.api.locks._PATIENCE", 0.05)
+    monkeypatch.setattr("dartboard.api.locks._RETRY_SECONDS", 0.05)
     client.put(f"{BASE}/collections/notes")
     upsert(client, "notes", {"id": "a", "text": PAY})
     with Engine.open(str(tmp_path / "index.dartboard"), collection="notes") as other:

@@ -201,7 +201,7 @@ def test_a_client_that_leaves_keeps_what_was_taken(tmp_path):
         talk(port, head, b"%x\r\n%s\r\n" % (len(lines), lines), pause=0.3, read=False)
         collection = app.state.service.engines.get("notes").collection
         until(lambda: collection.count() >= 64)
-        until(lambda: app.state.service.writes.workers.running == 0)
+        until(lambda: app.state.service.writes.running == 0)
         assert collection.count() in (64, 128)
         assert not app.state.service.write_lock.locked()
 
@@ -225,7 +225,7 @@ def test_two_uploads_at_once(client):
 def test_a_busy_moment_does_not_break_an_upload(tmp_path):
     with running(tmp_path, collection="notes", workers=1, queue=0) as client:
         service, go = client.app.state.service, threading.Event()
-        busy = client.portal.start_task_soon(service.run, go.wait, 60)
+        busy = client.portal.start_task_soon(service.workers.run, go.wait, 60)
         until(lambda: service.workers.running == 1)
         try:
             refused(retrieve(client), 429)
@@ -251,7 +251,7 @@ def test_an_upload_that_shutdown_cuts_off_is_told_what_is_kept(tmp_path, caplog)
         sender = threading.Thread(target=lambda: answers.append(talk(port, head, body)))
         sender.start()
         collection = service.engines.get("notes").collection
-        until(lambda: collection.count() >= 128 and service.writes.workers.running == 0)
+        until(lambda: collection.count() >= 128 and service.writes.running == 0)
         service.told_to_stop()
     sender.join(30)
     first, _, body = answers[0].partition(b"\r\n\r\n")

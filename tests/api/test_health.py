@@ -2,7 +2,7 @@
 
 import orjson
 
-from dartboard.api.json_body import answer
+from dartboard.api.json_body import json_response
 from dartboard.version import __version__
 from tests.api.core_app import BASE, refused, retrieve, running
 from tests.api.pages_app import keys_of
@@ -92,7 +92,7 @@ def test_other_sites_may_call_only_where_that_is_configured(tmp_path):
 
 
 def test_json_out():
-    assert orjson.loads(answer({"a": float("nan"), "b": [1.5]}).body) == {"a": None, "b": [1.5]}
+    assert orjson.loads(json_response({"a": float("nan"), "b": [1.5]}).body) == {"a": None, "b": [1.5]}
 
 
 def test_nothing_is_served_when_it_has_stopped(tmp_path):

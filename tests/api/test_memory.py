@@ -7,7 +7,6 @@ import weakref
 
 import pytest
 
-from dartboard.api import memory
 from dartboard.api.guards import body_limit
 from tests.api.core_app import BASE, LEAVE, NDJSON, PAY, running, upsert
 from tests.api.small_app import until
@@ -67,8 +66,8 @@ def test_empty_lines_are_read_over(client):
 
 def test_memory_is_given_back_after_a_large_request(client, monkeypatch):
     given: list[None] = []
-    monkeypatch.setattr(memory, "_DELAY", 0.0)
-    monkeypatch.setattr(memory, "release_memory", lambda: given.append(None))
+    monkeypatch.setattr(body_limit, "_DELAY", 0.0)
+    monkeypatch.setattr(body_limit, "release_memory", lambda: given.append(None))
     client.post(f"{BASE}/retrieve", json={"query": "leave"})
     client.get("/healthz")
     assert given == []
@@ -92,8 +91,8 @@ def test_the_service_answers_while_memory_is_given_back(client, monkeypatch):
         ended.append(go.wait(30))
         at_work.pop()
 
-    monkeypatch.setattr(memory, "_DELAY", 0.01)
-    monkeypatch.setattr(memory, "release_memory", slow)
+    monkeypatch.setattr(body_limit, "_DELAY", 0.01)
+    monkeypatch.setattr(body_limit, "release_memory", slow)
     large = {"query": "leave " * 200_000}
     client.post(f"{BASE}/retrieve", json=large)
     assert began.wait(30)
@@ -117,7 +116,7 @@ def test_releasing_memory_collects_cycles():
     try:
         del node
         assert seen() is not None
-        memory.release_memory()
+        body_limit.release_memory()
         assert seen() is None
     finally:
         gc.enable()

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from dartboard.api.app import create_app
-from dartboard.api.endpoints.rerank import beginning
+from dartboard.api.endpoints.rerank_scores import beginning
 from dartboard.api.settings import ServiceSettings
 from dartboard.embeddings.by_name import default_model
 from dartboard.embeddings.texts import count_tokens

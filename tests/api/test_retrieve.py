@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+from dartboard.api.search_request import SearchRequest
+from dartboard.api.settings import ServiceSettings
+from dartboard.search_options import SearchKeywords
+from dartboard.stores import parse_filter
 from tests.api.core_app import BASE, JSON, QUESTION, ids, refused, retrieve, running
 from tests.models import Favourite
 
@@ -193,6 +197,12 @@ def test_limits_are_named(client, options, field, limit):
     assert [error["field"] for error in problem["errors"]] == [field]
 
 
+def test_options_of_a_batch_that_cannot_be_read_are_the_fault_of_the_whole_request(client):
+    body = {"queries": [QUESTION, "other"], "filter": f"year >= ({SECRET}"}
+    problem = refused(client.post(f"{BASE}/retrieve/batch", json=body), 422)
+    assert [error["field"] for error in problem["errors"]] == ["filter"] and SECRET not in problem["detail"]
+
+
 def test_limits_of_batches(client):
     refused(client.post(f"{BASE}/retrieve/batch", json={"queries": ["a"] * 4}), 422, "queries", "3")
 
@@ -319,3 +329,14 @@ def test_counts_what_it_finds(client):
     assert 'dartboard_stage_seconds_count{stage="select"}' in shown
     assert "dartboard_picks_count" in shown
     assert 'route="/api/dartboard/retrieve"' in shown
+
+
+def test_options_of_a_request_are_those_of_a_search():
+    """A field that ``SearchOptions`` does not have would be read and never handed on."""
+    elsewhere = {"collection", "corpus_ids"}
+    assert SearchRequest.model_fields.keys() - elsewhere <= SearchKeywords.__annotations__.keys()
+    given = {"top_k": 3, "filter": "year >= 2020", "reranker_type": "hybrid", "exclude": ["a"], "sigma": 0.1}
+    options = SearchRequest.model_validate(given).search_options(ServiceSettings())
+    assert (options.k, options.reranker, options.exclude, options.sigma) == (3, "hybrid", ("a",), 0.1)
+    assert options.where == parse_filter("year >= 2020") and options.triage_k == 100
+    assert SearchRequest.model_validate({}).search_options(ServiceSettings(k=3)).k == 3

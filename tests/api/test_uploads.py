@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dartboard.api.endpoints import uploads as uploads_module
-from dartboard.api.multipart import Distinct, safe_name
+from dartboard.api.multipart import UniqueNames, safe_name
 from dartboard.ingest import pdf
 from tests.api.pages_app import BASE, finished, keys_of, running
 from tests.api.small_app import until
@@ -84,7 +84,7 @@ def test_no_name_leads_elsewhere(name):
     st.lists(st.sampled_from(["a", "A", "a/b", "a/B.txt", "a/b/c", "b.txt", "B.TXT", "a (2)", "b (2).txt"]))
 )
 def test_names_are_kept_apart(names):
-    distinct = Distinct()
+    distinct = UniqueNames()
     taken = [distinct.take(name) for name in names]
     folded = [name.casefold() for name in taken]
     assert len(set(folded)) == len(folded)

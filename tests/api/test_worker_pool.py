@@ -185,7 +185,7 @@ def test_a_service_that_was_told_to_stop_counts_its_grace_from_then(monkeypatch)
             graces.append(grace)
 
         monkeypatch.setattr(service.workers, "stop", stop)
-        monkeypatch.setattr(service.answers, "stop", stop)
+        monkeypatch.setattr(service.answer_workers, "stop", stop)
         assert not service.stopping
         service.told_to_stop()
         assert service.stopping

@@ -28,7 +28,7 @@ def storm(tmp_path, **options):
                 senders.submit(upsert, client, "docs", {"id": f"new {number}", "text": f"Rule {number}."})
                 for number in range(WRITERS + WAITING)
             ]
-            writers = service.writes.workers
+            writers = service.writes
             until(lambda: (writers.running, writers.waiting) == (WRITERS, WAITING))
             yield client, service, sent
 
@@ -74,7 +74,7 @@ def test_places_come_free_when_writes_end_however_they_end(tmp_path):
 def test_probes_use_neither_threads_nor_the_store(tmp_path, monkeypatch):
     with running(tmp_path, collection="docs", workers=1, queue=0) as client:
         service, go = client.app.state.service, threading.Event()
-        busy = client.portal.start_task_soon(service.run, go.wait, 60)
+        busy = client.portal.start_task_soon(service.workers.run, go.wait, 60)
         until(lambda: service.workers.running == 1)
 
         def out_of_bounds(*_, **__):

@@ -12,17 +12,17 @@ from starlette.responses import Response
 
 from dartboard.api.errors import NotFound, Stopping
 from dartboard.api.guards.authentication import READ, reader
-from dartboard.api.job_queue import Job
-from dartboard.api.json_body import answer
+from dartboard.api.job_queue import Job, State
+from dartboard.api.json_body import json_response
 from dartboard.api.keys import Key
 from dartboard.api.metrics import CONTENT_TYPE
-from dartboard.api.schemas import Answer
-from dartboard.api.service import Service, TheService, in_worker
+from dartboard.api.schemas import ResponseModel
+from dartboard.api.service import Service, ServiceDep, in_worker
 from dartboard.errors import CollectionError
 from dartboard.version import __version__
 
 
-class Health(Answer):
+class Health(ResponseModel):
     """What is served."""
 
     status: Literal["healthy"] = Field(
@@ -43,20 +43,18 @@ class Health(Answer):
     )
 
 
-class Alive(Answer):
+class Alive(ResponseModel):
     """A sign of life."""
 
     status: Literal["ok", "ready"] = Field(description="`ok` or `ready`.", examples=["ok"])
 
 
-class JobStatus(Answer):
+class JobStatus(ResponseModel):
     """A task and how far it is."""
 
     id: str = Field(description="Its id.", examples=["3f9a1c0b7d2e4f68"])
     kind: str = Field(description="What it does.", examples=["evaluate"])
-    state: Literal["queued", "running", "done", "failed", "cancelled"] = Field(
-        description="Where it stands.", examples=["running"]
-    )
+    state: State = Field(description="Where it stands.", examples=["running"])
     done: int = Field(description="Steps that are finished.", examples=[40])
     total: int = Field(description="Steps in all; 0 while that is not known.", examples=[100])
     message: str = Field(description="What it is doing now.", examples=["Answering synthetic_clustered"])
@@ -74,13 +72,13 @@ class JobStatus(Answer):
     error: str | None = Field(description="Why it failed.", examples=[None])
 
 
-class JobList(Answer):
+class JobList(ResponseModel):
     """The tasks that are kept, newest first."""
 
-    jobs: list[JobStatus] = Field(description="The tasks.", examples=[[]])
+    jobs: list[JobStatus] = Field(description="The tasks.")
 
 
-class JobStarted(Answer):
+class JobStarted(ResponseModel):
     """A task that goes on by itself."""
 
     job_id: str = Field(description="Its id.", examples=["3f9a1c0b7d2e4f68"])
@@ -102,7 +100,7 @@ Reader = Annotated[Key | None, Depends(reader)]
     "/api/dartboard/health", tags=["health"], operation_id="health", response_model=Health, dependencies=READ
 )
 @in_worker
-def health(service: TheService) -> Response:
+def health(service: ServiceDep) -> Response:
     """Say what is served: version, model, and how many passages the default collection has."""
     engines = service.engines
     name = engines.default
@@ -111,7 +109,7 @@ def health(service: TheService) -> Response:
         size, model = engine.collection.count(), engine.model.name
     except CollectionError:
         size, model = 0, engines.model.name
-    return answer(
+    return json_response(
         {
             "status": "healthy",
             "version": __version__,
@@ -119,7 +117,7 @@ def health(service: TheService) -> Response:
             "corpus_size": size,
             "collection": name,
             "collections": engines.names(),
-            "answer_model": service.answers.name,
+            "answer_model": None if service.answer_model is None else service.answer_model.name,
         }
     )
 
@@ -128,16 +126,16 @@ def health(service: TheService) -> Response:
 @router.get("/healthz", tags=["health"], operation_id="alive", response_model=Alive)
 async def alive() -> Response:
     """Whether the process answers. For orchestrators; needs no key."""
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", tags=["health"], operation_id="ready", response_model=Alive)
-async def ready(service: TheService) -> Response:
+async def ready(service: ServiceDep) -> Response:
     """Whether the model is loaded and the store open; 503 while starting or stopping. Needs no key."""
     if not service.engines.ready:
         raise Stopping("not ready: the service is starting or stopping")
-    return answer({"status": "ready"})
+    return json_response({"status": "ready"})
 
 
 @router.head("/metrics", include_in_schema=False, dependencies=READ)
@@ -156,28 +154,28 @@ async def ready(service: TheService) -> Response:
     },
     response_class=Response,
 )
-async def metrics(service: TheService) -> Response:
+async def metrics(service: ServiceDep) -> Response:
     """Latency by stage, queue, cache, picks and redundancy removed, for Prometheus."""
     return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
 
 
 @router.get("/api/dartboard/jobs", tags=["jobs"], operation_id="list_jobs", response_model=JobList)
-async def jobs(service: TheService, key: Reader) -> Response:
+async def jobs(service: ServiceDep, key: Reader) -> Response:
     """List the tasks that run, wait, or ended a while ago; the newest first."""
-    return answer({"jobs": [job.as_dict() for job in service.jobs.list() if _may_see(key, job)]})
+    return json_response({"jobs": [job.as_dict() for job in service.jobs.list() if _may_see(key, job)]})
 
 
 @router.get("/api/dartboard/jobs/{id}", tags=["jobs"], operation_id="get_job", response_model=JobStatus)
-async def job(id: JobId, service: TheService, key: Reader) -> Response:
+async def job(id: JobId, service: ServiceDep, key: Reader) -> Response:
     """Say how far a task is, and its result once it is done."""
-    return answer(_visible(service, key, id).as_dict())
+    return json_response(_visible(service, key, id).as_dict())
 
 
 @router.delete("/api/dartboard/jobs/{id}", tags=["jobs"], operation_id="cancel_job", response_model=JobStatus)
-async def cancel(id: JobId, service: TheService, key: Reader) -> Response:
+async def cancel(id: JobId, service: ServiceDep, key: Reader) -> Response:
     """Stop a task: one that waits at once, one that runs at its next step. What it has done stays."""
     _visible(service, key, id)
-    return answer(service.jobs.cancel(id).as_dict())
+    return json_response(service.jobs.cancel(id).as_dict())
 
 
 def _visible(service: Service, key: Key | None, id: str) -> Job:

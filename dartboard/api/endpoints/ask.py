@@ -1,5 +1,9 @@
-"""``POST /ask``: an answer with numbered citations over the passages that together say most."""
+"""``POST /ask``: an answer with numbered citations over the passages that together say most.
 
+Of an error, the log gets a word and a status; what the model's endpoint says may quote the question.
+"""
+
+import logging
 from typing import Any
 
 from fastapi import APIRouter
@@ -7,16 +11,17 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
-from dartboard.api.answers import NotConfigured
-from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
-from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, Query, SearchRequest
+from dartboard.api.endpoints.retrieve import FoundRelevance, search
+from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.limits import check_query
-from dartboard.api.schemas import Answer, Metadata
-from dartboard.api.service import Service, TheService
+from dartboard.api.json_body import JsonRoute, json_response
+from dartboard.api.schemas import Passage, ResponseModel
+from dartboard.api.search_request import Query, SearchRequest, check_query
+from dartboard.api.service import Service, ServiceDep
 from dartboard.errors import DeadlineError
+
+logger = logging.getLogger(__name__)
 
 _TEXT = "Handlers that wait for something slow hold everything up [1]. Adding consumers moves partitions [2]."
 
@@ -32,36 +37,27 @@ class AskRequest(SearchRequest):
     )
 
 
-class NumberedPassage(Answer):
+class NumberedPassage(Passage):
     """What a number in brackets stands for."""
 
     number: int = Field(description="The number, from 1.", examples=[1])
-    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
-    text: str = Field(description="The passage.", examples=["Consumers fall behind, as a rule, because …"])
-    metadata: Metadata = Field(
-        description="What is known of the passage.",
-        examples=[{"source": "runbook/consumers-falling-behind.md", "theme": "slow handlers"}],
-    )
 
 
-class CitedPassage(Answer):
-    """A citation that the answer makes."""
-
-    number: int = Field(description="The passage's number.", examples=[1])
-    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[56])
-    end: int = Field(description="Where it ends.", examples=[59])
-    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
-
-
-class UnknownCitation(Answer):
+class UnknownCitation(ResponseModel):
     """A number that the answer cites and that stands for no passage: what it says there rests on nothing."""
 
-    number: int = Field(description="The number.", examples=[9])
-    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[80])
-    end: int = Field(description="Where it ends.", examples=[83])
+    number: int = Field(description="The number.", examples=[1])
+    start: int = Field(description="Where the bracket begins in the answer, in characters.", examples=[56])
+    end: int = Field(description="Where it ends.", examples=[59])
 
 
-class UsedTokens(Answer):
+class CitedPassage(UnknownCitation):
+    """A citation that the answer makes."""
+
+    chunk_id: str = Field(description="The passage's id.", examples=["slow-01"])
+
+
+class UsedTokens(ResponseModel):
     """What the model read and wrote."""
 
     input: int = Field(description="Tokens of the prompt.", examples=[812])
@@ -71,7 +67,7 @@ class UsedTokens(Answer):
     )
 
 
-class AskResponse(Answer):
+class AskResponse(ResponseModel):
     """An answer, with the passages that it was written over and the citations that it makes."""
 
     question: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
@@ -83,7 +79,6 @@ class AskResponse(Answer):
     )
     citations: list[CitedPassage] = Field(
         description="Every citation of a passage, in the order of the text.",
-        examples=[[{"number": 1, "start": 56, "end": 59, "chunk_id": "slow-01"}]],
     )
     unknown_citations: list[UnknownCitation] = Field(
         description="Numbers that are cited and stand for no passage.", examples=[[]]
@@ -92,9 +87,7 @@ class AskResponse(Answer):
         description="The passages that are cited, each once, in the order of their first citation.",
         examples=[[1, 2]],
     )
-    passages: list[NumberedPassage] = Field(
-        description="All passages that the model was given.", examples=[[]]
-    )
+    passages: list[NumberedPassage] = Field(description="All passages that the model was given.")
     model: str = Field(description="Who wrote it.", examples=["openai:llama3.1"])
     prompt_version: str = Field(description="How it was asked.", examples=["cited-1"])
     finish_reason: str = Field(
@@ -102,9 +95,9 @@ class AskResponse(Answer):
         examples=["stop"],
     )
     relevance: FoundRelevance = Field(
-        description="Whether anything relevant was found; the model is told where not.", examples=[]
+        description="Whether anything relevant was found; the model is told where not."
     )
-    tokens: UsedTokens = Field(description="What the model read and wrote.", examples=[])
+    tokens: UsedTokens = Field(description="What the model read and wrote.")
     seconds: dict[str, float] = Field(
         description="`search`, `first` (until the first words) and `total`.",
         examples=[{"search": 0.012, "first": 0.31, "total": 1.9}],
@@ -127,6 +120,29 @@ EVENTS: dict[str, Any] = {
 """What a stream is made of, for the OpenAPI document."""
 
 
+_MESSAGES = {
+    "failed": ("model_unavailable", "the language model cannot be reached or fails: try again later"),
+    "limited": ("model_busy", "the language model has too many requests: try again later"),
+    "refused": (
+        "model_refuses",
+        "the language model refuses this service (key, model or address): whoever runs it has to look",
+    ),
+    "rejected": ("model_rejects", "the language model does not take this question with these passages"),
+    "cut": ("model_broke_off", "the language model broke off in the middle of the answer"),
+    "empty": ("model_silent", "the language model wrote nothing"),
+}
+
+
+class NotConfigured(ApiError):
+    """No model was configured to write answers."""
+
+    status, code = 501, "not_configured"
+    message = (
+        "this service writes no answers: whoever runs it has to set answer_model (DARTBOARD_ANSWER_MODEL); "
+        "POST /api/dartboard/retrieve gives the passages"
+    )
+
+
 router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute, dependencies=READ)
 
 
@@ -142,27 +158,28 @@ router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute,
         }
     },
 )
-async def ask(body: AskRequest, service: TheService) -> Response:
+async def ask(body: AskRequest, service: ServiceDep) -> Response:
     """Answer a question from the passages that together say most about it, with citations.
 
     The language model is the one that the service was configured with; without one the answer is 501. It is
     told to use the passages alone and to say so where they do not answer. A client that leaves ends the call.
     """
-    model = service.answers.model
+    model = service.answer_model
     if model is None:
         raise NotConfigured
 
     async def run(send_event: SendEvent) -> dict[str, Any]:
-        return await service.answers.workers.run(_ask, service, model, body, send_event)
+        return await service.answer_workers.run(_ask, service, model, body, send_event)
 
-    return await streamed(run) if body.stream else answer(await run(lambda name, data: None))
+    return await streamed(run) if body.stream else json_response(await run(lambda name, data: None))
 
 
 def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: SendEvent) -> dict[str, Any]:
     """The answer as plain data, sent piece by piece."""
-    engine = engine_of(service, body)
+    options = body.search_options(service.settings)
+    engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings)
-    result = searched(service, engine, body.query, options_of(service, body))
+    result = search(service, engine, body.query, options)
     asking = Asking(
         model,
         body.query,
@@ -179,12 +196,20 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
             if piece:
                 send_event("text", {"text": piece})
     except AnswerError as error:
-        raise service.answers.failed(error) from None
-    except DeadlineError:
-        service.answers.stopped()
+        service.metrics.answer(error.kind, {}, {})
+        status = f" (HTTP {error.status})" if error.status else ""
+        logger.error("%s gave no answer: %s%s", model.name, error.kind, status)
+        code, message = _MESSAGES.get(error.kind, _MESSAGES["failed"])
+        wait = 5.0 if error.retry_after is None else error.retry_after
+        raise Unavailable(message, code=code, retry_after=wait) from None
+    except DeadlineError:  # out of time, or the client has left
+        service.metrics.answer("stopped", {}, {})
         raise
-    service.answers.count(asking.answer)
-    content = asking.answer.to_json()
+    made = asking.answer
+    ended = "answered" if made.answered else "not_in_passages" if made.passages else "no_passages"
+    tokens = {"input": made.tokens.input, "output": made.tokens.output}
+    service.metrics.answer(ended, made.seconds, tokens)
+    content = made.to_json()
     if not begun:
         send_event("passages", {"passages": content["passages"]})
     send_event("answer", content)

@@ -11,10 +11,10 @@ from starlette.responses import Response
 from dartboard.api.error_messages import plain
 from dartboard.api.errors import Conflict, Invalid
 from dartboard.api.guards.authentication import READ, WRITE
-from dartboard.api.json_body import JsonRoute, answer
-from dartboard.api.locks import check_not_demo, retry_locked, writable
-from dartboard.api.schemas import Answer, Model
-from dartboard.api.service import Service, TheService, in_worker, in_write_queue
+from dartboard.api.json_body import JsonRoute, json_response
+from dartboard.api.locks import retry_locked
+from dartboard.api.schemas import RequestModel, ResponseModel
+from dartboard.api.service import Service, ServiceDep, in_worker, in_write_queue
 from dartboard.engine import Engine
 from dartboard.engine.chunk_writer import stored_chunking
 from dartboard.errors import ConfigError, DartboardError
@@ -22,7 +22,7 @@ from dartboard.ingest import ChunkingConfig
 from dartboard.stores.checks import check_name
 
 
-class Chunking(Model):
+class Chunking(RequestModel):
     """How documents are split; sizes in tokens of the model."""
 
     method: Literal["auto", "tokens", "sentences", "markdown", "code"] = Field(
@@ -38,7 +38,7 @@ class Chunking(Model):
         return self
 
 
-class CreateRequest(Model):
+class CreateRequest(RequestModel):
     """A new collection; its model and retriever are those of the service."""
 
     chunking: Chunking = Field(
@@ -48,7 +48,7 @@ class CreateRequest(Model):
     )
 
 
-class CollectionInfo(Answer):
+class CollectionInfo(ResponseModel):
     """A collection."""
 
     name: str = Field(description="Its name.", examples=["default"])
@@ -67,13 +67,13 @@ class CollectionInfo(Answer):
     default: bool = Field(description="Whether requests that name none ask it.", examples=[True])
 
 
-class CollectionList(Answer):
+class CollectionList(ResponseModel):
     """All collections."""
 
-    collections: list[CollectionInfo] = Field(description="By name.", examples=[[]])
+    collections: list[CollectionInfo] = Field(description="By name.")
 
 
-class Deleted(Answer):
+class Deleted(ResponseModel):
     """What is gone."""
 
     deleted: int = Field(description="Passages that were deleted.", examples=[3])
@@ -90,7 +90,7 @@ Name = Annotated[
 
 @router.get("/collections", operation_id="list_collections", response_model=CollectionList, dependencies=READ)
 @in_worker
-def collections(service: TheService) -> Response:
+def collections(service: ServiceDep) -> Response:
     """List the collections."""
     found = []
     for name in service.engines.names():
@@ -98,16 +98,16 @@ def collections(service: TheService) -> Response:
             found.append(_described(service, service.engines.get(name)))
         except DartboardError as error:  # it cannot be searched, and must not hide the others
             logger.error("collection %r left out: %s", name, error)
-    return answer({"collections": found})
+    return json_response({"collections": found})
 
 
 @router.get(
     "/collections/{name}", operation_id="get_collection", response_model=CollectionInfo, dependencies=READ
 )
 @in_worker
-def collection(name: Name, service: TheService) -> Response:
+def collection(name: Name, service: ServiceDep) -> Response:
     """Describe a collection."""
-    return answer(_described(service, service.engines.get(name)))
+    return json_response(_described(service, service.engines.get(name)))
 
 
 @router.put(
@@ -119,13 +119,13 @@ def collection(name: Name, service: TheService) -> Response:
     dependencies=WRITE,
 )
 @in_write_queue
-def create(name: Name, service: TheService, body: CreateRequest | None = None) -> Response:
+def create(name: Name, service: ServiceDep, body: CreateRequest | None = None) -> Response:
     """Make a collection with the service's model. One that is there stays as it is."""
     try:
         check_name(name)
     except ConfigError as error:
         raise Invalid(plain(str(error)), field="name") from None
-    check_not_demo(service, name)
+    service.engines.check_writable(name)
     wanted = ChunkingConfig(**(body or CreateRequest()).chunking.model_dump())
     with service.write_lock.held():
         made = service.engines.new(name)
@@ -138,21 +138,21 @@ def create(name: Name, service: TheService, body: CreateRequest | None = None) -
     engine = service.engines.get(name)
     if there and body is not None and (stored_chunking(engine.collection) or ChunkingConfig()) != wanted:
         raise Conflict("the collection exists already and splits documents another way", code="exists")
-    return answer(_described(service, engine), 200 if there else 201)
+    return json_response(_described(service, engine), 200 if there else 201)
 
 
 @router.delete(
     "/collections/{name}", operation_id="drop_collection", response_model=Deleted, dependencies=WRITE
 )
 @in_write_queue
-def drop(name: Name, service: TheService) -> Response:
+def drop(name: Name, service: ServiceDep) -> Response:
     """Drop a collection and all in it."""
-    engine = writable(service, name)
+    engine = service.engines.writable(name)
     with service.write_lock.held():
         count = engine.collection.count()
         retry_locked(lambda: engine.store.drop(name))
     service.engines.forget(name)
-    return answer({"deleted": count})
+    return json_response({"deleted": count})
 
 
 def _described(service: Service, engine: Engine) -> dict[str, Any]:

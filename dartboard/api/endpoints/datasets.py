@@ -9,14 +9,14 @@ from pydantic import Field
 from starlette.responses import Response
 
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import answer
-from dartboard.api.schemas import Answer
-from dartboard.api.service import Service, TheService, in_worker
+from dartboard.api.json_body import json_response
+from dartboard.api.schemas import ResponseModel
+from dartboard.api.service import Service, ServiceDep, in_worker
 from dartboard.datasets import demo
 from dartboard.datasets.catalogue import data_root, find_datasets, list_datasets
 
 
-class DatasetEntry(Answer):
+class DatasetEntry(ResponseModel):
     """A data set that is there."""
 
     name: str = Field(description="Its name, for `/evaluate`.", examples=["synthetic_clustered"])
@@ -28,23 +28,23 @@ class DatasetEntry(Answer):
     usable: bool = Field(description="Whether it can be read.", examples=[True])
 
 
-class DatasetList(Answer):
+class DatasetList(ResponseModel):
     """The data sets that are there."""
 
-    datasets: list[DatasetEntry] = Field(description="By name, synthetic ones first.", examples=[[]])
+    datasets: list[DatasetEntry] = Field(description="By name, synthetic ones first.")
 
 
-class DemoQuestion(Answer):
+class DemoQuestion(ResponseModel):
     """A question to the demo corpus."""
 
     text: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
     wants: str = Field(description="What a good set of passages covers.", examples=["five causes, once each"])
 
 
-class DemoQuestions(Answer):
+class DemoQuestions(ResponseModel):
     """Questions to begin with."""
 
-    questions: list[DemoQuestion] = Field(description="The main one first.", examples=[[]])
+    questions: list[DemoQuestion] = Field(description="The main one first.")
 
 
 router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=READ)
@@ -52,7 +52,7 @@ router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], dependencies=READ
 
 @router.get("/datasets", operation_id="list_datasets", response_model=DatasetList)
 @in_worker
-def datasets(service: TheService) -> Response:
+def datasets(service: ServiceDep) -> Response:
     """List the data sets that can be evaluated on, with their sizes; saved cases are among them."""
     roots = roots_by_name(service)
     listed = _listed(data_root(), _state(data_root()))
@@ -62,13 +62,13 @@ def datasets(service: TheService) -> Response:
         for one in _listed(cases, _state(cases))
         if one["type"] == "real" and roots.get(one["name"]) == cases
     ]
-    return answer({"datasets": [*listed, *saved]})
+    return json_response({"datasets": [*listed, *saved]})
 
 
 @router.get("/questions", operation_id="demo_questions", response_model=DemoQuestions)
 async def questions() -> Response:
     """Questions that the demo corpus was made for."""
-    return answer({"questions": [{"text": one.text, "wants": one.wants} for one in demo.questions()]})
+    return json_response({"questions": [{"text": one.text, "wants": one.wants} for one in demo.questions()]})
 
 
 def roots_by_name(service: Service) -> dict[str, Path]:

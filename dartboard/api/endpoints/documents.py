@@ -11,73 +11,34 @@ from starlette.responses import Response
 
 from dartboard.api.endpoints.collections import Deleted, Name
 from dartboard.api.errors import ClientGone, NotFound, Stopping, TimedOut, TooLarge, UnsupportedType
-from dartboard.api.filters import of_corpus, read_filter
 from dartboard.api.guards.authentication import READ, WRITE
-from dartboard.api.json_body import JsonRoute, Line, answer, dumps, lines_of
-from dartboard.api.locks import retry_locked, writable
-from dartboard.api.schemas import Answer, Id, Metadata, Model, Words
-from dartboard.api.service import Service, TheService, in_worker, in_write_queue
-from dartboard.api.upsert import Upsert
+from dartboard.api.json_body import JsonRoute, Line, dumps, json_response, lines_of
+from dartboard.api.locks import retry_locked
+from dartboard.api.schemas import Id, Passage, RequestModel, ResponseModel, Text
+from dartboard.api.search_request import condition
+from dartboard.api.service import Service, ServiceDep, in_worker, in_write_queue
+from dartboard.api.upsert import Upsert, UpsertResponse
 from dartboard.engine.chunk_writer import BATCH
 from dartboard.errors import DeadlineError, StoreLockedError
-from dartboard.stores import Collection, Filter, Record
+from dartboard.stores import Collection, Record
 from dartboard.stores.filters import Equal
 
 
-class LineError(Answer):
-    """A line that was not taken."""
-
-    line: int = Field(description="Its number, from 1.", examples=[3])
-    message: str = Field(description="What is wrong with it.", examples=["text: is required"])
-
-
-class DocumentLineResult(Answer):
-    """A document that was taken."""
-
-    line: int = Field(description="Its line, from 1.", examples=[1])
-    id: str = Field(description="Its id.", examples=["handbook/leave.md"])
-    chunks: int = Field(description="Passages that it was split into.", examples=[3])
-
-
-class UpsertResponse(Answer):
-    """What became of the lines. What is counted as accepted is kept."""
-
-    accepted: int = Field(description="Documents that were taken.", examples=[2])
-    chunks: int = Field(description="Passages that they were split into.", examples=[5])
-    failed: int = Field(description="Lines that were not taken.", examples=[1])
-    errors: list[LineError] = Field(
-        description="Why, by line; the first thousand.",
-        examples=[[{"line": 3, "message": "text: is required"}]],
-    )
-    documents: list[DocumentLineResult] = Field(
-        description="The documents that were taken; the first thousand.",
-        examples=[[{"line": 1, "id": "handbook/leave.md", "chunks": 3}]],
-    )
-
-
-class Passage(Answer):
-    """A passage as it is kept."""
-
-    chunk_id: str = Field(description="Its id.", examples=["handbook/leave.md#0f2c9d1e5a7b3c48"])
-    text: str = Field(description="Its text.", examples=["You earn two days a month."])
-    metadata: Metadata = Field(description="What is known of it.", examples=[{"source": "handbook/leave.md"}])
-
-
-class DocumentResponse(Answer):
+class DocumentResponse(ResponseModel):
     """A document as it is kept: its passages in order."""
 
     id: str = Field(description="The document's id, or the passage's.", examples=["handbook/leave.md"])
-    passages: list[Passage] = Field(description="Its passages.", examples=[[]])
+    passages: list[Passage] = Field(description="Its passages.")
     truncated: bool = Field(description="Whether there are more than a thousand.", examples=[False])
 
 
-class DeleteRequest(Model):
+class DeleteRequest(RequestModel):
     """What to delete: one of the two."""
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=10_000)] | None = Field(
         None, description="Ids of documents or of passages.", examples=[["handbook/leave.md"]]
     )
-    filter: Words | dict[str, Any] | None = Field(
+    filter: Text | dict[str, Any] | None = Field(
         None, description="A filter on metadata, as in `/retrieve`.", examples=["year < 2020"]
     )
 
@@ -131,7 +92,7 @@ _BODY = {
     openapi_extra=_BODY,
     dependencies=WRITE,
 )
-async def upsert(name: Name, request: Request, service: TheService) -> Response:
+async def upsert(name: Name, request: Request, service: ServiceDep) -> Response:
     """Add or replace documents, one JSON object a line: `text`, and if you like `id` and `metadata`.
 
     Lines are read as they arrive, split into passages, encoded and kept in batches. A bad line is reported by
@@ -141,7 +102,7 @@ async def upsert(name: Name, request: Request, service: TheService) -> Response:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in _TYPES:
         raise UnsupportedType(f"send one JSON object a line: Content-Type: {NDJSON}")
     with service.writes.admitted():
-        run = await service.writes.step(Upsert, service, name)
+        run = await service.writes.run(Upsert, service, name)
         try:
             count = await _take_all(service, run, request)
             await _finish(service, run)
@@ -168,7 +129,7 @@ async def upsert(name: Name, request: Request, service: TheService) -> Response:
     dependencies=READ,
 )
 @in_worker
-def get(name: Name, id: DocumentId, service: TheService) -> Response:
+def get(name: Name, id: DocumentId, service: ServiceDep) -> Response:
     """The passages of a document as they are kept, or one passage by its own id."""
     collection = service.engines.get(name).collection
     records = _passages(collection, id)
@@ -183,7 +144,7 @@ def get(name: Name, id: DocumentId, service: TheService) -> Response:
         if left < 0:
             break
         passages.append(orjson.Fragment(encoded))
-    return answer({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
+    return json_response({"id": id, "passages": passages, "truncated": len(passages) < len(records)})
 
 
 @router.delete(
@@ -193,15 +154,15 @@ def get(name: Name, id: DocumentId, service: TheService) -> Response:
     dependencies=WRITE,
 )
 @in_write_queue
-def delete(name: Name, id: DocumentId, service: TheService) -> Response:
+def delete(name: Name, id: DocumentId, service: ServiceDep) -> Response:
     """Delete a document with all its passages, or one passage by its own id."""
-    engine = writable(service, name)
+    engine = service.engines.writable(name)
     with service.write_lock.held():
         count = retry_locked(lambda: engine.collection.delete(where=Equal("source", id)))
         count = count or engine.collection.delete([id])
     if not count:
         raise NotFound("there is no such document")
-    return answer({"deleted": count})
+    return json_response({"deleted": count})
 
 
 @router.post(
@@ -211,12 +172,12 @@ def delete(name: Name, id: DocumentId, service: TheService) -> Response:
     dependencies=WRITE,
 )
 @in_write_queue
-def delete_many(name: Name, body: DeleteRequest, service: TheService) -> Response:
+def delete_many(name: Name, body: DeleteRequest, service: ServiceDep) -> Response:
     """Delete documents by their ids, or all passages that match a filter."""
-    where: Filter = of_corpus(body.ids) if body.ids is not None else read_filter(body.filter or "")
-    engine = writable(service, name)
+    where = condition(body.filter, body.ids)
+    engine = service.engines.writable(name)
     with service.write_lock.held():
-        return answer({"deleted": retry_locked(lambda: engine.delete(where=where))})
+        return json_response({"deleted": retry_locked(lambda: engine.delete(where=where))})
 
 
 async def _take_all(service: Service, run: Upsert, request: Request) -> int:
@@ -234,15 +195,15 @@ async def _take_all(service: Service, run: Upsert, request: Request) -> int:
             gathered, size = [], 0
     await _take(service, run, gathered)
     while run.waiting:
-        await service.writes.step(run.keep)
+        await service.writes.run(run.keep)
     return count
 
 
 async def _take(service: Service, run: Upsert, lines: list[Line]) -> None:
     if lines:
-        await service.writes.step(run.add, lines)
+        await service.writes.run(run.add, lines)
     while run.waiting >= BATCH:
-        await service.writes.step(run.keep)
+        await service.writes.run(run.keep)
 
 
 async def _finish(service: Service, run: Upsert) -> None:
@@ -250,7 +211,7 @@ async def _finish(service: Service, run: Upsert) -> None:
     if not run.outcome.accepted:
         return
     try:
-        await service.writes.step(run.finish)
+        await service.writes.run(run.finish)
     except (TimedOut, DeadlineError, StoreLockedError):
         return
 
@@ -266,11 +227,11 @@ def _cut_off(run: Upsert) -> Stopping:
 def _answer(run: Upsert, request: Request) -> Response:
     outcome = run.outcome
     if NDJSON not in request.headers.get("accept", ""):
-        return answer(outcome.as_dict())
-    lines = sorted([*outcome.documents, *outcome.errors], key=lambda one: one["line"])
-    summary = {"accepted": outcome.accepted, "chunks": outcome.chunks, "failed": outcome.failed}
-    body = b"".join(orjson.dumps(line) + b"\n" for line in (*lines, summary))
-    return Response(body, media_type=NDJSON)
+        return json_response(outcome.model_dump())
+    rows = [line.model_dump() for line in (*outcome.documents, *outcome.errors)]
+    rows.sort(key=lambda row: int(row["line"]))
+    rows.append(outcome.model_dump(include={"accepted", "chunks", "failed"}))
+    return Response(b"".join(orjson.dumps(row) + b"\n" for row in rows), media_type=NDJSON)
 
 
 def _passages(collection: Collection, id: str) -> list[Record]:

@@ -17,15 +17,14 @@ from starlette.responses import Response
 
 from dartboard.api.endpoints.admin import JobStarted
 from dartboard.api.endpoints.datasets import roots_by_name
-from dartboard.api.endpoints.retrieve_schemas import Count, RerankerName
 from dartboard.api.errors import Invalid, NotFound, Unavailable
 from dartboard.api.guards.authentication import reader
 from dartboard.api.job_queue import Job, Progress
-from dartboard.api.json_body import JsonRoute, answer, milliseconds
+from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
 from dartboard.api.keys import Key
-from dartboard.api.limits import check_sizes
-from dartboard.api.schemas import Answer, Model, Sigma, TextPattern
-from dartboard.api.service import Service, TheService
+from dartboard.api.schemas import RequestModel, ResponseModel, Sigma, TextPattern
+from dartboard.api.search_request import Count, Reranker, at_most
+from dartboard.api.service import Service, ServiceDep
 from dartboard.config import RerankerType
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import load_dataset
@@ -64,18 +63,16 @@ SystemName = Annotated[
 ]
 
 
-class EvaluateConfig(Model):
+class EvaluateConfig(RequestModel):
     """What is evaluated."""
 
-    sigma: Sigma = Field("auto", description="Spread of a question; as in `/retrieve`.", examples=["auto"])
+    sigma: Sigma = "auto"
     top_k: Count = Field(5, description="How many passages an answer has.", examples=[5])
     triage_k: Count = Field(100, description="How many candidates to pick from.", examples=[100])
-    reranker_type: RerankerName = Field(
-        "cosine", description="Who says how close two texts are; as in `/retrieve`.", examples=["cosine"]
-    )
+    reranker_type: Reranker = "cosine"
 
 
-class EvaluateRequest(Model):
+class EvaluateRequest(RequestModel):
     """A data set, a configuration, and what to measure."""
 
     dataset_name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
@@ -108,7 +105,7 @@ class EvaluateRequest(Model):
     background: bool = Field(False, description="Whether to answer at once with a job.", examples=[False])
 
 
-class EvaluateResponse(Answer):
+class EvaluateResponse(ResponseModel):
     """What was measured."""
 
     dataset: str = Field(description="The data set.", examples=["synthetic_clustered"])
@@ -139,7 +136,7 @@ router = APIRouter(prefix="/api/dartboard", tags=["evaluate"], route_class=JsonR
 
 _SPARE = 2.0
 """Seconds of a request's time that are kept for the answer."""
-_GLANCE = 0.05
+_POLL_SECONDS = 0.05
 _OWN = "configured"
 _HEADLINE = "headline"
 """Among the measures asked for: the one that suits the judgements of the data set."""
@@ -158,19 +155,19 @@ _SET_MEASURES = frozenset(
 async def evaluate(
     body: EvaluateRequest,
     request: Request,
-    service: TheService,
+    service: ServiceDep,
     key: Annotated[Key | None, Depends(reader)],
 ) -> Response:
     """Measure a configuration on a data set; where that takes longer than a request may, by a job."""
-    await service.run(_check, service, body)
+    await service.workers.run(_check, service, body)
     job = service.jobs.start("evaluate", partial(_evaluate, service, body), key.id if key else None)
     if not body.background and await _ended(job, request, service.settings.timeout - _SPARE):
         if job.problem is not None:
             raise job.problem
         if job.result is not None:
-            return answer(job.result)
+            return json_response(job.result)
         raise Unavailable("the evaluation was cancelled", code="cancelled")
-    return answer({"job_id": job.id, "status_url": f"/api/dartboard/jobs/{job.id}"}, 202)
+    return json_response({"job_id": job.id, "status_url": f"/api/dartboard/jobs/{job.id}"}, 202)
 
 
 async def _ended(job: Job, request: Request, seconds: float) -> bool:
@@ -182,14 +179,15 @@ async def _ended(job: Job, request: Request, seconds: float) -> bool:
         if await request.is_disconnected():
             job.stop.set()
             return False
-        await asyncio.sleep(_GLANCE)
+        await asyncio.sleep(_POLL_SECONDS)
     return True
 
 
 def _check(service: Service, body: EvaluateRequest) -> None:
     """What can be wrong is said before anything is begun."""
     config = body.config
-    check_sizes(service.settings, k=config.top_k, triage_k=config.triage_k)
+    at_most("top_k", config.top_k, service.settings.k)
+    at_most("triage_k", config.triage_k, service.settings.triage_k)
     if config.triage_k < config.top_k:
         raise Invalid("triage_k must be at least top_k", field="config.triage_k")
     synthetic = {info.name for info in list_datasets("\0") if info.type == "synthetic"}
@@ -278,7 +276,7 @@ def _evaluate(service: Service, body: EvaluateRequest, progress: Progress) -> di
         "metrics": found.pop(own.name),
         "headline": str(headline),
         "num_queries": len(judgements.query_ids),
-        "execution_time_ms": milliseconds(started),
+        "execution_time_ms": elapsed_ms(started),
         "config": config.model_dump(),
         "systems": found,
         "skipped": others.skipped,

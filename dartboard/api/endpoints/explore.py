@@ -4,62 +4,32 @@ import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 from starlette.responses import Response
 
-from dartboard.api.endpoints.retrieve_schemas import (
-    AskedCollection,
-    Count,
-    FoundRelevance,
-    Query,
-    Reranker,
-    RerankerName,
-    Share,
-)
-from dartboard.api.filters import condition_of
+from dartboard.api.endpoints.retrieve import FoundRelevance, Share
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, milliseconds
-from dartboard.api.limits import at_most, check_query
-from dartboard.api.schemas import Answer, Metadata, Model, Sigma, Words
-from dartboard.api.service import TheService, in_worker
+from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
+from dartboard.api.schemas import Metadata, ResponseModel
+from dartboard.api.search_request import CandidateRequest, K, Query, check_query
+from dartboard.api.service import ServiceDep, in_worker
+from dartboard.config import RerankerType
 from dartboard.inspection import explore as look_at
-from dartboard.search_options import DEFAULT_K, TRIAGE
 
 MOST_CANDIDATES = 300
 
 
-class ExploreRequest(Model):
+class ExploreRequest(CandidateRequest):
     """What to look at."""
 
     query: Query
-    collection: AskedCollection = None
-    k: Count | None = Field(
-        None,
-        description="How many passages each method picks; 5 where neither this nor `token_budget` is given.",
-        examples=[5],
-    )
-    token_budget: Count | None = Field(
-        None,
-        description="As many passages as fit into so many tokens of the model; with `k`, both hold.",
-        examples=[1500],
-    )
-    sigma: Sigma = Field(
-        "auto",
-        description="Spread of a question around what it means; `auto` as in `/retrieve`.",
-        examples=["auto", 0.09],
-    )
+    k: K = None
     triage_k: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] | None = Field(
         None, description="How many candidates to pick from; 100, or `k` where that is more.", examples=[100]
     )
     mmr_relevance: float = Field(
         0.7, ge=0, le=1, description="Weight of relevance in MMR; 1 is the retriever's order.", examples=[0.7]
     )
-    filter: Words | dict[str, Any] | None = Field(
-        None,
-        description="Only passages whose metadata match, as text or as JSON, as in `/retrieve`.",
-        examples=['theme = "slow handlers"', {"field": "kind", "op": "=", "value": "original"}],
-    )
-    reranker_type: Reranker = "cosine"
     layout: bool = Field(
         True, description="Whether to draw the map; it depends on neither σ nor k.", examples=[True]
     )
@@ -74,16 +44,8 @@ class ExploreRequest(Model):
             )
         return k
 
-    @field_validator("triage_k")
-    @classmethod
-    def _room_for_k(cls, triage_k: int | None, before: ValidationInfo) -> int | None:
-        k = before.data.get("k")
-        if triage_k is not None and k is not None and triage_k < k:
-            raise ValueError("must be at least k: there have to be enough candidates to pick from")
-        return triage_k
 
-
-class SigmaRange(Answer):
+class SigmaRange(ResponseModel):
     """σ, and where it may go."""
 
     value: float = Field(description="As it was used.", examples=[0.087])
@@ -96,7 +58,7 @@ class SigmaRange(Answer):
     high: float = Field(description="The largest worth trying.", examples=[0.7])
 
 
-class ExploredCandidate(Answer):
+class ExploredCandidate(ResponseModel):
     """A candidate; its index is its place in the list."""
 
     id: str = Field(description="The passage's id.", examples=["slow-01"])
@@ -126,7 +88,7 @@ class ExploredCandidate(Answer):
     y: float | None = Field(description="On the map, upwards; null without one.", examples=[0.4])
 
 
-class MapLayout(Answer):
+class MapLayout(ResponseModel):
     """How the map was made."""
 
     stress: float = Field(
@@ -141,7 +103,7 @@ class MapLayout(Answer):
     )
 
 
-class ExploredSet(Answer):
+class ExploredSet(ResponseModel):
     """What one method picked, by index, in order."""
 
     picks: list[int] = Field(description="Candidates by index.", examples=[[0, 4, 9]])
@@ -163,7 +125,7 @@ class ExploredSet(Answer):
     )
 
 
-class ExploredRunnerUp(Answer):
+class ExploredRunnerUp(ResponseModel):
     """Who came second."""
 
     index: int = Field(description="The candidate.", examples=[7])
@@ -174,7 +136,7 @@ class ExploredRunnerUp(Answer):
     )
 
 
-class ExploredStep(Answer):
+class ExploredStep(ResponseModel):
     """One pick of Dartboard."""
 
     pick: int = Field(description="The candidate.", examples=[0])
@@ -198,14 +160,14 @@ class ExploredStep(Answer):
     )
 
 
-class SigmaSweep(Answer):
+class SigmaSweep(ResponseModel):
     """Dartboard's picks along σ."""
 
     sigmas: list[float] = Field(description="Rising, on a log scale.", examples=[[0.04, 0.08, 0.16]])
     picks: list[list[int]] = Field(description="Picks at each σ.", examples=[[[0, 1], [0, 4], [0, 9]]])
 
 
-class Overlap(Answer):
+class Overlap(ResponseModel):
     """How many picks two methods have in common."""
 
     top_k_mmr: int = Field(alias="top_k|mmr", description="Top-k and MMR.", examples=[2])
@@ -213,27 +175,27 @@ class Overlap(Answer):
     mmr_dartboard: int = Field(alias="mmr|dartboard", description="MMR and Dartboard.", examples=[3])
 
 
-class ExploreResponse(Answer):
+class ExploreResponse(ResponseModel):
     """Everything about one question. Candidates are named by their index."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
     collection: str = Field(description="The collection that was asked.", examples=["demo"])
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
     model: str = Field(description="Who made the vectors.", examples=["all-MiniLM-L6-v2"])
-    reranker_type: RerankerName = Field(description="What was really used.", examples=["cosine"])
-    sigma: SigmaRange = Field(description="σ.", examples=[])
+    reranker_type: RerankerType = Field(description="What was really used.", examples=["cosine"])
+    sigma: SigmaRange = Field(description="σ.")
     k: int | None = Field(description="The number of passages asked for.", examples=[5])
     token_budget: int | None = Field(description="The budget asked for.", examples=[None])
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[31.0])
     seconds: dict[str, float] = Field(description="Where the time went.", examples=[{"search": 0.004}])
-    relevance: FoundRelevance = Field(description="Whether anything relevant was found.", examples=[])
-    candidates: list[ExploredCandidate] = Field(description="In the retriever's order.", examples=[[]])
+    relevance: FoundRelevance = Field(description="Whether anything relevant was found.")
+    candidates: list[ExploredCandidate] = Field(description="In the retriever's order.")
     layout: MapLayout | None = Field(description="The map; null unless asked for.", examples=[None])
     methods: dict[Literal["top_k", "mmr", "dartboard"], ExploredSet] = Field(
         description="What each method picked.", examples=[{}]
     )
-    overlap: Overlap = Field(description="Picks in common.", examples=[])
-    steps: list[ExploredStep] = Field(description="Dartboard's picks, one by one.", examples=[[]])
+    overlap: Overlap = Field(description="Picks in common.")
+    steps: list[ExploredStep] = Field(description="Dartboard's picks, one by one.")
     covered_by: list[int | None] = Field(
         description="For each candidate the pick that stands in for it best.", examples=[[0, 0, 4]]
     )
@@ -257,34 +219,25 @@ router = APIRouter(prefix="/api/dartboard", tags=["explore"], route_class=JsonRo
 
 @router.post("/explore", operation_id="explore", response_model=ExploreResponse)
 @in_worker
-def explore(body: ExploreRequest, service: TheService) -> Response:
+def explore(body: ExploreRequest, service: ServiceDep) -> Response:
     """Look at one question: candidates, three methods side by side, and why Dartboard picks what it picks.
 
     The picks are those of `/retrieve`. The map and the sweep take the most time and are left out on request;
     the map stays the same while σ and k change.
     """
     started = time.perf_counter()
-    settings = service.settings
-    at_most("k", body.k, settings.k)
-    at_most("triage_k", body.triage_k, settings.triage_k)
-    at_most("token_budget", body.token_budget, settings.token_budget)
-    k = min(DEFAULT_K, settings.k) if body.k is None and body.token_budget is None else body.k
+    options = body.search_keywords(service.settings)
     engine = service.engines.get(body.collection)
-    check_query(engine.model, body.query, settings)
-    found = look_at(
+    check_query(engine.model, body.query, service.settings)
+    found = look_at(  # type: ignore[misc]  # it takes the options that its request has
         engine,
         body.query,
-        k=k,
-        token_budget=body.token_budget,
-        sigma=body.sigma,
-        triage_k=body.triage_k or min(settings.triage_k, max(TRIAGE, k or 0)),
+        **options,
         mmr_relevance=body.mmr_relevance,
-        where=condition_of(body.filter, None),
-        reranker=body.reranker_type,
         layout=body.layout,
         sweep=body.sweep,
     )
     service.metrics.observe_search(found.summary())
     content = found.to_json()
-    content["execution_time_ms"] = milliseconds(started)
-    return answer(content)
+    content["execution_time_ms"] = elapsed_ms(started)
+    return json_response(content)

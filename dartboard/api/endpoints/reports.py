@@ -31,40 +31,12 @@ from starlette.responses import FileResponse, Response
 from dartboard.api.errors import ApiError, NotFound, Unauthorized
 from dartboard.api.guards.authentication import READ, reader
 from dartboard.api.json_body import loads
-from dartboard.api.schemas import Answer
-from dartboard.api.service import TheService, in_worker
+from dartboard.api.schemas import ResponseModel
+from dartboard.api.service import ServiceDep, in_worker
 from dartboard.evaluation.summary import rows, sentences
 
-_ROW = {
-    "system": "cosine",
-    "mean": 0.774,
-    "low": 0.73,
-    "high": 0.815,
-    "difference": -0.021,
-    "verdict": "behind",
-    "wins": 12,
-    "ties": 160,
-    "losses": 28,
-}
-_HEADLINE = {
-    "dataset": "scifact",
-    "chunks": 5183,
-    "judged": 300,
-    "measure": "nDCG@5",
-    "reference": "dartboard",
-    "sentences": ["dartboard reaches nDCG@5 .795 …"],
-    "rows": [_ROW],
-}
-_ENTRY = {
-    "name": "scifact-quick",
-    "created": 1763265600.0,
-    "page": True,
-    "files": ["results.json", "report.md", "timings.json"],
-    "headlines": [_HEADLINE],
-}
 
-
-class ReportRow(Answer):
+class ReportRow(ResponseModel):
     """A system in the headline table."""
 
     system: str = Field(description="The system.", examples=["dartboard"])
@@ -80,7 +52,7 @@ class ReportRow(Answer):
     losses: int = Field(description="Queries on which the reference beats it.", examples=[28])
 
 
-class ReportHeadline(Answer):
+class ReportHeadline(ResponseModel):
     """One data set of a report."""
 
     dataset: str = Field(description="The data set.", examples=["scifact"])
@@ -91,10 +63,10 @@ class ReportHeadline(Answer):
     sentences: list[str] = Field(
         description="The result in words.", examples=[["dartboard reaches nDCG@5 .795 …"]]
     )
-    rows: list[ReportRow] = Field(description="Best first.", examples=[[_ROW]])
+    rows: list[ReportRow] = Field(description="Best first.")
 
 
-class ReportEntry(Answer):
+class ReportEntry(ResponseModel):
     """A report that is there."""
 
     name: str = Field(description="The folder that it lies in.", examples=["scifact-quick"])
@@ -103,7 +75,7 @@ class ReportEntry(Answer):
     files: list[str] = Field(
         description="What can be downloaded.", examples=[["results.json", "report.md", "timings.json"]]
     )
-    headlines: list[ReportHeadline] = Field(description="One a data set.", examples=[[_HEADLINE]])
+    headlines: list[ReportHeadline] = Field(description="One a data set.")
     problem: str | None = Field(
         None,
         description="Why there are no figures, where there are none.",
@@ -111,14 +83,14 @@ class ReportEntry(Answer):
     )
 
 
-class ReportList(Answer):
+class ReportList(ResponseModel):
     """The reports, newest first."""
 
-    reports: list[ReportEntry] = Field(description="Newest first.", examples=[[_ENTRY]])
+    reports: list[ReportEntry] = Field(description="Newest first.")
     more: int = Field(description="Older reports that the list leaves off.", examples=[0])
 
 
-class ReportTicket(Answer):
+class ReportTicket(ResponseModel):
     """An address that shows a report for a few minutes without a key: a frame cannot send one."""
 
     url: str = Field(
@@ -153,7 +125,7 @@ _TYPES = {".json": "application/json", ".md": "text/markdown; charset=utf-8", ".
 
 @router.get("/reports", operation_id="list_reports", dependencies=READ)
 @in_worker
-def reports(service: TheService) -> ReportList:
+def reports(service: ServiceDep) -> ReportList:
     """The reports in the service's home, newest first, with their headline figures."""
     found, more = list_reports(service.settings.home)
     return ReportList(reports=found, more=more)
@@ -161,7 +133,7 @@ def reports(service: TheService) -> ReportList:
 
 @router.post("/reports/{name}/ticket", operation_id="report_ticket", dependencies=READ)
 @in_worker
-def ticket(name: Name, service: TheService) -> ReportTicket:
+def ticket(name: Name, service: ServiceDep) -> ReportTicket:
     """An address under which a frame can show the report's page, for a few minutes."""
     report_file(service.settings.home, name, "report.html")
     until = int(time.time()) + TICKET_SECONDS
@@ -193,7 +165,7 @@ async def with_ticket(
     responses={200: {"content": {"text/html": {}}, "description": "The page."}},
 )
 @in_worker
-def page(name: Name, service: TheService) -> FileResponse:
+def page(name: Name, service: ServiceDep) -> FileResponse:
     """The page of a report: it stands alone, and its policy allows it nothing but its own style."""
     path = report_file(service.settings.home, name, "report.html")
     return FileResponse(path, media_type="text/html; charset=utf-8", headers=PAGE_HEADERS)
@@ -207,7 +179,7 @@ def page(name: Name, service: TheService) -> FileResponse:
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
 )
 @in_worker
-def download(name: Name, file: File, service: TheService) -> FileResponse:
+def download(name: Name, file: File, service: ServiceDep) -> FileResponse:
     """A file of a report: `results.json`, `report.md`, `per_query/…`, `runs/…` (TREC)."""
     path = report_file(service.settings.home, name, file)
     kind = _TYPES.get(path.suffix, "application/octet-stream")

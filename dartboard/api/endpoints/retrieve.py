@@ -1,36 +1,179 @@
 """``POST /retrieve``: the passages that together say most about a question; ``/retrieve/batch``: many."""
 
 import time
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, Literal
 
 import orjson
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import Response
 
-from dartboard.api.endpoints.retrieve_schemas import (
-    BatchRequest,
-    BatchResponse,
-    RetrieveOptions,
-    RetrieveRequest,
-    RetrieveResponse,
-    SearchRequest,
-)
 from dartboard.api.errors import ApiError, Invalid, as_api_error
-from dartboard.api.filters import condition_of
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, dumps, milliseconds
-from dartboard.api.limits import check_query, check_sizes
-from dartboard.api.schemas import not_blank
-from dartboard.api.service import Service, TheService, in_worker
+from dartboard.api.json_body import JsonRoute, dumps, elapsed_ms, json_response
+from dartboard.api.schemas import Passage, ResponseModel, not_blank
+from dartboard.api.search_request import Query, SearchRequest, at_most, check_query
+from dartboard.api.service import Service, ServiceDep, in_worker
 from dartboard.deadline import check
 from dartboard.engine import Engine
 from dartboard.errors import DartboardError, DeadlineError
-from dartboard.search_options import TRIAGE, SearchOptions
+from dartboard.search_options import SearchOptions
 from dartboard.types import FloatArray, RetrievalResult
+
+
+class RetrieveOptions(SearchRequest):
+    """What one question and many have in common."""
+
+    return_scores: bool = Field(True, description="Whether results carry `score`.", examples=[True])
+    explain: bool = Field(
+        False, description="Whether results say why: gains, coverage, who found what, time.", examples=[True]
+    )
+
+
+class RetrieveRequest(RetrieveOptions):
+    """One question."""
+
+    query: Query
+
+
+class BatchRequest(RetrieveOptions):
+    """Many questions with the same options."""
+
+    queries: list[str] = Field(
+        min_length=1,
+        description="The questions; one that is empty or too long is an error in its place.",
+        examples=[["Why are our consumers falling behind?", "How do I replay messages?"]],
+    )
+
+
+class Share(ResponseModel):
+    """What one member of the retriever said of a passage."""
+
+    rank: int = Field(description="Its place in the member's list, from 1.", examples=[3])
+    score: float = Field(description="The member's own score.", examples=[0.61])
+
+
+class Result(Passage):
+    """A passage that was picked."""
+
+    score: float | None = Field(
+        None,
+        description="What the passage adds to those before it: a share of what all candidates would cover.",
+        examples=[0.41],
+    )
+    rank: int = Field(description="The order in which it was picked, from 1.", examples=[1])
+    gain: float | None = Field(None, description="The same as `score` (explain).", examples=[0.41])
+    coverage: float | None = Field(
+        None, description="What is covered after this pick, of 1 (explain).", examples=[0.41]
+    )
+    similarity: float | None = Field(
+        None, description="Cosine to the question, or the pair scorer's word (explain).", examples=[0.72]
+    )
+    stands_for: list[str] | None = Field(
+        None,
+        description="Candidates that this pick covers best (explain).",
+        examples=[["slow-01", "slow-01b"]],
+    )
+    shares: dict[str, Share] | None = Field(
+        None,
+        description="What each member of the retriever said (explain).",
+        examples=[{"dense": {"rank": 1, "score": 0.72}, "bm25": {"rank": 2, "score": 9.1}}],
+    )
+    retriever_score: float | None = Field(
+        None, description="The retriever's own score (explain).", examples=[0.93]
+    )
+
+
+class UsedConfig(ResponseModel):
+    """What was really used."""
+
+    sigma: float | None = Field(
+        description="σ as it was used; null where a method has none.", examples=[0.087]
+    )
+    top_k: int | None = Field(description="The number of passages asked for.", examples=[5])
+    reranker_type: str = Field(description="As asked.", examples=["cosine"])
+    method: str = Field(description="Who picked.", examples=["dartboard"])
+    sigma_source: str | None = Field(
+        description="Where σ comes from: given, calibration, candidates, model.", examples=["candidates"]
+    )
+    triage_k: int = Field(description="The number of candidates asked for.", examples=[100])
+    token_budget: int | None = Field(description="The budget asked for.", examples=[None])
+    collection: str = Field(description="The collection that was asked.", examples=["demo"])
+    retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
+
+
+class FoundRelevance(ResponseModel):
+    """Whether anything relevant was found: the best candidate against what the model gives.
+
+    Passages are returned all the same.
+    """
+
+    verdict: Literal["relevant", "nothing_relevant", "unknown"] = Field(
+        description="`nothing_relevant` where the best candidate is below `threshold`, or there is none; "
+        "`unknown` where nobody measured the model.",
+        examples=["relevant"],
+    )
+    message: str = Field(
+        description="That nothing relevant was found, in a sentence; empty otherwise.", examples=[""]
+    )
+    best_similarity: float | None = Field(
+        description="The highest cosine of a candidate to the question; null without candidates.",
+        examples=[0.72],
+    )
+    threshold: float | None = Field(
+        description="Half-way between the two levels; null where they are not known.", examples=[0.315]
+    )
+    unrelated: float | None = Field(
+        description="Mean cosine that the model gives a question and a passage about something else.",
+        examples=[0.02],
+    )
+    related: float | None = Field(
+        description="Mean cosine that it gives a question and a passage that answers it.", examples=[0.61]
+    )
+
+
+class RetrieveResponse(ResponseModel):
+    """Passages that together say most about a question, in the order in which they were picked."""
+
+    query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
+    results: list[Result] = Field(description="The passages.")
+    relevance: FoundRelevance = Field(description="Whether anything relevant was found.")
+    execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[12.3])
+    config: UsedConfig = Field(description="What was used.")
+    bound: float | None = Field(
+        None,
+        description="The set covers at least this share of what the best possible set would (explain).",
+        examples=[0.93],
+    )
+    candidates: int | None = Field(
+        None, description="How many candidates there were (explain).", examples=[100]
+    )
+    near_copies: int | None = Field(
+        None,
+        description="How many of them were removed as near-duplicates of a more relevant one (explain).",
+        examples=[62],
+    )
+    seconds: dict[str, float] | None = Field(
+        None, description="Where the time went (explain).", examples=[{"encode": 0.004, "search": 0.002}]
+    )
+
+
+class Failure(ResponseModel):
+    """A question of a batch that could not be answered."""
+
+    error: str = Field(description="What was wrong with this question.", examples=["the query is too long"])
+
+
+class BatchResponse(ResponseModel):
+    """One answer for each question, in order."""
+
+    results: list[RetrieveResponse | Failure] = Field(description="Answers or errors, in order.")
+    execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[40.1])
+
 
 router = APIRouter(prefix="/api/dartboard", tags=["retrieve"], route_class=JsonRoute, dependencies=READ)
 
-TOP_K = 5
 _TOO_LONG = (
     "the answers to a batch have at most {} bytes here: ask fewer questions at once, or for fewer passages"
 )
@@ -39,40 +182,52 @@ _EXPLAINED = ("gain", "coverage", "similarity", "stands_for", "shares", "retriev
 
 @router.post("/retrieve", operation_id="retrieve", response_model=RetrieveResponse)
 @in_worker
-def retrieve(body: RetrieveRequest, service: TheService) -> Response:
+def retrieve(body: RetrieveRequest, service: ServiceDep) -> Response:
     """Retrieve the passages that together say most about a question.
 
     Candidates come from the collection's retriever; Dartboard picks from them, each passage for what it adds
     to those before it.
     """
     started = time.perf_counter()
-    engine = engine_of(service, body)
+    options = body.search_options(service.settings)
+    engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings)
-    return answer(_found(service, engine, body.query, body, started))
+    result = search(service, engine, body.query, options)
+    return json_response(_described(result, engine, body, options, started))
 
 
 @router.post("/retrieve/batch", operation_id="retrieve_batch", response_model=BatchResponse)
 @in_worker
-def retrieve_batch(body: BatchRequest, service: TheService) -> Response:
+def retrieve_batch(body: BatchRequest, service: ServiceDep) -> Response:
     """Ask many questions at once, with the same options. One that fails does not spoil the others."""
     started = time.perf_counter()
-    check_sizes(service.settings, batch=body.queries)
-    engine = engine_of(service, body)
+    settings = service.settings
+    at_most("queries", len(body.queries), settings.batch)
+    options = body.search_options(settings)
+    engine = service.engines.get(body.collection)
     unfit = [_unfit(service, engine, query) for query in body.queries]
     fit = [query for query, why in zip(body.queries, unfit, strict=True) if why is None]
     vectors = dict(zip(fit, engine.model.encode_queries(fit), strict=True)) if fit else {}
     results: list[orjson.Fragment] = []
-    left = service.settings.answer_bytes
+    left = settings.answer_bytes
     for query, why in zip(body.queries, unfit, strict=True):
-        found = (
-            {"error": why} if why is not None else _one_of_many(service, engine, query, body, vectors[query])
-        )
+        found: dict[str, Any] = {"error": why}
+        if why is None:
+            check()
+            began = time.perf_counter()
+            try:
+                result = search(service, engine, query, options, vectors[query])
+                found = _described(result, engine, body, options, began)
+            except DeadlineError:
+                raise
+            except (ApiError, DartboardError) as error:
+                found = {"error": as_api_error(error).message}
         encoded = dumps(found)
         if len(encoded) > left:
-            encoded = dumps({"error": _TOO_LONG.format(service.settings.answer_bytes)})
+            encoded = dumps({"error": _TOO_LONG.format(settings.answer_bytes)})
         left -= len(encoded)
         results.append(orjson.Fragment(encoded))
-    return answer({"results": results, "execution_time_ms": milliseconds(started)})
+    return json_response({"results": results, "execution_time_ms": elapsed_ms(started)})
 
 
 def _unfit(service: Service, engine: Engine, query: str) -> str | None:
@@ -86,91 +241,46 @@ def _unfit(service: Service, engine: Engine, query: str) -> str | None:
     return None
 
 
-def _one_of_many(
-    service: Service, engine: Engine, query: str, body: BatchRequest, vector: FloatArray
-) -> dict[str, Any]:
-    check()
-    try:
-        return _found(service, engine, query, body, time.perf_counter(), vector)
-    except DeadlineError:
-        raise
-    except (ApiError, DartboardError) as error:
-        return {"error": as_api_error(error).message}
-
-
-def engine_of(service: Service, body: SearchRequest) -> Engine:
-    """The engine that a body is about, once its numbers are within the limits."""
-    settings = service.settings
-    check_sizes(settings, k=body.top_k, triage_k=body.triage_k, token_budget=body.token_budget)
-    return service.engines.get(body.collection)
-
-
-def options_of(service: Service, body: SearchRequest) -> SearchOptions:
-    """What a body asks for, in the engine's terms; the usual numbers where it says none."""
-    k = TOP_K if body.top_k is None and body.token_budget is None else body.top_k
-    return SearchOptions(
-        k=k,
-        token_budget=body.token_budget,
-        method=body.method,
-        where=condition_of(body.filter, body.corpus_ids),
-        triage_k=body.triage_k or min(service.settings.triage_k, max(TRIAGE, k or 0)),
-        sigma=body.sigma,
-        reranker=body.reranker_type,
-        must_include=body.must_include,
-        exclude=body.exclude,
-        max_per_source=body.max_per_source,
-        min_gain_share=body.min_gain_share,
-        min_similarity=body.min_similarity,
-    )
-
-
-def searched(
+def search(
     service: Service,
     engine: Engine,
     query: str,
     options: SearchOptions,
     vector: FloatArray | None = None,
 ) -> RetrievalResult:
-    """The search, counted. Its query is encoded with those of others; then it waits for its turn.
-
-    Pairs of texts take long to score, so such a search keeps nobody else waiting.
-    """
-    if options.reranker != "cosine":
-        result = engine.search(query, options)
-    else:
-        began = time.perf_counter()
-        if vector is None:
-            vector = engine.model.encode_query(query)
-        encoding = time.perf_counter() - began
-        with service.engines.search_slot(engine):
-            result = engine.search(query, options, query_vector=vector)
-        seconds = result.metadata["seconds"]
-        for stage in ("encode", "total"):
-            seconds[stage] = seconds.get(stage, 0.0) + encoding
+    """One search, counted. ``vector`` is the query's, where the caller has it."""
+    began = time.perf_counter()
+    if vector is None:  # before the slot: many who wait are encoded as one batch
+        vector = engine.model.encode_query(query)
+    encoding = time.perf_counter() - began
+    # Pairs of texts take long to score, so such a search keeps nobody else waiting.
+    quick = options.reranker == "cosine"
+    with service.engines.search_slot(engine) if quick else nullcontext():
+        result = engine.search(query, options, query_vector=vector)
+    seconds = result.metadata["seconds"]
+    for stage in ("encode", "total"):
+        seconds[stage] = seconds.get(stage, 0.0) + encoding
     service.metrics.observe_search(result.metadata)
     return result
 
 
-def _found(
-    service: Service,
+def _described(
+    result: RetrievalResult,
     engine: Engine,
-    query: str,
     body: RetrieveOptions,
+    options: SearchOptions,
     started: float,
-    vector: FloatArray | None = None,
 ) -> dict[str, Any]:
-    options = options_of(service, body)
-    result = searched(service, engine, query, options, vector)
     facts = result.metadata
     found: dict[str, Any] = {
-        "query": query,
-        "results": _results(result, body),
+        "query": result.query,
+        "results": [],
         "relevance": facts["relevance"],
-        "execution_time_ms": milliseconds(started),
+        "execution_time_ms": elapsed_ms(started),
         "config": {
             "sigma": facts.get("sigma"),
             "top_k": options.k,
-            "reranker_type": body.reranker_type,
+            "reranker_type": body.reranker,
             "method": body.method,
             "sigma_source": facts.get("sigma_source"),
             "triage_k": options.triage_k,
@@ -181,19 +291,12 @@ def _found(
     }
     if body.explain:
         found["bound"] = facts.get("bound")
-        found["candidates"] = facts["candidates"]
-        found["near_copies"] = facts["near_copies"]
-        found["seconds"] = facts["seconds"]
-    return found
-
-
-def _results(result: RetrievalResult, body: RetrieveOptions) -> list[dict[str, Any]]:
-    results = []
+        found |= {name: facts[name] for name in ("candidates", "near_copies", "seconds")}
     for at, (chunk, score) in enumerate(zip(result.chunks, result.scores, strict=True)):
         entry = {"chunk_id": chunk.id, "text": chunk.text, "rank": at + 1, "metadata": chunk.metadata}
         if body.return_scores:
             entry["score"] = score
         if body.explain:
-            entry |= {name: result.metadata[name][at] for name in _EXPLAINED}
-        results.append(entry)
-    return results
+            entry |= {name: facts[name][at] for name in _EXPLAINED}
+        found["results"].append(entry)
+    return found

@@ -1,6 +1,5 @@
 """``POST /select``: Dartboard over what the caller brings along; nothing is stored."""
 
-import math
 import time
 from typing import Annotated, Any, Literal, Self
 
@@ -9,15 +8,14 @@ from fastapi import APIRouter
 from pydantic import Field, SkipValidation, TypeAdapter, ValidationError, model_validator
 from starlette.responses import Response
 
-from dartboard.api.endpoints.retrieve import TOP_K
-from dartboard.api.endpoints.retrieve_schemas import Count, MethodName
 from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
-from dartboard.api.json_body import JsonRoute, answer, milliseconds
-from dartboard.api.limits import at_most, check_sizes
-from dartboard.api.schemas import Answer, Id, Model, Sigma
-from dartboard.api.service import TheService, in_worker
+from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
+from dartboard.api.schemas import Id, RequestModel, ResponseModel, Sigma
+from dartboard.api.search_request import Count, K, MethodName, MinGainShare, at_most
+from dartboard.api.service import ServiceDep, in_worker
 from dartboard.near_duplicates import candidate_groups
+from dartboard.search_options import DEFAULT_K
 from dartboard.selection import (
     Limits,
     Pool,
@@ -44,7 +42,7 @@ _PAIRS = (
 _EXAMPLE = [[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]
 
 
-class SelectRequest(Model):
+class SelectRequest(RequestModel):
     """Candidates, as one of: `embeddings` with `query` or `scores` or both; distances; log-probabilities."""
 
     embeddings: Rows | None = Field(
@@ -86,19 +84,15 @@ class SelectRequest(Model):
         description="log P(t|c) in row c and column t, a square matrix.",
         examples=[[[0.0, -0.1, -3.0], [-0.1, 0.0, -3.0], [-3.0, -3.0, 0.0]]],
     )
-    k: Count | None = Field(
-        None, description="How many; 5 where neither this nor `token_budget` is given.", examples=[2]
-    )
+    k: K = None
     token_budget: Positive | None = Field(
         None, description="What the picks may cost together; needs `costs`.", examples=[1000]
     )
     costs: Numbers | None = Field(
         None, description="What each candidate costs, such as its tokens.", examples=[[310, 290, 120]]
     )
-    method: MethodName = Field("dartboard", description="Who picks.", examples=["dartboard"])
-    sigma: Sigma = Field(
-        "auto", description="Spread of the question; `auto` takes it from the candidates.", examples=["auto"]
-    )
+    method: MethodName = "dartboard"
+    sigma: Sigma = "auto"
     distance: Literal["scaled_cosine", "euclidean"] = Field(
         "scaled_cosine", description="What `sigma` is measured in.", examples=["scaled_cosine"]
     )
@@ -110,13 +104,7 @@ class SelectRequest(Model):
     )
     must_include: list[Position] = Field([], description="Positions that are picked first.", examples=[[2]])
     exclude: list[Position] = Field([], description="Positions that are left out.", examples=[[1]])
-    min_gain_share: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="Stop once a pick gains less than this share of the first.",
-        examples=[0.05],
-    )
+    min_gain_share: MinGainShare = 0.0
     min_similarity: float | None = Field(
         None, description="Leave out candidates less similar to the question.", examples=[0.1]
     )
@@ -147,7 +135,7 @@ class SelectRequest(Model):
         return name, getattr(self, name)
 
 
-class SelectResponse(Answer):
+class SelectResponse(ResponseModel):
     """Picks in order; lists run along them."""
 
     indices: list[int] = Field(description="Positions of the picks.", examples=[[1, 2]])
@@ -185,7 +173,7 @@ _ROWS = TypeAdapter(list[list[_Number]])
 
 @router.post("/select", operation_id="select", response_model=SelectResponse)
 @in_worker
-def select(body: SelectRequest, service: TheService) -> Response:
+def select(body: SelectRequest, service: ServiceDep) -> Response:
     """Select from candidates that you bring along: vectors, distances, log-probabilities or scores."""
     started = time.perf_counter()
     settings = service.settings
@@ -193,9 +181,9 @@ def select(body: SelectRequest, service: TheService) -> Response:
     if isinstance(rows, list):
         at_most(name, len(rows), settings.vectors, " candidates")
     at_most("k", body.k, settings.k)
-    check_sizes(settings, token_budget=None if body.token_budget is None else math.ceil(body.token_budget))
+    at_most("token_budget", body.token_budget, settings.token_budget)
     limits = Limits(
-        k=TOP_K if body.k is None and body.token_budget is None else body.k,
+        k=DEFAULT_K if body.k is None and body.token_budget is None else body.k,
         token_budget=body.token_budget,
         costs=_vector(body, "costs"),
         max_per_source=body.max_per_source,
@@ -206,7 +194,7 @@ def select(body: SelectRequest, service: TheService) -> Response:
         min_similarity=body.min_similarity,
     )
     made = method_of(body.method).select(_pool(body), limits)
-    return answer(_described(made, body, started))
+    return json_response(_described(made, body, started))
 
 
 def _pool(body: SelectRequest) -> Pool:
@@ -247,7 +235,7 @@ def _described(made: Selection, body: SelectRequest, started: float) -> dict[str
         "sigma_source": made.sigma.source,
         "near_copies": made.near_copies,
         "method": made.method,
-        "execution_time_ms": milliseconds(started),
+        "execution_time_ms": elapsed_ms(started),
     }
 
 

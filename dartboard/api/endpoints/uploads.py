@@ -19,28 +19,23 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from dartboard.api.endpoints.admin import JobStarted
 from dartboard.api.endpoints.collections import Name
 from dartboard.api.errors import Busy
 from dartboard.api.guards.authentication import WRITE
+from dartboard.api.guards.body_limit import release_memory
 from dartboard.api.job_queue import Progress
-from dartboard.api.locks import lock_store, writable
-from dartboard.api.memory import release_memory
+from dartboard.api.locks import lock_store
 from dartboard.api.multipart import Received, receive_files
-from dartboard.api.schemas import Answer
-from dartboard.api.service import Service, TheService
+from dartboard.api.service import Service, ServiceDep
 from dartboard.engine import IndexReport, index_paths
 from dartboard.engine import Progress as Done
 from dartboard.ingest import SourceFile, walk
 
 
-class UploadAccepted(Answer):
+class UploadAccepted(JobStarted):
     """The files have arrived; a job reads, splits, encodes and keeps them."""
 
-    job_id: str = Field(description="The job that indexes the files.", examples=["3f9a1c0b7d2e4f68"])
-    status_url: str = Field(
-        description="Where to ask how far it is, and, with DELETE, to stop it.",
-        examples=["/api/dartboard/jobs/3f9a1c0b7d2e4f68"],
-    )
     collection: str = Field(description="The collection that grows.", examples=["handbook"])
     files: int = Field(description="How many files arrived.", examples=[12])
     bytes: int = Field(description="The size of all of them together.", examples=[482133])
@@ -85,10 +80,10 @@ _FORM = {
     operation_id="upload_files",
     openapi_extra=_FORM,
 )
-async def upload(name: Name, request: Request, service: TheService) -> UploadAccepted:
+async def upload(name: Name, request: Request, service: ServiceDep) -> UploadAccepted:
     """Receive files (text, Markdown, RST, HTML, PDF, DOCX, code, JSONL, CSV) and start a job for them."""
-    await service.run(writable, service, name)
-    upload = await service.run(_Upload, service, name)
+    await service.workers.run(service.engines.writable, name)
+    upload = await service.workers.run(_Upload, service, name)
     try:
         upload.received = await receive_files(request, upload.content)
         key = getattr(request.state, "key", None)

@@ -136,7 +136,7 @@ class RequestLog:
             **asked,
         }
         if isinstance(broken, Exception):
-            fields |= {"error": type(broken).__name__, "trace": where(broken)}
+            fields |= {"error": type(broken).__name__, "trace": stack_lines(broken)}
         level = logging.ERROR if status >= 500 or "error" in fields else logging.INFO
         access.log(level, "request", extra={_FIELDS: fields})
 
@@ -157,7 +157,7 @@ class JsonLines(logging.Formatter):
         else:
             line |= fields
         if record.exc_info and record.exc_info[1] is not None:
-            line |= {"error": type(record.exc_info[1]).__name__, "trace": where(record.exc_info[1])}
+            line |= {"error": type(record.exc_info[1]).__name__, "trace": stack_lines(record.exc_info[1])}
         return json.dumps(line, ensure_ascii=True)
 
 
@@ -183,7 +183,7 @@ def route_of(scope: Scope) -> str:
     return str(template) if template else UNMATCHED
 
 
-def where(error: BaseException) -> list[str]:
+def stack_lines(error: BaseException) -> list[str]:
     """The lines of code that an exception passed through, the innermost last."""
     frames = traceback.extract_tb(error.__traceback__)[-12:]
     return [f"{'/'.join(frame.filename.split('/')[-2:])}:{frame.lineno} {frame.name}" for frame in frames]
