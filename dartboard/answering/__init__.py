@@ -6,7 +6,7 @@ from dartboard.answering.citations import Citation, Passage, find_citations, num
 from dartboard.answering.prompts import NO_ANSWER, write_prompt
 from dartboard.llm.chat import Piece
 from dartboard.llm.errors import AnswerError
-from dartboard.llm.streaming import AnswerModel
+from dartboard.llm.streaming_chat import AnswerModel
 
 __all__ = [
     "NO_ANSWER",

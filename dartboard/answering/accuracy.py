@@ -27,11 +27,10 @@ from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import current_meter
+from dartboard.llm.limits import CallLimits, current_limiter
 from dartboard.llm.prompts import Prompt
-from dartboard.llm.replies import without_thoughts
-from dartboard.llm.streaming import StreamingChat
+from dartboard.llm.reply_parser import without_thoughts
+from dartboard.llm.streaming_chat import StreamingChat
 from dartboard.llm.usage import Usage
 from dartboard.mining.calls import Estimate, Progress, Task, estimate, judge_many
 from dartboard.mining.cases import Case
@@ -101,7 +100,7 @@ class Writer:
         written = self.chat.complete(prompt.text, system=prompt.system, attempt=attempt)
         text = plain_text(without_thoughts(written.text)).strip()
         trouble = "" if text else written.trouble or "it wrote nothing"
-        current_meter().circuit_breaker.record(self.name, case.id, trouble)
+        current_limiter().circuit_breaker.record(self.name, case.id, trouble)
         return Verdict(
             label="YES" if text else "UNSURE",
             evidence=text,

@@ -11,8 +11,8 @@ from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
 from dartboard.llm.chat import Piece
 from dartboard.llm.errors import AnswerError
-from dartboard.llm.replies import Thoughts
-from dartboard.llm.streaming import AnswerModel
+from dartboard.llm.reply_parser import Thoughts
+from dartboard.llm.streaming_chat import AnswerModel
 from dartboard.llm.usage import estimated_tokens
 from dartboard.relevance import Relevance
 from dartboard.search_options import SearchKeywords, SearchOptions

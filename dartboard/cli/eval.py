@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dartboard.evaluation.experiment import Outcome
     from dartboard.evaluation.runner import Listener, RemoteRunner
     from dartboard.evaluation.settings import EvaluationConfig
-    from dartboard.llm.streaming import StreamingChat
+    from dartboard.llm.streaming_chat import StreamingChat
     from dartboard.mining.calls import Estimate
     from dartboard.types import Dataset
 

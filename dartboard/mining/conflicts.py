@@ -14,7 +14,7 @@ from dataclasses import replace
 from threading import Event
 
 from dartboard.deadline import deadline
-from dartboard.llm.meter import metered
+from dartboard.llm.limits import limited_by
 from dartboard.mining.calls import JudgeSession
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.dataset import FoundKernel, Labels, source_of
@@ -38,7 +38,7 @@ def resolve_conflicts(
     """Labels and kernels without contradictions between a kernel that counts and its members."""
     most = votes_for(session.judge, votes)
     resolved, kernels = dict(labels), [dict(one) for one in found]
-    with metered(session.meter), deadline(float("inf"), cancelled=Event()):
+    with limited_by(session.limiter), deadline(float("inf"), cancelled=Event()):
         for pool, by_source in zip(pools, kernels, strict=True):
             source = source_of(by_source)
             if source not in by_source or by_source[source].status == "unresolved":
@@ -59,7 +59,7 @@ def insufficient_targets(
     A case without a sufficient set is none of them: a judge that says NO to everything finds no kernel.
     """
     most = votes_for(session.judge, votes)
-    with metered(session.meter), deadline(float("inf"), cancelled=Event()):
+    with limited_by(session.limiter), deadline(float("inf"), cancelled=Event()):
         return frozenset(
             pool.case.id
             for pool, by_source in zip(pools, found, strict=True)

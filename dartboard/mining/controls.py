@@ -28,8 +28,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dartboard.errors import ConfigError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agreements, wilson
 from dartboard.mining.calls import Listener, Task, judge_many
@@ -236,12 +235,12 @@ def run_controls(
     *,
     limits: CallLimits | None = None,
     listen: Listener | None = None,
-    meter: Meter | None = None,
+    limiter: CallLimiter | None = None,
 ) -> Controls:
-    """Ask all controls and count; ``limits`` or ``meter`` as :func:`~dartboard.mining.calls.judge_many`."""
+    """Ask all controls and count; ``limits`` or ``limiter`` as :func:`~dartboard.mining.calls.judge_many`."""
     controls = control_tasks(cases, pools, seed=seed)
     tasks = [control.task for control in controls]
-    verdicts = [verdict for _, verdict in judge_many(judge, tasks, limits, listen, meter=meter)]
+    verdicts = [verdict for _, verdict in judge_many(judge, tasks, limits, listen, limiter=limiter)]
     return count_controls(controls, verdicts, judge, seed=seed)
 
 

@@ -12,8 +12,7 @@ from dartboard.errors import ConfigError
 from dartboard.llm.chat import CompletionModel
 from dartboard.llm.circuit_breaker import no_answers
 from dartboard.llm.errors import NoAnswersError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
 from dartboard.mining.calls import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
@@ -83,11 +82,18 @@ def mine(
     chosen = settings or MiningSettings()
     if chosen.kernels and corpus is None:
         raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
-    meter = Meter(limits, spent=journal.usage if journal is not None else None)
-    session = JudgeSession(judge=journaled(judge, journal), meter=meter, listen=listen or (lambda *_: None))
+    limiter = CallLimiter(limits, spent=journal.usage if journal is not None else None)
+    session = JudgeSession(
+        judge=journaled(judge, journal), limiter=limiter, listen=listen or (lambda *_: None)
+    )
     try:
         controls = run_controls(
-            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.listener(CONTROLS), meter=meter
+            raw.cases,
+            raw.pools,
+            session.judge,
+            chosen.seed,
+            listen=session.listener(CONTROLS),
+            limiter=limiter,
         )
         _check_answered(controls)
         labels = session.label(CONTEXTS, pool_contexts(raw.pools))

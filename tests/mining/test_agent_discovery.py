@@ -7,7 +7,7 @@ import pytest
 
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter
 from dartboard.llm.openai import OpenAIChat
 from dartboard.mining.calls import JudgeSession
 from dartboard.mining.cases import Case, Check
@@ -132,7 +132,7 @@ def test_a_whole_run_has_no_kernel_of_an_agent_that_failed(corpus):
     for said, status in (("It has legs.", "unresolved"), ("A robot with arms.", "sufficient")):
         with Scripted(inspect(ROBOT), answer(said, ROBOT)) as server:
             chat = OpenAIChat("m", server.url)
-            session = JudgeSession(judge=AnswerJudge(), meter=Meter(), listen=lambda *_: None)
+            session = JudgeSession(judge=AnswerJudge(), limiter=CallLimiter(), listen=lambda *_: None)
             (found,) = find_kernels(session, [pool], corpus, most_rounds=0, votes=1, agent=chat)
             chat.close()
         assert (found["agent"].contexts, found["agent"].status) == ((ROBOT,), status)

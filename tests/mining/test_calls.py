@@ -9,8 +9,7 @@ import pytest
 from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError, DatasetError, EndpointError
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage, total_usage
 from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
@@ -163,23 +162,23 @@ def test_a_budget_in_money_is_never_exceeded_by_parallel_calls(tmp_path):
     tasks = door_tasks(200)
     with FaultyServer(seed=1, faults=0.2) as server, door_judge(server.url) as judge:
         with Journal.open(tmp_path / "j") as journal:
-            meter = Meter(CallLimits(concurrency=8, budget_cost=0.2))
+            limiter = CallLimiter(CallLimits(concurrency=8, budget_cost=0.2))
             judged = []
             with pytest.raises(BudgetError, match=r"of 0\.2000 are spent.*Resume with a larger one"):
-                for pair in judge_many(JournaledJudge(judge, journal), tasks, meter=meter):
+                for pair in judge_many(JournaledJudge(judge, journal), tasks, limiter=limiter):
                     judged.append(pair)
             assert 0 < len(judged) == len(journal) < 200
             first = journal.usage
-        assert first == meter.usage
+        assert first == limiter.usage
         assert 0.02 < first.cost <= 0.2
         assert first.calls == server.books["delivered"]
         with Journal.open(tmp_path / "j", resume=True) as journal:
             resumed = JournaledJudge(judge, journal)
-            meter = Meter(CallLimits(budget_cost=10.0), spent=journal.usage)
-            assert [task for task, _ in judge_many(resumed, tasks, meter=meter)] == tasks
+            limiter = CallLimiter(CallLimits(budget_cost=10.0), spent=journal.usage)
+            assert [task for task, _ in judge_many(resumed, tasks, limiter=limiter)] == tasks
             total = journal.usage
         assert total.calls == server.books["delivered"]
-        assert total == total_usage([first, meter.usage])
+        assert total == total_usage([first, limiter.usage])
 
 
 def test_a_budget_in_tokens_and_one_without_prices():
@@ -195,17 +194,17 @@ def test_a_budget_in_tokens_and_one_without_prices():
 def test_a_retry_after_is_waited_for_by_the_whole_run():
     clock, held = Clock(), []
 
-    class Watched(Meter):
+    class Watched(CallLimiter):
         def hold(self, seconds):
             held.append(seconds)
             super().hold(seconds)
 
-    meter = Watched(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
+    limiter = Watched(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
     with FaultyServer() as server, door_judge(server.url) as judge:
         judge.chat.endpoint._patience = type(judge.chat.endpoint._patience)(longest_wait=30)
         once = [(429, {"retry-after": "7"}, b"slow down")]
         server.override = lambda body: once.pop() if once else None
-        assert len(list(judge_many(judge, door_tasks(2), meter=meter))) == 2
+        assert len(list(judge_many(judge, door_tasks(2), limiter=limiter))) == 2
     assert held == [7]
     assert 107 <= clock.now < 108
 
@@ -232,4 +231,4 @@ def test_estimates_before_the_first_call(tmp_path):
 
 def test_limits_and_a_meter_contradict_each_other():
     with pytest.raises(ConfigError, match="not both"):
-        judge_many(Acts(), TASKS, CallLimits(concurrency=2), meter=Meter())
+        judge_many(Acts(), TASKS, CallLimits(concurrency=2), limiter=CallLimiter())

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter
 from dartboard.mining.calls import JudgeSession
 from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.dataset import FoundKernel, make_pair
@@ -34,7 +34,7 @@ class Voting:
 def settled(tmp_path, votes, alternatives=()):
     given = raw(tmp_path, [cases()[-1]])
     judge = Voting(votes)
-    session = JudgeSession(judge=judge, meter=Meter(), listen=lambda *_: None)
+    session = JudgeSession(judge=judge, limiter=CallLimiter(), listen=lambda *_: None)
     kernel = FoundKernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
     pool = given.pools[0]
     labels = {("both", one.fqn): judge.judge(pool.case, [one]) for one in pool.documents}
@@ -118,7 +118,7 @@ def test_a_judge_that_finds_no_kernel_is_not_excused(tmp_path):
 )
 def test_targets_are_voted_on_where_the_kernel_does_not_decide(tmp_path, votes, insufficient):
     given = raw(tmp_path, [believed("door-5.md")])
-    session = JudgeSession(judge=Voting(votes), meter=Meter(), listen=lambda *_: None)
+    session = JudgeSession(judge=Voting(votes), limiter=CallLimiter(), listen=lambda *_: None)
     kernel = FoundKernel(contexts=BOTH, status="sufficient")
     found = [{"expansion": kernel}]
     assert insufficient_targets(session, given.pools, found, votes=None) == insufficient

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError, EndpointError, StoreError, StoreLockedError
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
@@ -210,7 +210,7 @@ class Fails:
     name = "fails"
 
     def judge(self, case, contexts, *, attempt=0):
-        Meter().settle(USAGE, USAGE, USAGE)
+        CallLimiter().settle(USAGE, USAGE, USAGE)
         raise EndpointError("cut")
 
 

@@ -263,7 +263,7 @@ def test_the_bar_hears_every_step(house, tmp_path, monkeypatch):
     whole = room.find_kernels
 
     def listening(bench, *args, **more):
-        heard.append(bench.meter.usage)
+        heard.append(bench.limiter.usage)
         return whole(bench, *args, **more)
 
     monkeypatch.setattr(room, "find_kernels", listening)

@@ -14,9 +14,9 @@ from typing import Unpack
 
 from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
-from dartboard.llm.by_name import chat_model
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE, ChatOptions
 from dartboard.llm.gemini import DEFAULT_MODEL
+from dartboard.llm.registry import chat_model
 from dartboard.mining.documents import Corpus
 from dartboard.mining.judges.answers import AnswerJudge
 from dartboard.mining.judges.chat_judge import ChatJudge

@@ -7,9 +7,9 @@ from typing import Any, Self, Unpack, get_args
 from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL
 from dartboard.llm.chat import Chat, ChatOptions
 from dartboard.llm.gemini import DEFAULT_MODEL, GeminiChat
-from dartboard.llm.meter import current_meter
+from dartboard.llm.limits import current_limiter
 from dartboard.llm.openai import OpenAIChat
-from dartboard.llm.replies import json_objects
+from dartboard.llm.reply_parser import json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.documents import Document
@@ -39,7 +39,7 @@ class ChatJudge:
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """The model's verdict, if its evidence holds."""
         prompt = write_prompt(self.prompt_version, case, contexts)
-        usage, trouble, breaker = Usage(), "", current_meter().circuit_breaker
+        usage, trouble, breaker = Usage(), "", current_limiter().circuit_breaker
         for again in range(2):
             answer = self.chat.complete(
                 prompt.text, system=prompt.system, schema=prompt.schema, attempt=2 * attempt + again

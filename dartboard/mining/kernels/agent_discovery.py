@@ -15,9 +15,9 @@ from typing import Any
 
 from dartboard.errors import ConfigError
 from dartboard.llm.chat import CompletionModel
-from dartboard.llm.meter import current_meter
+from dartboard.llm.limits import current_limiter
 from dartboard.llm.prompts import fenced
-from dartboard.llm.replies import code_blocks, json_objects
+from dartboard.llm.reply_parser import code_blocks, json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.dataset import Status
@@ -159,7 +159,7 @@ class _Agent:
         wish = read_action(reply.text)
         # A model that says nothing readable, case after case, ends the run.
         trouble = "" if wish else reply.trouble or f"not JSON: {reply.text[:_GLANCE]!r}"
-        current_meter().circuit_breaker.record(f"the agent {self.chat.model}", self.case.id, trouble)
+        current_limiter().circuit_breaker.record(f"the agent {self.chat.model}", self.case.id, trouble)
         match wish.get("action"):
             case "search":
                 self._search(str(wish.get("query") or "").strip())

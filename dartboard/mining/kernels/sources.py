@@ -8,7 +8,7 @@ from threading import Event, Lock
 
 from dartboard.deadline import deadline
 from dartboard.llm.chat import CompletionModel
-from dartboard.llm.meter import metered
+from dartboard.llm.limits import limited_by
 from dartboard.mining.calls import JudgeSession
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
@@ -41,7 +41,7 @@ def find_kernels(
 
     def one(pool: ContextPool) -> dict[str, FoundKernel]:
         nonlocal done
-        with metered(session.meter), deadline(float("inf"), cancelled=cancelled):
+        with limited_by(session.limiter), deadline(float("inf"), cancelled=cancelled):
             kernel = find_kernel(pool.case, pool, corpus, session.judge, most_rounds=most_rounds, votes=votes)
             found = {EXPANSION: _expanded(kernel)}
             if pool.case.solution is not None:
@@ -50,10 +50,10 @@ def find_kernels(
                 found[AGENT] = _by_agent(pool.case, corpus, session.judge, agent, run=run_code)
         with lock:
             done += 1
-            session.listen("kernels", done, len(pools), session.meter.usage)
+            session.listen("kernels", done, len(pools), session.limiter.usage)
         return found
 
-    workers = ThreadPoolExecutor(session.meter.limits.concurrency, thread_name_prefix="kernel")
+    workers = ThreadPoolExecutor(session.limiter.limits.concurrency, thread_name_prefix="kernel")
     try:
         futures = [workers.submit(copy_context().run, one, pool) for pool in pools]
         return [future.result() for future in futures]
