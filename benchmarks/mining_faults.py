@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.llm.limits import CallLimits
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
+from dartboard.mining.verdict_journal import Journal
 
 FAULTS = 0.2
 SCHEDULE = {"seed": 3, "faults": FAULTS, "lies": 0.05, "babble": 0.01}

@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.mining.agreement import wilson
+from dartboard.mining.benchmark_registry import labelled_cases
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, build_pool
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
-from dartboard.mining.documents import Document
+from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels import Kernel, find_kernel
-from dartboard.mining.registry import labelled_cases
-from dartboard.mining.verdicts import Verdict
 
 SEEDS = (0, 1, 2)
 _WORD = re.compile(r"[^\W\d_]{4,}")

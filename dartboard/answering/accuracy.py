@@ -32,13 +32,13 @@ from dartboard.llm.prompts import Prompt
 from dartboard.llm.reply_parser import without_thoughts
 from dartboard.llm.streaming_chat import StreamingChat
 from dartboard.llm.usage import Usage
-from dartboard.mining.calls import Estimate, Progress, Task, estimate, judge_many
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
-from dartboard.mining.judges.answers import facets_of, first_match
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import Estimate, Progress, Task, estimate, judge_many
+from dartboard.mining.judges.answer_judge import facets_of, first_match
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.verdict_journal import Journal
 from dartboard.types import Dataset
 
 _BARE = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dartboard.answering import AnswerError, answer_model
 from dartboard.answering.answer import Answer
-from dartboard.answering.by_name import PATIENCE
+from dartboard.answering.registry import PATIENCE
 from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.metrics import Metrics
 from dartboard.api.settings import ServiceSettings

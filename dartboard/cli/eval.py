@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dartboard.evaluation.runner import Listener, RemoteRunner
     from dartboard.evaluation.settings import EvaluationConfig
     from dartboard.llm.streaming_chat import StreamingChat
-    from dartboard.mining.calls import Estimate
+    from dartboard.mining.judge_runner import Estimate
     from dartboard.types import Dataset
 
 

@@ -17,8 +17,8 @@ from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check, Kind
 from dartboard.mining.context_pool import ORIGINS, TARGET, ContextPool, PooledContext
 from dartboard.mining.corpora import resolved
+from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.dataset_writer import write_atomically
-from dartboard.mining.documents import Corpus, Document
 
 FORMAT = "dartboard raw candidates"
 VERSION = 1

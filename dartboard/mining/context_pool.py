@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.corpora.base import Corpus, Document
 
 TARGET, RANDOM, LEXICAL, DENSE, DARTBOARD = "target", "random", "lexical", "dense", "dartboard"
 _ADVISED = 3

@@ -27,15 +27,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from dartboard.errors import ConfigError
-from dartboard.llm.limits import CallLimiter, CallLimits
+from dartboard.llm.limits import CallLimiter
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agreements, wilson
-from dartboard.mining.calls import Listener, Task, judge_many
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
-from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Judge, Label, Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judge_runner import Listener, Task, judge_many
+from dartboard.mining.judges.base import Judge, Label, Verdict
 
 ControlKind = Literal["zero", "positive", "negative", "stuffed", "injected"]
 NEGATIVES: tuple[ControlKind, ...] = ("negative", "stuffed", "injected")
@@ -219,35 +218,24 @@ class Controls:
         return Rate(errors=errors, decided=len(decided), unsure=unsure, cases=cases, low=low, high=high)
 
 
-def control_tasks(cases: Sequence[Case], pools: Sequence[ContextPool], *, seed: int = 0) -> list[ControlTask]:
+def control_tasks(pools: Sequence[ContextPool], *, seed: int = 0) -> list[ControlTask]:
     """All controls, case by case: no positive without a target, no negatives without other cases."""
-    if [case.id for case in cases] != [pool.case.id for pool in pools]:
-        raise ConfigError("cases and pools must belong together, in the same order")
     targets = {pool.case.id: _targets(pool) for pool in pools}
-    return [control for case in cases for control in _of_case(case, targets, seed)]
+    return [control for pool in pools for control in _of_case(pool.case, targets, seed)]
 
 
 def run_controls(
-    cases: Sequence[Case],
     pools: Sequence[ContextPool],
     judge: Judge,
     seed: int = 0,
     *,
-    limits: CallLimits | None = None,
-    listen: Listener | None = None,
     limiter: CallLimiter | None = None,
+    listen: Listener | None = None,
 ) -> Controls:
-    """Ask all controls and count; ``limits`` or ``limiter`` as :func:`~dartboard.mining.calls.judge_many`."""
-    controls = control_tasks(cases, pools, seed=seed)
+    """Ask the judge all controls of the pools, within a limiter's limits, and count its errors."""
+    controls = control_tasks(pools, seed=seed)
     tasks = [control.task for control in controls]
-    verdicts = [verdict for _, verdict in judge_many(judge, tasks, limits, listen, limiter=limiter)]
-    return count_controls(controls, verdicts, judge, seed=seed)
-
-
-def count_controls(
-    controls: Sequence[ControlTask], verdicts: Sequence[Verdict], judge: Judge, *, seed: int = 0
-) -> Controls:
-    """The controls with the verdicts on them; of an ensemble also how far its members agree."""
+    verdicts = [verdict for _, verdict in judge_many(judge, tasks, listen=listen, limiter=limiter)]
     return Controls(
         judge=judge.name,
         seed=seed,

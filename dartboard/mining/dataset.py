@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dartboard.mining.context_pool import ContextPool
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.verdicts import Label, Verdict
+from dartboard.mining.corpora.base import Corpus, Document
+from dartboard.mining.judges.base import Label, Verdict
 
 Status = Literal["minimal", "sufficient", "unresolved"]
 STATUSES: tuple[Status, ...] = ("minimal", "sufficient", "unresolved")

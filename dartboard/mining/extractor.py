@@ -19,8 +19,8 @@ from dartboard.mining.candidates import (
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, build_pool
 from dartboard.mining.corpora import seen_from
-from dartboard.mining.documents import Corpus
-from dartboard.mining.kernels.import_mining import imports_kernel
+from dartboard.mining.corpora.base import Corpus
+from dartboard.mining.import_mining import imports_kernel
 from dartboard.stores.urls import without_password
 
 Heard = Callable[[int, int], None]

@@ -15,21 +15,19 @@ from dartboard.llm.errors import NoAnswersError
 from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
-from dartboard.mining.calls import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
 from dartboard.mining.candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.cases import Case
-from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.controls import Controls, control_tasks, run_controls
+from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.dataset import FoundKernel, Labels, Mined, make_pair, members_of
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledChat, journaled
-from dartboard.mining.judges.base import version_of
-from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.judge_selection import ChoosingJudge, members_in
+from dartboard.mining.journaled_judge import JournaledChat, journaled
+from dartboard.mining.judge_runner import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
+from dartboard.mining.judges.base import Judge, reasons_of, version_of
+from dartboard.mining.judges.composite_judges import EnsembleJudge, PerCaseJudge, members_in
+from dartboard.mining.kernels.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.kernels.expansion import ROUNDS
 from dartboard.mining.kernels.sources import find_kernels
-from dartboard.mining.verdicts import Judge, reasons_of
+from dartboard.mining.verdict_journal import Journal
 
 CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
 
@@ -88,12 +86,7 @@ def mine(
     )
     try:
         controls = run_controls(
-            raw.cases,
-            raw.pools,
-            session.judge,
-            chosen.seed,
-            listen=session.listener(CONTROLS),
-            limiter=limiter,
+            raw.pools, session.judge, chosen.seed, limiter=limiter, listen=session.listener(CONTROLS)
         )
         _check_answered(controls)
         labels = session.label(CONTEXTS, pool_contexts(raw.pools))
@@ -152,7 +145,7 @@ def estimate_run(
     chosen = settings or MiningSettings()
     first = journaled(judge, journal)
     contexts = [Task(case, (document,)) for case, document in pool_contexts(raw.pools)]
-    controls = control_tasks(raw.cases, raw.pools, seed=chosen.seed)
+    controls = control_tasks(raw.pools, seed=chosen.seed)
     steps = {
         CONTROLS: estimate(first, [control.task for control in controls]),
         CONTEXTS: estimate(first, contexts),
@@ -196,7 +189,7 @@ def _check_answered(controls: Controls) -> None:
 
 def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:
     """Of an ensemble, how far its first two members agree on the contexts."""
-    ensemble = judge.otherwise if isinstance(judge, ChoosingJudge) else judge
+    ensemble = judge.otherwise if isinstance(judge, PerCaseJudge) else judge
     if not isinstance(ensemble, EnsembleJudge):
         return []
     names = [member.name for member in ensemble.judges]

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from dartboard.answering.accuracy import measure_answers, plan_of
-from dartboard.answering.by_name import answer_model
+from dartboard.answering.registry import answer_model
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.report import write_report

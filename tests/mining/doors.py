@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from dartboard.mining.cases import Case
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.documents import Document
 from dartboard.mining.extractor import PoolSettings, extract
 from tests.models import WordBag
 

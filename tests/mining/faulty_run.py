@@ -6,10 +6,10 @@ from pathlib import Path
 from dartboard.http_client import Patience
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Prices
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
 from dartboard.mining.judges.chat_judge import OpenAIJudge
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_server import door_tasks
 
 QUICK = Patience(timeout=5.0, attempts=6, first_wait=0.001, longest_wait=0.002)

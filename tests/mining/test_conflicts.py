@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from dartboard.llm.limits import CallLimiter
-from dartboard.mining.calls import JudgeSession
-from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.dataset import FoundKernel, make_pair
+from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.kernels.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.pipeline import mine
-from dartboard.mining.verdicts import Verdict
 from tests.mining.doors import cases, house, raw
 
 BOTH = ("door-5.md", "door-6.md")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import build_pool, find_targets
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.documents import Document
 from tests.models import WordBag
 
 WORDS = ["robot", "arm", "wheel", "sensor", "motor", "battery", "camera", "gripper", "sonar", "frame"]

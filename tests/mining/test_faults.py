@@ -13,9 +13,9 @@ import pytest
 
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_run import PRICES, door_judge, run
 from tests.mining.faulty_server import FAULTS, FaultyServer, door_tasks
 

@@ -13,7 +13,7 @@ from dartboard.llm.errors import RefusedError
 from dartboard.llm.limits import CallLimiter, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges import GeminiJudge, OpenAIJudge
 from dartboard.mining.judges.chat_judge import read_answer
 from tests.embeddings.local_server import LocalServer

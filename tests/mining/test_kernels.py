@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels import find_kernel
 from dartboard.mining.kernels.expansion import CandidateSearch, Minimality, same_words
 from dartboard.mining.kernels.voting import Panel, SpentError, leader
-from dartboard.mining.verdicts import Verdict
 from tests.mining.knowing import TOWNS, KnowingJudge, town_corpus
 
 CORPUS = town_corpus()

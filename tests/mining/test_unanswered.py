@@ -15,10 +15,10 @@ from dartboard.errors import ConfigError
 from dartboard.llm.errors import NoAnswersError
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
-from dartboard.mining.verdicts import Verdict, reasons_of
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
+from dartboard.mining.judges.base import Verdict, reasons_of
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.doors import FEW, write_house
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks

@@ -21,7 +21,7 @@ from dartboard.errors import DatasetError, InvalidInputError
 from dartboard.ingest import ChunkingConfig, Problem, chunk, read_path
 from dartboard.ingest import Document as Read
 from dartboard.lexical import BM25Index
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 from dartboard.selection import from_embeddings
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import unit_rows

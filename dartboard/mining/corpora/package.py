@@ -25,6 +25,7 @@ from typing import Any
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.ingest import Problem
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.corpora.name_resolution import Meaning, PackageNames
 from dartboard.mining.corpora.package_source import (
@@ -37,7 +38,6 @@ from dartboard.mining.corpora.package_source import (
     module_files,
     read_module,
 )
-from dartboard.mining.documents import Document
 
 LONGEST = 16_000
 """Characters of a document's source, about 4,000 tokens: classes with many documented fields fit in."""

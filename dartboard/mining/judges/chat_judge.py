@@ -12,11 +12,11 @@ from dartboard.llm.openai import OpenAIChat
 from dartboard.llm.reply_parser import json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.answers import facets_of, first_match
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.answer_judge import facets_of, first_match
+from dartboard.mining.judges.base import Label, Verdict
 from dartboard.mining.judges.evidence import check_quote
-from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
-from dartboard.mining.verdicts import Label, Verdict
+from dartboard.mining.judges.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
 
 _PARTS = ("evidence", "missing", "reason")
 _LONGEST = {"missing": 300, "reason": 500}

@@ -20,13 +20,13 @@ from dartboard.llm.prompts import fenced
 from dartboard.llm.reply_parser import code_blocks, json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
+from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.dataset import Status
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.judges.answers import AnswerJudge
+from dartboard.mining.import_mining import imports_of
+from dartboard.mining.judges.answer_judge import AnswerJudge
+from dartboard.mining.judges.base import Judge
 from dartboard.mining.judges.check_runner import run_check
-from dartboard.mining.kernels.import_mining import imports_of
-from dartboard.mining.prompts import question_of
-from dartboard.mining.verdicts import Judge
+from dartboard.mining.judges.prompts import question_of
 
 UNTESTED = "its solution was not tested"
 

@@ -20,11 +20,11 @@ from dartboard.errors import ConfigError
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.dataset import Status
-from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.judges.base import Judge, Verdict
 from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
-from dartboard.mining.verdicts import Judge, Verdict
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
 
 DEPTH = 20

@@ -9,15 +9,15 @@ from threading import Event, Lock
 from dartboard.deadline import deadline
 from dartboard.llm.chat import CompletionModel
 from dartboard.llm.limits import limited_by
-from dartboard.mining.calls import JudgeSession
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.base import Corpus
 from dartboard.mining.dataset import FoundKernel
-from dartboard.mining.documents import Corpus
+from dartboard.mining.import_mining import imports_kernel
+from dartboard.mining.judge_runner import JudgeSession
+from dartboard.mining.judges.base import Judge
 from dartboard.mining.kernels.agent_discovery import agent_kernel
 from dartboard.mining.kernels.expansion import Kernel, find_kernel
-from dartboard.mining.kernels.import_mining import imports_kernel
-from dartboard.mining.verdicts import Judge
 
 EXPANSION, IMPORTS, AGENT = "expansion", "imports", "agent"
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from dartboard.errors import ConfigError
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import version_of
-from dartboard.mining.verdicts import Judge, Label, Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Judge, Label, Verdict, version_of
 
 LEAD = 2
 VOTES = 7

@@ -11,12 +11,11 @@ from decimal import Decimal
 from functools import lru_cache
 
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges.answer_tokens import ARTICLES, itemised, ordinal
-from dartboard.mining.judges.base import OfflineJudge
+from dartboard.mining.judges.base import OfflineJudge, Verdict
 from dartboard.mining.judges.dates import Day, Item, as_one
 from dartboard.mining.judges.text_folding import Folded, fold
-from dartboard.mining.verdicts import Verdict
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n+")
 _LONGEST_EVIDENCE = 400

@@ -18,11 +18,10 @@ from threading import Lock
 
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Judge, Label, OfflineJudge, Verdict, expected_usage, version_of
 from dartboard.mining.judges.check_runner import Outcome, run_check
 from dartboard.mining.judges.partial_solution import Candidate, PartialSolution
-from dartboard.mining.verdicts import Judge, Label, Verdict
 
 Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 

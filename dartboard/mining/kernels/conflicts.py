@@ -15,12 +15,12 @@ from threading import Event
 
 from dartboard.deadline import deadline
 from dartboard.llm.limits import limited_by
-from dartboard.mining.calls import JudgeSession
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.base import Corpus
 from dartboard.mining.dataset import FoundKernel, Labels, source_of
-from dartboard.mining.documents import Corpus
+from dartboard.mining.judge_runner import JudgeSession
+from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels.voting import Panel, votes_for
-from dartboard.mining.verdicts import Verdict
 
 _STAGE = "alone"
 _TARGETS = "targets"

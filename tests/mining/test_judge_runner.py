@@ -11,13 +11,13 @@ from dartboard.errors import BudgetError, ConfigError, DatasetError, EndpointErr
 from dartboard.llm.errors import RefusedError
 from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage, total_usage
-from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge, journaled
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.journaled_judge import JournaledJudge, journaled
+from dartboard.mining.judge_runner import Task, estimate, judge_many
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.verdict_journal import Journal
 from tests.llm.test_limits import Clock
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks

@@ -19,10 +19,9 @@ from dartboard.llm.limits import CallLimiter, CallLimits, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.dataset import Labels
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import expected_usage, is_known
-from dartboard.mining.verdicts import Judge, Verdict
+from dartboard.mining.judges.base import Judge, Verdict, expected_usage, is_known
 
 _AHEAD = 8
 

@@ -26,15 +26,18 @@ from dartboard.datasets.catalogue import load_text
 from dartboard.datasets.safe_yaml import Fields, read_fields
 from dartboard.datasets.text_dataset import TextDataset, unique
 from dartboard.errors import DatasetError
-from dartboard.mining.case_fields import (
+from dartboard.mining.cases import (
+    CANDIDATE,
     CASE_KEYS,
+    TIMEOUT,
+    Case,
+    Check,
     named_texts,
     one_or_many,
     prefix_of,
     read_case,
     read_facets,
 )
-from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check
 from dartboard.mining.corpora.memory import read_dataset
 from dartboard.mining.safe_paths import SafeFolder
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self
 from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedError
 from dartboard.file_lock import lock_without_waiting
 from dartboard.llm.usage import Usage, total_usage
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
 
 logger = logging.getLogger(__name__)
 
