@@ -1,6 +1,6 @@
 """Answers with numbered citations, written by a language model over the passages that were picked."""
 
-from dartboard.answering.answer import Answer, Asking, Tokens, ask
+from dartboard.answering.answer import Answer, AnswerStream, Tokens, ask
 from dartboard.answering.citations import Citation, Passage, find_citations, numbered
 from dartboard.answering.prompts import NO_ANSWER, write_prompt
 from dartboard.answering.registry import answer_model
@@ -13,7 +13,7 @@ __all__ = [
     "Answer",
     "AnswerError",
     "AnswerModel",
-    "Asking",
+    "AnswerStream",
     "Citation",
     "Passage",
     "Piece",

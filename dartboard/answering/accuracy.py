@@ -35,7 +35,7 @@ from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.journaled_judge import JournaledJudge
-from dartboard.mining.judge_runner import Estimate, Progress, Task, estimate, judge_many
+from dartboard.mining.judge_runner import Estimate, Task, estimate, judge_many
 from dartboard.mining.judges.answer_judge import facets_of, first_match
 from dartboard.mining.judges.base import Verdict
 from dartboard.mining.verdict_journal import Journal
@@ -176,8 +176,8 @@ def measure_answers(
     first = next(iter(outcome.scores.values()))
     plan = plan_of(dataset, outcome.runs, first.query_ids, k)
 
-    def hear(progress: Progress) -> None:
-        listener(f"Asking {chat.name}", progress.done, len(plan.tasks))
+    def hear(done: int, total: int | None) -> None:
+        listener(f"Asking {chat.name}", done, len(plan.tasks))
 
     with Journal.open(journal, resume=True) as kept:
         kept.withdraw_unanswered()

@@ -94,7 +94,7 @@ class Answer:
         }
 
 
-class Asking:
+class AnswerStream:
     """One answer under way: iterate over it for the text as it comes, once.
 
     A piece may be empty: a sign that the model was reached. ``answer`` is what there is, at any moment; leave
@@ -220,7 +220,7 @@ def ask(
     *,
     prompt_version: str = DEFAULT_PROMPT,
     **changes: Unpack[SearchKeywords],
-) -> Asking:
+) -> AnswerStream:
     """Search, and be ready to ask.
 
     Args:
@@ -240,7 +240,7 @@ def ask(
     """
     started = time.perf_counter()
     result = engine.search(question, options, **changes)
-    return Asking(
+    return AnswerStream(
         model,
         question,
         numbered(result.chunks),

@@ -13,9 +13,10 @@ from dartboard.cli.terminal import messages, results, warn
 from dartboard.datasets.preparation import progress_bar
 from dartboard.errors import ConfigError, DartboardError, DatasetError
 from dartboard.mining.benchmark_registry import load_cases
+from dartboard.mining.context_pool import PoolSettings
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.dataset_writer import write_dataset
-from dartboard.mining.extractor import PoolSettings, extract
+from dartboard.mining.extractor import extract
 from dartboard.mining.judges.answer_judge import is_decidable
 from dartboard.mining.judges.composite_judges import close_judge
 from dartboard.mining.judges.prompts import UNFENCED

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from dartboard.llm.limits import CallLimiter
 from dartboard.llm.usage import Usage
-from dartboard.mining.agreement import Agreement, agreements, wilson
+from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.base import Document
@@ -111,14 +111,13 @@ class ControlError:
 class Controls:
     """What is known of a judge after its controls.
 
-    ``members`` are the judges that an ensemble is made of. ``insufficient_targets`` are cases whose targets
-    turned out not to answer them, so that YES is wrong there: their positive controls are in no rate.
+    ``insufficient_targets`` are cases whose targets turned out not to answer them, so that YES is wrong
+    there: their positive controls are in no rate.
     """
 
     judge: str
     seed: int
     answered: tuple[tuple[ControlTask, Verdict], ...] = field(repr=False)
-    members: tuple[str, ...] = ()
     insufficient_targets: frozenset[str] = frozenset()
 
     @property
@@ -176,16 +175,6 @@ class Controls:
         """What the controls cost."""
         return sum((verdict.usage for _, verdict in self.answered), Usage())
 
-    @property
-    def agreement(self) -> tuple[Agreement, ...]:
-        """How far the members of an ensemble agree; nothing for any other judge."""
-        voted = [(control, verdict) for control, verdict in self.answered if len(verdict.votes) > 1]
-        if not voted:
-            return ()
-        members = self.members or [f"judge {number}" for number, _ in enumerate(voted[0][1].votes, start=1)]
-        groups = [control.task.case.id for control, _ in voted]
-        return tuple(agreements([verdict for _, verdict in voted], members, groups=groups, seed=self.seed))
-
     def to_plain(self) -> dict[str, Any]:
         """As the data set holds them."""
         insufficient = sorted(self.insufficient_targets)
@@ -240,7 +229,6 @@ def run_controls(
         judge=judge.name,
         seed=seed,
         answered=tuple(zip(controls, verdicts, strict=True)),
-        members=tuple(one.name for one in getattr(judge, "judges", ())),
     )
 
 

@@ -5,7 +5,7 @@ the solution must have met it. Like every target it is believed, and proved or n
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,13 @@ from dartboard.mining.candidates import (
     write_candidates,
 )
 from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import ContextPool, build_pool
+from dartboard.mining.context_pool import ContextPool, PoolSettings, build_pool
 from dartboard.mining.corpora import seen_from
 from dartboard.mining.corpora.base import Corpus
 from dartboard.mining.import_mining import imports_kernel
 from dartboard.stores.urls import without_password
 
 Heard = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSettings:
-    """How many contexts of each origin a pool has, beside its targets."""
-
-    random_negatives: int = 5
-    hard_negatives: int = 5
-    neighbours: int = 5
-    seed: int = 0
 
 
 def extract(
@@ -66,7 +56,7 @@ def extract(
     listed = list(cases)
     pools: list[ContextPool] = []
     for case in listed:
-        pools.append(build_pool(with_imports(case, corpus), corpus, **asdict(chosen)))
+        pools.append(build_pool(with_imports(case, corpus), corpus, chosen))
         if listen is not None:
             listen(len(pools), len(listed))
     every = {**asdict(chosen), **_named(corpus, Path(path)), **(more or {})}

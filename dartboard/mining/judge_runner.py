@@ -36,15 +36,6 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a run is: verdicts so far, of how many where that is known, and what this run has spent."""
-
-    done: int
-    total: int | None
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What tasks will probably cost; ``known`` of them are in the journal already and cost nothing."""
 
@@ -53,7 +44,8 @@ class Estimate:
     usage: Usage
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[int, int | None], None]
+"""Hears how many verdicts are there, and of how many where that is known."""
 StepListener = Callable[[str, int, int | None, Usage], None]
 """Hears the step, how much of it is done, of how much, and what the run has cost so far."""
 
@@ -110,7 +102,7 @@ class _Run:
         self, judge: Judge, limiter: CallLimiter, listen: Listener | None, total: int | None
     ) -> None:
         self._judge, self._limiter, self._listen, self._total = judge, limiter, listen, total
-        self._start = limiter.usage
+        self._calls_before = limiter.usage.calls
         self._concurrency = limiter.limits.concurrency
         self._lock = Lock()
         self._cancelled = Event()
@@ -162,8 +154,7 @@ class _Run:
             self._done += 1
             self._in_a_row = 0
             if self._listen is not None:
-                usage = _since(self._start, self._limiter.usage)
-                self._listen(Progress(done=self._done, total=self._total, usage=usage))
+                self._listen(self._done, self._total)
 
     def _fail(self, error: EndpointError) -> None:
         with self._lock:
@@ -177,7 +168,7 @@ class _Run:
 
     def _raise(self) -> None:
         if isinstance(self._ended_by, BudgetError):
-            calls = _since(self._start, self._limiter.usage).calls
+            calls = self._limiter.usage.calls - self._calls_before
             told = f"{self._done} verdicts of this step are there, for {calls} calls in this run"
             raise BudgetError(f"{self._ended_by} ({told})")
         if self._ended_by is not None:
@@ -209,21 +200,11 @@ class JudgeSession:
         verdicts = judge_many(self.judge, tasks, listen=self.listener(step), limiter=self.limiter)
         return {(task.case.id, task.contexts[0].fqn): verdict for task, verdict in verdicts}
 
-    def listener(self, step: str) -> Callable[[Progress], None]:
+    def listener(self, step: str) -> Listener:
         """A listener for one step."""
-        return lambda progress: self.listen(step, progress.done, progress.total, self.limiter.usage)
+        return lambda done, total: self.listen(step, done, total, self.limiter.usage)
 
 
 def pool_contexts(pools: Iterable[ContextPool]) -> list[tuple[Case, Document]]:
     """Every context of every case, in order."""
     return [(pool.case, document) for pool in pools for document in pool.documents]
-
-
-def _since(start: Usage, now: Usage) -> Usage:
-    return Usage(
-        calls=now.calls - start.calls,
-        input_tokens=now.input_tokens - start.input_tokens,
-        output_tokens=now.output_tokens - start.output_tokens,
-        cost=round(now.cost - start.cost, 12),
-        unanswered=now.unanswered - start.unanswered,
-    )

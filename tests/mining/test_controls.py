@@ -7,7 +7,7 @@ import pytest
 
 from dartboard.errors import EndpointError
 from dartboard.llm.usage import Usage
-from dartboard.mining.agreement import wilson
+from dartboard.mining.agreement import agreements, wilson
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, PooledContext
 from dartboard.mining.controls import (
@@ -107,7 +107,7 @@ def test_a_right_judge_passes():
     assert found.false_negative.high == pytest.approx(wilson(0, 12)[1])
     assert found.false_positive.cases == 12 == found.by_kind["stuffed"].cases and len(found.answered) == 60
     assert found.answered_without_context == frozenset()
-    assert found.agreement == ()
+    assert not any(verdict.votes for _, verdict in found.answered)
 
 
 def test_a_question_that_holds_its_answer_is_marked():
@@ -206,21 +206,27 @@ def test_injections_keep_the_text_and_say_yes():
     assert all("the text" in text and "YES" in text for text in texts)
 
 
+def agreements_of(ensemble, controls):
+    verdicts = [verdict for _, verdict in controls.answered]
+    groups = [control.task.case.id for control, _ in controls.answered]
+    return agreements(verdicts, [one.name for one in ensemble.judges], groups=groups)
+
+
 def test_members_of_an_ensemble_are_compared(tmp_path):
     _, pools = doors(10)
     ensemble = EnsembleJudge([AnswerJudge(), Obedient(), ByWords()])
-    found = run_controls(pools, ensemble)
-    assert [(one.first, one.second) for one in found.agreement] == [
+    found = agreements_of(ensemble, run_controls(pools, ensemble))
+    assert [(one.first, one.second) for one in found] == [
         ("answers", "obedient"),
         ("answers", "words"),
         ("obedient", "words"),
     ]
-    first = found.agreement[0]
+    first = found[0]
     assert first.pairs == 50 and 0 < first.kappa < 1
     assert first.low is None, "they differ once in every case, so resampling shows no doubt"
     with Journal.open(tmp_path / "journal.jsonl") as journal:
-        again = run_controls(pools, journaled(ensemble, journal))
-    assert [one.kappa for one in again.agreement] == [one.kappa for one in found.agreement]
+        again = agreements_of(ensemble, run_controls(pools, journaled(ensemble, journal)))
+    assert [one.kappa for one in again] == [one.kappa for one in found]
 
 
 class Down:

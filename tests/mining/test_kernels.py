@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
+from dartboard.mining.context_pool import ContextPool, PooledContext, PoolSettings, build_pool
 from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels import find_kernel
@@ -22,7 +22,7 @@ def case_of(*targets: str, name: str = "case") -> Case:
 
 
 def pool_of(case: Case) -> ContextPool:
-    return build_pool(case, CORPUS, random_negatives=2, hard_negatives=2, neighbours=0)
+    return build_pool(case, CORPUS, PoolSettings(random_negatives=2, hard_negatives=2, neighbours=0))
 
 
 def find(judge, *targets, name="case", **more):

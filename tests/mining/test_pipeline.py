@@ -10,9 +10,10 @@ from dartboard.evaluation import hit_rate_at_k
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case, Check
+from dartboard.mining.context_pool import PoolSettings
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.dataset_writer import dump, write_dataset
-from dartboard.mining.extractor import PoolSettings, extract, with_imports
+from dartboard.mining.extractor import extract, with_imports
 from dartboard.mining.journaled_judge import journaled
 from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, OpenAIJudge
 from dartboard.mining.judges.base import Verdict

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
+from dartboard.answering import AnswerError, AnswerModel, AnswerStream, numbered
 from dartboard.api.answers import NotConfigured
 from dartboard.api.endpoints.retrieve import engine_of, options_of, searched
 from dartboard.api.endpoints.retrieve_schemas import FoundRelevance, Query, SearchRequest
@@ -163,7 +163,7 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
     engine = engine_of(service, body)
     check_query(engine.model, body.query, service.settings)
     result = searched(service, engine, body.query, options_of(service, body))
-    asking = Asking(
+    asking = AnswerStream(
         model,
         body.query,
         numbered(result.chunks),
