@@ -19,7 +19,7 @@ from dartboard.mining.candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.cases import Case
 from dartboard.mining.controls import Controls, control_tasks, run_controls
 from dartboard.mining.corpora.base import Corpus, Document
-from dartboard.mining.dataset import FoundKernel, Labels, Mined, make_pair, members_of
+from dartboard.mining.dataset import Kernel, Labels, Mined, make_pair, members_of
 from dartboard.mining.journaled_judge import JournaledChat, journaled
 from dartboard.mining.judge_runner import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
 from dartboard.mining.judges.base import Judge, reasons_of, version_of
@@ -95,7 +95,7 @@ def mine(
             other = replace(session, judge=journaled(second, journal))
             opinions = other.label(SECOND, pool_contexts(raw.pools))
             agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
-        found: list[dict[str, FoundKernel]] = [{} for _ in raw.pools]
+        found: list[dict[str, Kernel]] = [{} for _ in raw.pools]
         if chosen.kernels and corpus is not None:
             found = find_kernels(
                 session,
@@ -208,7 +208,7 @@ def _agree(labels: Labels, opinions: Labels, names: tuple[str, str], seed: int) 
 
 
 def _unlabelled(
-    raw: RawCandidates, found: list[dict[str, FoundKernel]], corpus: Corpus, labels: Labels
+    raw: RawCandidates, found: list[dict[str, Kernel]], corpus: Corpus, labels: Labels
 ) -> list[tuple[Case, Document]]:
     """Members of kernels that no pool held, so that nobody has judged them alone."""
     return [

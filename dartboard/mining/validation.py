@@ -30,7 +30,7 @@ from dartboard.datasets.safe_yaml import (
 from dartboard.errors import DatasetError
 from dartboard.mining.agreement import Agreement
 from dartboard.mining.controls import KINDS, NEGATIVES, ControlError, Rate
-from dartboard.mining.dataset import STATUSES, FoundKernel, JudgedContext
+from dartboard.mining.dataset import STATUSES, JudgedContext, Kernel
 from dartboard.mining.dataset_writer import FORMAT, VERSION, digest_of
 from dartboard.mining.judges.evidence import stands_in
 
@@ -69,7 +69,7 @@ _PAIR_KEYS = [
     *("kernel", "kernel_status", "kernel_source", "alternatives", "kernels"),
 ]
 _CONTEXT_KEYS = _names(JudgedContext)
-_KERNEL_KEYS = [name for name in _names(FoundKernel) if name != "alternatives"]
+_KERNEL_KEYS = [name for name in _names(Kernel) if name != "alternatives"]
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")

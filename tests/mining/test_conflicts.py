@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dartboard.llm.limits import CallLimiter
-from dartboard.mining.dataset import FoundKernel, make_pair
+from dartboard.mining.dataset import Kernel, make_pair
 from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.judges.base import Verdict
@@ -35,7 +35,7 @@ def settled(tmp_path, votes, alternatives=()):
     given = raw(tmp_path, [cases()[-1]])
     judge = Voting(votes)
     session = JudgeSession(judge=judge, limiter=CallLimiter(), listen=lambda *_: None)
-    kernel = FoundKernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
+    kernel = Kernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
     pool = given.pools[0]
     labels = {("both", one.fqn): judge.judge(pool.case, [one]) for one in pool.documents}
     labels, found = resolve_conflicts(
@@ -119,7 +119,7 @@ def test_a_judge_that_finds_no_kernel_is_not_excused(tmp_path):
 def test_targets_are_voted_on_where_the_kernel_does_not_decide(tmp_path, votes, insufficient):
     given = raw(tmp_path, [believed("door-5.md")])
     session = JudgeSession(judge=Voting(votes), limiter=CallLimiter(), listen=lambda *_: None)
-    kernel = FoundKernel(contexts=BOTH, status="sufficient")
+    kernel = Kernel(contexts=BOTH, status="sufficient")
     found = [{"expansion": kernel}]
     assert insufficient_targets(session, given.pools, found, votes=None) == insufficient
     found = [{"expansion": replace(kernel, alternatives=(("door-5.md",),))}]

@@ -22,7 +22,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.dataset import Status
+from dartboard.mining.dataset import Kernel, Status
 from dartboard.mining.judges.base import Judge, Verdict
 from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
@@ -216,21 +216,12 @@ _REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
-    """Names of documents by rising name; each of ``alternatives`` is a whole set that serves as well.
-
-    ``verdict`` is the first that called the set sufficient.
-    """
+class ExpansionKernel(Kernel):
+    """A kernel with the way to it: what was asked (``trail``), and what that cost."""
 
     case: str
-    contexts: tuple[str, ...]
-    status: Status
-    alternatives: tuple[tuple[str, ...], ...] = ()
-    calls: int = 0
     usage: Usage = field(default_factory=Usage)
     trail: tuple[Step, ...] = ()
-    judge: str = ""
-    verdict: Verdict | None = None
 
 
 def find_kernel(
@@ -244,7 +235,7 @@ def find_kernel(
     lead: int = LEAD,
     most_calls: int = MOST_CALLS,
     alternatives: int = ALTERNATIVES,
-) -> Kernel:
+) -> ExpansionKernel:
     """The kernel of one case.
 
     Args:
@@ -302,15 +293,23 @@ def _kernel(
     documents: list[Document],
     status: Status,
     alternatives: list[tuple[str, ...]] | None = None,
-) -> Kernel:
-    return Kernel(
+) -> ExpansionKernel:
+    trail = panel.trail
+    # The evidence is that of the verdict that the kernel rests on; without one, say what is still missing.
+    verdict = panel.first_yes(documents) if documents else None
+    if verdict is None:
+        missing = trail[-1].missing if trail else ""
+        why = f"still missing: {missing}" if missing else "no sufficient set was found"
+        verdict = Verdict(label="UNSURE", judge=judge.name, reason=why)
+    return ExpansionKernel(
         case=panel.case.id,
         contexts=tuple(sorted(one.fqn for one in documents)),
         status=status,
         alternatives=tuple(dict.fromkeys(alternatives or ())),
+        judge=verdict.judge,
+        evidence=verdict.evidence,
+        reason=verdict.reason,
         calls=panel.calls,
         usage=panel.usage,
-        trail=panel.trail,
-        judge=judge.name,
-        verdict=panel.first_yes(documents) if documents else None,
+        trail=trail,
     )
