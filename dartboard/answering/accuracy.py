@@ -27,7 +27,7 @@ from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.llm.limits import CallLimits, current_limiter
+from dartboard.llm.limits import CallLimiter, CallLimits, current_limiter
 from dartboard.llm.prompts import Prompt
 from dartboard.llm.reply_parser import without_thoughts
 from dartboard.llm.streaming_chat import StreamingChat
@@ -185,7 +185,8 @@ def measure_answers(
         if not told(estimate(writer, plan.tasks)):
             return outcome
         try:
-            written = [verdict.evidence for _, verdict in judge_many(writer, plan.tasks, limits, hear)]
+            verdicts = judge_many(writer, plan.tasks, CallLimiter(limits), hear)
+            written = [verdict.evidence for _, verdict in verdicts]
         except (BudgetError, EndpointError) as error:
             raise type(error)(_in_our_words(str(error))) from error
     scores = _scores(plan, outcome.runs, written, k)

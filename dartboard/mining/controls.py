@@ -224,7 +224,7 @@ def run_controls(
     """Ask the judge all controls of the pools, within a limiter's limits, and count its errors."""
     controls = control_tasks(pools, seed=seed)
     tasks = [control.task for control in controls]
-    verdicts = [verdict for _, verdict in judge_many(judge, tasks, listen=listen, limiter=limiter)]
+    verdicts = [verdict for _, verdict in judge_many(judge, tasks, limiter, listen)]
     return Controls(
         judge=judge.name,
         seed=seed,

@@ -4,10 +4,9 @@ Where a case has a solution, what that imports from the corpus is added to its t
 the solution must have met it. Like every target it is believed, and proved or not by the judge.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from dartboard.mining.candidates import (
     CORPUS,
@@ -32,7 +31,6 @@ def extract(
     path: str | Path,
     *,
     settings: PoolSettings | None = None,
-    more: Mapping[str, Any] | None = None,
     listen: Heard | None = None,
 ) -> RawCandidates:
     """Draw the contexts of all cases, and write them down for who goes on from there.
@@ -43,7 +41,6 @@ def extract(
             :func:`~dartboard.mining.corpora.open_corpus` opened it.
         path: the file, one JSON object a line.
         settings: how many contexts of each origin.
-        more: kept among the settings.
         listen: hears how many pools of how many are there.
 
     Returns:
@@ -59,7 +56,7 @@ def extract(
         pools.append(build_pool(with_imports(case, corpus), corpus, chosen))
         if listen is not None:
             listen(len(pools), len(listed))
-    every = {**asdict(chosen), **_named(corpus, Path(path)), **(more or {})}
+    every = {**asdict(chosen), **_named(corpus, Path(path))}
     return write_candidates(path, pools, corpus=corpus, settings=every)
 
 

@@ -13,9 +13,9 @@ from itertools import islice
 from threading import Event, Lock
 
 from dartboard.deadline import deadline
-from dartboard.errors import BudgetError, ConfigError, DeadlineError, EndpointError
+from dartboard.errors import BudgetError, DeadlineError, EndpointError
 from dartboard.llm.errors import NoAnswersError, RefusedError
-from dartboard.llm.limits import CallLimiter, CallLimits, limited_by
+from dartboard.llm.limits import CallLimiter, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
@@ -66,10 +66,8 @@ def estimate(judge: Judge, tasks: Iterable[Task]) -> Estimate:
 def judge_many(
     judge: Judge,
     tasks: Iterable[Task],
-    limits: CallLimits | None = None,
-    listen: Listener | None = None,
-    *,
     limiter: CallLimiter | None = None,
+    listen: Listener | None = None,
 ) -> Iterator[tuple[Task, Verdict]]:
     """Tasks with their verdicts, in order.
 
@@ -80,19 +78,15 @@ def judge_many(
     Args:
         judge: is asked from several threads.
         tasks: read as far ahead as there are threads for.
-        limits: how many calls at once and a minute, and the budget.
+        limiter: how many calls at once and a minute, and the budget, which several stages may share.
         listen: hears of every verdict.
-        limiter: continues a budget over several stages; it has its own limits.
 
     Raises:
         BudgetError: the budget is used up.
         EndpointError: calls failed; every verdict that exists was handed out before.
-        ConfigError: limits and a limiter with others were given.
     """
-    if limiter is not None and limits is not None and limits != limiter.limits:
-        raise ConfigError("give limits or a limiter, not both: a limiter has its own limits")
     total = len(tasks) if isinstance(tasks, Sized) else None
-    return _Run(judge, limiter or CallLimiter(limits), listen, total).results(iter(tasks))
+    return _Run(judge, limiter or CallLimiter(), listen, total).results(iter(tasks))
 
 
 class _Run:
@@ -197,7 +191,7 @@ class JudgeSession:
     def label(self, step: str, wanted: Iterable[tuple[Case, Document]]) -> Labels:
         """A verdict on each context alone."""
         tasks = [Task(case, (document,)) for case, document in wanted]
-        verdicts = judge_many(self.judge, tasks, listen=self.listener(step), limiter=self.limiter)
+        verdicts = judge_many(self.judge, tasks, self.limiter, self.listener(step))
         return {(task.case.id, task.contexts[0].fqn): verdict for task, verdict in verdicts}
 
     def listener(self, step: str) -> Listener:

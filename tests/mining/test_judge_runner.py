@@ -50,7 +50,7 @@ def ids(judged):
 def test_results_come_in_the_order_of_the_tasks():
     gate = Event()
     judge = Acts({"0": gate.wait, "7": gate.set})
-    judged = list(judge_many(judge, TASKS, CallLimits(concurrency=4)))
+    judged = list(judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=4))))
     assert ids(judged) == [str(at) for at in range(60)]
     assert [verdict.reason for _, verdict in judged] == ids(judged)
     assert judge.asked[0] == "0"
@@ -67,7 +67,11 @@ def test_so_many_at_once_and_no_more():
         with lock:
             now[0] -= 1
 
-    list(judge_many(Acts({str(at): together for at in range(60)}), TASKS, CallLimits(concurrency=3)))
+    list(
+        judge_many(
+            Acts({str(at): together for at in range(60)}), TASKS, CallLimiter(CallLimits(concurrency=3))
+        )
+    )
     assert most[0] == 3
 
 
@@ -79,7 +83,7 @@ def test_tasks_are_taken_as_they_are_needed():
             taken.append(task)
             yield task
 
-    judged = judge_many(Acts(), endless(), CallLimits(concurrency=2))
+    judged = judge_many(Acts(), endless(), CallLimiter(CallLimits(concurrency=2)))
     assert ids([next(judged), next(judged)]) == ["0", "1"]
     judged.close()
     assert len(taken) < 40
@@ -107,7 +111,7 @@ def test_an_endpoint_that_stays_down_ends_the_run():
     judge = Acts({str(at): EndpointError("down") for at in range(20, 60)})
     judged = []
     with pytest.raises(EndpointError, match="calls in a row failed"):
-        for pair in judge_many(judge, TASKS, CallLimits(concurrency=1)):
+        for pair in judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=1))):
             judged.append(pair)
     assert len(judged) == 20
     assert len(judge.asked) == 30
@@ -118,7 +122,7 @@ def test_what_cannot_get_better_ends_the_run_at_once(error):
     judge = Acts({"5": error})
     judged = []
     with pytest.raises(type(error), match=str(error)):
-        for pair in judge_many(judge, TASKS, CallLimits(concurrency=1)):
+        for pair in judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=1))):
             judged.append(pair)
     assert ids(judged) == ["0", "1", "2", "3", "4"]
     assert judge.asked == ["0", "1", "2", "3", "4", "5"]
@@ -144,7 +148,7 @@ def test_an_interruption_keeps_what_is_finished(tmp_path):
 
     with Journal.open(tmp_path / "j") as journal:
         judge = JournaledJudge(Acts({"2": wait, "3": endless}), journal)
-        judged = judge_many(judge, TASKS, CallLimits(concurrency=3))
+        judged = judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=3)))
         assert ids([next(judged), next(judged)]) == ["0", "1"]
         assert started.wait(10)
         threading.Timer(0.05, slow.set).start()
@@ -184,11 +188,11 @@ def test_a_budget_in_money_is_never_exceeded_by_parallel_calls(tmp_path):
 def test_a_budget_in_tokens_and_one_without_prices():
     with FaultyServer() as server, door_judge(server.url) as judge:
         with pytest.raises(BudgetError, match=r"of 6000 tokens are spent"):
-            list(judge_many(judge, door_tasks(50), CallLimits(budget_tokens=6000)))
+            list(judge_many(judge, door_tasks(50), CallLimiter(CallLimits(budget_tokens=6000))))
         assert 0 < server.books["prompt_tokens"] + server.books["completion_tokens"] <= 6000
         judge.chat.prices = None
         with pytest.raises(ConfigError, match="give prices"):
-            list(judge_many(judge, door_tasks(5), CallLimits(budget_cost=1.0)))
+            list(judge_many(judge, door_tasks(5), CallLimiter(CallLimits(budget_cost=1.0))))
 
 
 def test_a_retry_after_is_waited_for_by_the_whole_run():
@@ -227,8 +231,3 @@ def test_estimates_before_the_first_call(tmp_path):
         assert 0.5 < guess.usage.input_tokens / (3 * server.books["prompt_tokens"]) < 2
     assert estimate(AnswerJudge(), tasks).usage == Usage()
     assert estimate(Acts(), tasks).usage == Usage()
-
-
-def test_limits_and_a_meter_contradict_each_other():
-    with pytest.raises(ConfigError, match="not both"):
-        judge_many(Acts(), TASKS, CallLimits(concurrency=2), limiter=CallLimiter())

@@ -210,7 +210,7 @@ def test_a_spent_panel_says_so():
         panel.decide("s", [Document("a", "A")])
 
 
-@pytest.mark.parametrize("wrong", [{"votes": 0}, {"lead": 0}, {"most_calls": 0}, {"most_rounds": -1}])
+@pytest.mark.parametrize("wrong", [{"votes": 0}, {"most_calls": 0}, {"most_rounds": -1}])
 def test_bounds_are_checked(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         find(Unsure(), "Avon.river", **wrong)

@@ -24,7 +24,7 @@ from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.dataset import Kernel, Status
 from dartboard.mining.judges.base import Judge, Verdict
-from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
+from dartboard.mining.kernels.voting import Panel, SpentError, Step, votes_for
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
 
 DEPTH = 20
@@ -232,7 +232,6 @@ def find_kernel(
     *,
     most_rounds: int = ROUNDS,
     votes: int | None = None,
-    lead: int = LEAD,
     most_calls: int = MOST_CALLS,
     alternatives: int = ALTERNATIVES,
 ) -> ExpansionKernel:
@@ -245,7 +244,6 @@ def find_kernel(
         judge: says what suffices.
         most_rounds: of adding candidates.
         votes: the most that one question is asked, as :func:`~dartboard.mining.kernels.voting.votes_for`.
-        lead: by so many votes an answer must lead.
         most_calls: that one case may cost.
         alternatives: how many documents are tried in the place of each member.
 
@@ -258,7 +256,7 @@ def find_kernel(
     for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
         if value < 0:
             raise ConfigError(f"{name} must be >= 0, got {value}")
-    panel = Panel(case, judge, votes=votes_for(judge, votes), lead=lead, most_calls=most_calls)
+    panel = Panel(case, judge, votes=votes_for(judge, votes), most_calls=most_calls)
     search = CandidateSearch(pool, corpus)
     expansion = Expansion(panel, search)
     start = [one for one in pool.documents if one.fqn == pool.target]
