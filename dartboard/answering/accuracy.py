@@ -78,7 +78,7 @@ def _says(text: str, spellings: tuple[str, ...]) -> bool:
     return first is not None and _BARE.get(first[1].lower()) in bare
 
 
-Told = Callable[[Estimate], bool]
+Confirm = Callable[[Estimate], bool]
 """Hears what is about to be asked, and says whether to go on."""
 
 
@@ -168,10 +168,10 @@ def measure_answers(
     *,
     journal: Path,
     limits: CallLimits | None = None,
-    told: Told = lambda _: True,
+    confirm: Confirm = lambda _: True,
     listener: Listener = silent,
 ) -> Outcome:
-    """The outcome with ``answer@k`` beside its measures; unchanged where ``told`` says no."""
+    """The outcome with ``answer@k`` beside its measures; unchanged where ``confirm`` says no."""
     k = config.headline_k
     first = next(iter(outcome.scores.values()))
     plan = plan_of(dataset, outcome.runs, first.query_ids, k)
@@ -182,7 +182,7 @@ def measure_answers(
     with Journal.open(journal, resume=True) as kept:
         kept.withdraw_unanswered()
         writer = JournaledJudge(Writer(chat), kept)
-        if not told(estimate(writer, plan.tasks)):
+        if not confirm(estimate(writer, plan.tasks)):
             return outcome
         try:
             verdicts = judge_many(writer, plan.tasks, CallLimiter(limits), hear)

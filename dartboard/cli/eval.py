@@ -72,7 +72,7 @@ class AnswerOptions:
         journal = Path(config.output_dir) / "parts" / f"{file_name(dataset.name)}.answers.jsonl"
         with closing(self.chat()) as chat:
 
-            def told(found: "Estimate") -> bool:
+            def confirm(found: "Estimate") -> bool:
                 _tell(found, dataset, outcome, chat.name)
                 return not self.answers_estimate
 
@@ -83,7 +83,7 @@ class AnswerOptions:
                 chat,
                 journal=journal,
                 limits=CallLimits(concurrency=self.answers_concurrency, budget_tokens=self.answers_budget),
-                told=told,
+                confirm=confirm,
                 listener=hear,
             )
 

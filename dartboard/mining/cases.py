@@ -63,24 +63,37 @@ class Case:
             raise DatasetError(f"{self.place or 'a case'}: {refused_id(self.id, odd)}")
 
 
-def read_case(entry: Fields, safe_folder: SafeFolder, *, kind: Kind, prefix: str = "") -> Case:
-    """A case from its mapping; the files that it names are read now."""
-    own = read_id(entry, "id")
+def read_case(
+    entry: Fields, safe_folder: SafeFolder, *, kind: Kind, prefix: str = "", own_id: str = ""
+) -> Case:
+    """A case from its mapping; the files that it names are read now.
+
+    Args:
+        entry: the mapping.
+        safe_folder: where the files are that it may name.
+        kind: of the case.
+        prefix: what goes before its id.
+        own_id: the id, where the mapping has none.
+
+    Raises:
+        DatasetError: what is wrong in the mapping, with its line.
+    """
+    own = own_id or _identifier(entry, "id")
     return Case(
         id=f"{prefix}:{own}" if prefix else own,
         question=entry.string("question").strip(),
-        targets=one_or_many(entry, "target", "targets"),
-        answers=one_or_many(entry, "answer", "answers"),
-        facets=read_facets(entry),
+        targets=_one_or_many(entry, "target", "targets"),
+        answers=_one_or_many(entry, "answer", "answers"),
+        facets=_facets(entry),
         kind=kind,
-        unfixed=named_text(entry, "unfixed", safe_folder) if entry.has("unfixed") else None,
-        solution=named_text(entry, "solution", safe_folder) if entry.has("solution") else None,
+        unfixed=_named_text(entry, "unfixed", safe_folder) if entry.has("unfixed") else None,
+        solution=_named_text(entry, "solution", safe_folder) if entry.has("solution") else None,
         check=_check(entry.mapping("check"), safe_folder) if entry.has("check") else None,
         place=safe_folder.shown(entry.path, entry.place.line),
     )
 
 
-def read_id(entry: Fields, key: str) -> str:
+def _identifier(entry: Fields, key: str) -> str:
     """Text that can name a case: without control characters, and nothing that looks like a missing number."""
     text = entry.string(key)
     node = entry.entries[key]
@@ -91,7 +104,7 @@ def read_id(entry: Fields, key: str) -> str:
     return text
 
 
-def one_or_many(entry: Fields, one: str, many: str) -> tuple[str, ...]:
+def _one_or_many(entry: Fields, one: str, many: str) -> tuple[str, ...]:
     """The text under one key, or the texts under another; not both, none of them blank or twice."""
     if entry.has(one) and entry.has(many):
         raise entry.error(f"give {one!r} or {many!r}, not both")
@@ -103,7 +116,7 @@ def one_or_many(entry: Fields, one: str, many: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_facets(entry: Fields) -> tuple[tuple[str, ...], ...]:
+def _facets(entry: Fields) -> tuple[tuple[str, ...], ...]:
     """Parts of an answer, each a list of strings any of which will do."""
     facets = tuple(
         tuple(string_of(entry.path, one, "each string of 'facets'") for one in part.value)
@@ -118,10 +131,10 @@ def read_facets(entry: Fields) -> tuple[tuple[str, ...], ...]:
 
 def prefix_of(entry: Fields, kind: str) -> str:
     """What goes before the ids of a benchmark."""
-    return read_id(entry, "prefix") if entry.has("prefix") else kind
+    return _identifier(entry, "prefix") if entry.has("prefix") else kind
 
 
-def named_text(entry: Fields, key: str, safe_folder: SafeFolder) -> str:
+def _named_text(entry: Fields, key: str, safe_folder: SafeFolder) -> str:
     """The text of the file that a key names."""
     try:
         return safe_folder.text(entry.string(key))
