@@ -98,8 +98,19 @@ class AnswerStream:
     """One answer under way: iterate over it for the text as it comes, once.
 
     A piece may be empty: a sign that the model was reached. ``answer`` is what there is, at any moment; leave
-    the loop early, and it is an answer that was interrupted. ``spent`` are seconds that went by before.
-    ``relevance`` is the search's: where it found nothing relevant, the model is told so.
+    the loop early, and it is an answer that was interrupted. Without passages nobody is asked.
+
+    Args:
+        model: writes the answer.
+        question: what is asked.
+        passages: what the answer may rest on.
+        prompt_version: what the model is asked with.
+        spent: seconds that went by before, by step.
+        relevance: the search's; where it found nothing relevant, the model is told so.
+        clock: tells the time in seconds.
+
+    Raises:
+        AnswerError: on iteration, where there is no answer, or only a part of it.
     """
 
     def __init__(

@@ -27,8 +27,17 @@ _LONGEST_SLEEP = 0.1
 class CallLimits:
     """How many calls at once and a minute, and how much may be spent; None: no limit.
 
-    ``give_up_after`` calls in a row that fail, or that get no readable answer, end a run; None: 10, or twice
-    the calls at once where that is more.
+    Args:
+        concurrency: calls at once, 1 to 100.
+        requests_per_minute: the most requests.
+        tokens_per_minute: the most tokens, of input and output together.
+        budget_cost: the most money, in the currency of the prices.
+        budget_tokens: the most tokens in all.
+        give_up_after: so many calls in a row that fail, or that get no readable answer, end a run; None: 10,
+            or twice the calls at once where that is more.
+
+    Raises:
+        ConfigError: a number that cannot work.
     """
 
     concurrency: int = 8
@@ -149,9 +158,20 @@ class TokenBucket:
 
 
 class CallLimiter:
-    """Shared by all threads of a run, and by several stages that have one budget together.
+    """Lets calls through within limits; shared by the threads of a run, and by stages with one budget.
 
-    ``spent`` is what an earlier part of the run paid, which counts towards the budget.
+    Args:
+        limits: what is allowed.
+        spent: what an earlier part of the run paid, which counts towards the budget.
+        clock: tells the time in seconds.
+        sleep: waits for so many seconds.
+
+    Example::
+
+        limiter = CallLimiter(CallLimits(requests_per_minute=60, budget_tokens=1_000_000))
+        with limited_by(limiter):
+            chat.complete("Who wrote Dracula?")
+        limiter.usage.tokens
     """
 
     def __init__(

@@ -221,7 +221,18 @@ def run_controls(
     limiter: CallLimiter | None = None,
     listen: Listener | None = None,
 ) -> Controls:
-    """Ask the judge all controls of the pools, within a limiter's limits, and count its errors."""
+    """Ask a judge the controls of all cases, and count its errors.
+
+    Args:
+        pools: the cases with their contexts.
+        judge: is asked from several threads.
+        seed: of what is drawn.
+        limiter: how many calls at once and a minute, and the budget.
+        listen: hears of every verdict.
+
+    Raises:
+        BudgetError, EndpointError: as :func:`~dartboard.mining.judge_runner.judge_many`.
+    """
     controls = control_tasks(pools, seed=seed)
     tasks = [control.task for control in controls]
     verdicts = [verdict for _, verdict in judge_many(judge, tasks, limiter, listen)]

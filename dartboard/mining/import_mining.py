@@ -215,7 +215,15 @@ class ImportKernel:
 
 
 def imports_kernel(case: Case, corpus: Corpus) -> ImportKernel:
-    """The kernel by the case's solution; a case without one is an error."""
+    """The kernel by the case's solution.
+
+    Args:
+        case: has a solution.
+        corpus: what imports are looked up in.
+
+    Raises:
+        DatasetError: the case has no solution, or it is not Python.
+    """
     if case.solution is None:
         raise DatasetError(f"{case.place or 'a case'}: {case.id!r} has no solution file to read imports from")
     try:

@@ -34,7 +34,14 @@ CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningSettings:
-    """What a run does beside judging contexts."""
+    """What a run does beside judging contexts.
+
+    Args:
+        kernels: whether kernels are searched for.
+        most_rounds: the most expansions of a kernel.
+        votes: the most votes on a set; None: 1 for judges without a prompt, 7 for others.
+        seed: of the controls and of the intervals.
+    """
 
     kernels: bool = True
     most_rounds: int = ROUNDS

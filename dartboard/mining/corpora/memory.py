@@ -33,9 +33,15 @@ TRIAGE = 100
 
 
 class MemoryCorpus:
-    """Documents by rising name; ``model`` is the default model unless given, loaded when it is needed.
+    """Documents by rising name. ``spec`` is how :func:`~dartboard.mining.corpora.open_corpus` was told of it.
 
-    ``spec`` is how the corpus was named to :func:`~dartboard.mining.corpora.open_corpus`, if it was.
+    Args:
+        name: what people call it.
+        documents: each under a name of its own.
+        model: makes the vectors; the default model unless given, loaded when it is needed.
+
+    Raises:
+        DatasetError: two documents of one name, or none at all.
     """
 
     spec: str | None = None

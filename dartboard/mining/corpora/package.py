@@ -51,7 +51,17 @@ Edits = dict[int, tuple[int, list[str]]]
 
 
 class PackageCorpus(MemoryCorpus):
-    """The documents of a package. ``problems`` are files that could not be read; the rest is there."""
+    """The documents of a package. ``problems`` are files that could not be read; the rest is there.
+
+    Args:
+        name: as in an import, with dots.
+        folder: where the package is unpacked; an installed one is taken unless given.
+        longest: the most characters of a document.
+        model: makes the vectors; the default model unless given.
+
+    Raises:
+        DatasetError: there is no such package, or none of its files can be read.
+    """
 
     def __init__(
         self,

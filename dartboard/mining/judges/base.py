@@ -62,7 +62,13 @@ class Judge(Protocol):
         """Which judge: model and endpoint, or ``answers``, ``check``, ``ensemble(…)``."""
 
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
-        """One verdict; ``attempt`` > 0 asks again, independently, where the first answer is doubted."""
+        """One verdict.
+
+        Args:
+            case: the question, and what is known of its answer.
+            contexts: all that may be used for the answer.
+            attempt: above 0, ask again, independently, where the first answer is doubted.
+        """
 
 
 class OfflineJudge:

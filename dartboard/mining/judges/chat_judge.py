@@ -27,6 +27,13 @@ class ChatJudge:
 
     Where none can be read then, or the endpoint refuses, the verdict is UNSURE and not ``answered``; too many
     of these in a row end a run (see :mod:`dartboard.llm.circuit_breaker`).
+
+    Args:
+        chat: the model.
+        prompt_version: one of :data:`dartboard.mining.judges.prompts.VERSIONS`.
+
+    Raises:
+        ConfigError: no prompt has this version.
     """
 
     def __init__(self, chat: Chat, *, prompt_version: str = DEFAULT_PROMPT) -> None:
@@ -125,7 +132,8 @@ def _clean(text: str) -> str:
 
 
 class OpenAIJudge(ChatJudge):
-    """A judge at an OpenAI-compatible endpoint; ``base_url`` ends before ``/chat/completions``."""
+    """A judge at an OpenAI-compatible endpoint: a :class:`ChatJudge` over :class:`~dartboard.llm.OpenAIChat`,
+    whose arguments it takes."""
 
     def __init__(
         self,
@@ -140,7 +148,8 @@ class OpenAIJudge(ChatJudge):
 
 
 class GeminiJudge(ChatJudge):
-    """A judge at Google's endpoint, or at one that speaks like it; ``base_url`` ends before ``/models``."""
+    """A judge at Google's endpoint, or at one that speaks like it: a :class:`ChatJudge` over
+    :class:`~dartboard.llm.GeminiChat`, whose arguments it takes."""
 
     def __init__(
         self,

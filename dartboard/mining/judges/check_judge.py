@@ -28,7 +28,12 @@ Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 
 @dataclass(frozen=True, slots=True)
 class CheckJudge(OfflineJudge):
-    """YES where the check passes on what the solver writes. Equal candidates are run once."""
+    """YES where the check passes on what the solver writes. Equal candidates are run once.
+
+    Args:
+        solve: writes a candidate from a case and contexts, or None where it cannot.
+        screen: a judge that is asked first; what it says NO to is not run.
+    """
 
     solve: Solver = field(default_factory=lambda: PartialSolution())
     screen: Judge | None = None

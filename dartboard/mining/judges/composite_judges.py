@@ -29,7 +29,14 @@ from dartboard.mining.judges.partial_solution import PartialSolution
 
 
 class EnsembleJudge:
-    """A majority of its members; who disagreed, and why, is in the reason, the labels are in ``votes``."""
+    """A majority of its members; who disagreed, and why, is in the reason, the labels are in ``votes``.
+
+    Args:
+        judges: at least two.
+
+    Raises:
+        ConfigError: there are fewer.
+    """
 
     def __init__(self, judges: Sequence[Judge]) -> None:
         if len(judges) < 2:

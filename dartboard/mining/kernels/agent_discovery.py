@@ -124,9 +124,22 @@ def agent_kernel(
     judge: Judge | None = None,
     run: bool = False,
 ) -> AgentKernel:
-    """Let the model solve the case; ``judge`` says whether what it used suffices.
+    """Let the model solve the case.
 
-    ``run`` lets the case's check run the code that the model wrote.
+    Args:
+        case: what is to be solved.
+        corpus: what the model may search and read.
+        chat: the model.
+        most_steps: the most turns.
+        judge: says whether what the model used suffices.
+        run: whether the case's check may run the code that the model wrote.
+
+    Returns:
+        What the solution rests on; nothing where there is none.
+
+    Raises:
+        ConfigError: ``most_steps`` is below 1.
+        EndpointError: the model cannot be reached, or has given no readable answer for too long.
     """
     if most_steps < 1:
         raise ConfigError(f"most_steps must be >= 1, got {most_steps}")
