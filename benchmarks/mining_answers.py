@@ -16,14 +16,14 @@ from typing import Any
 
 from benchmarks.mining_kernels import _lines, is_exact
 from dartboard.mining.agreement import wilson
+from dartboard.mining.benchmark_registry import labelled_cases
 from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import build_pool
+from dartboard.mining.context_pool import PoolSettings, build_pool
 from dartboard.mining.controls import Controls, run_controls
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
-from dartboard.mining.documents import Document
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import find_kernel
-from dartboard.mining.registry import labelled_cases
 
 JUDGE = AnswerJudge()
 DENIAL = "Contrary to what is often said, the answer is not {answer}."
@@ -82,7 +82,7 @@ def measure_blindness(folder: Path) -> dict[str, Any]:
         start = replace(case, targets=case.targets[:1])
         found = find_kernel(start, build_pool(start, corpus), corpus, JUDGE, alternatives=0)
         exact.append(is_exact(found, data.kernels))
-    pools = [build_pool(case, corpus, neighbours=0) for case in cases]
+    pools = [build_pool(case, corpus, PoolSettings(neighbours=0)) for case in cases]
     return {
         "cases": len(cases),
         "yes or no": unspoken,
@@ -91,7 +91,7 @@ def measure_blindness(folder: Path) -> dict[str, Any]:
         "strangers": _share(strangers),
         "exact kernels": _share(exact),
         "denied": _share(denied),
-        "controls": _controls(run_controls(cases, pools, JUDGE)),
+        "controls": _controls(run_controls(pools, JUDGE)),
     }
 
 

@@ -16,10 +16,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dartboard.llm.limits import CallLimits
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
+from dartboard.llm.limits import CallLimiter, CallLimits
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
+from dartboard.mining.verdict_journal import Journal
 
 FAULTS = 0.2
 SCHEDULE = {"seed": 3, "faults": FAULTS, "lies": 0.05, "babble": 0.01}
@@ -44,8 +44,8 @@ def _undisturbed(folder: Path, tests: Any) -> dict[str, Any]:
     started = time.perf_counter()
     with tests.FaultyServer(**SCHEDULE) as server, tests.door_judge(server.url) as judge:
         with Journal.open(folder / "undisturbed.jsonl") as journal:
-            limits = CallLimits(concurrency=CONCURRENCY)
-            judged = list(judge_many(JournaledJudge(judge, journal), tasks, limits))
+            limiter = CallLimiter(CallLimits(concurrency=CONCURRENCY))
+            judged = list(judge_many(JournaledJudge(judge, journal), tasks, limiter))
             spent = journal.usage
         books, happened, requests = dict(server.books), dict(server.happened), len(server.bodies)
     counted = (spent.calls, spent.input_tokens, spent.output_tokens, spent.unanswered)

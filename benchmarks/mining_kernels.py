@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from dartboard.mining.agreement import wilson
+from dartboard.mining.benchmark_registry import labelled_cases
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, build_pool
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
-from dartboard.mining.documents import Document
-from dartboard.mining.kernels import Kernel, find_kernel
-from dartboard.mining.registry import labelled_cases
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.kernels import ExpansionKernel, find_kernel
 
 SEEDS = (0, 1, 2)
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -114,7 +114,7 @@ def measure_kernels(folder: Path) -> dict[str, Any]:
         if setting.wording not in words:
             continue
         started = time.perf_counter()
-        found: list[Kernel] = []
+        found: list[ExpansionKernel] = []
         shares = []
         for seed in SEEDS if setting.flips else SEEDS[:1]:
             judge = KnowingJudge(
@@ -140,7 +140,7 @@ def measure_kernels(folder: Path) -> dict[str, Any]:
     }
 
 
-def is_exact(kernel: Kernel, truth: Mapping[str, Sequence[str]]) -> bool:
+def is_exact(kernel: ExpansionKernel, truth: Mapping[str, Sequence[str]]) -> bool:
     """Whether a kernel is the set of supporting paragraphs."""
     return set(kernel.contexts) == set(truth[kernel.case])
 
@@ -188,7 +188,7 @@ def _sub_questions(folder: Path) -> dict[tuple[str, str], str]:
 
 def _row(
     setting: Setting,
-    found: Sequence[Kernel],
+    found: Sequence[ExpansionKernel],
     shares: Sequence[float],
     truth: Mapping[str, Sequence[str]],
     seconds: float,

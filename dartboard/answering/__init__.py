@@ -1,19 +1,19 @@
 """Answers with numbered citations, written by a language model over the passages that were picked."""
 
-from dartboard.answering.answer import Answer, Asking, Tokens, ask
-from dartboard.answering.by_name import answer_model
+from dartboard.answering.answer import Answer, AnswerStream, Tokens, ask
 from dartboard.answering.citations import Citation, Passage, find_citations, numbered
 from dartboard.answering.prompts import NO_ANSWER, write_prompt
+from dartboard.answering.registry import answer_model
 from dartboard.llm.chat import Piece
 from dartboard.llm.errors import AnswerError
-from dartboard.llm.streaming import AnswerModel
+from dartboard.llm.streaming_chat import AnswerModel
 
 __all__ = [
     "NO_ANSWER",
     "Answer",
     "AnswerError",
     "AnswerModel",
-    "Asking",
+    "AnswerStream",
     "Citation",
     "Passage",
     "Piece",

@@ -27,19 +27,18 @@ from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import current_meter
+from dartboard.llm.limits import CallLimiter, CallLimits, current_limiter
 from dartboard.llm.prompts import Prompt
-from dartboard.llm.replies import without_thoughts
-from dartboard.llm.streaming import StreamingChat
+from dartboard.llm.reply_parser import without_thoughts
+from dartboard.llm.streaming_chat import StreamingChat
 from dartboard.llm.usage import Usage
-from dartboard.mining.calls import Estimate, Progress, Task, estimate, judge_many
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
-from dartboard.mining.judges.answers import facets_of, first_match
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import Estimate, Task, estimate, judge_many
+from dartboard.mining.judges.answer_judge import facets_of, first_match
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.verdict_journal import Journal
 from dartboard.types import Dataset
 
 _BARE = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
@@ -79,7 +78,7 @@ def _says(text: str, spellings: tuple[str, ...]) -> bool:
     return first is not None and _BARE.get(first[1].lower()) in bare
 
 
-Told = Callable[[Estimate], bool]
+Confirm = Callable[[Estimate], bool]
 """Hears what is about to be asked, and says whether to go on."""
 
 
@@ -101,7 +100,7 @@ class Writer:
         written = self.chat.complete(prompt.text, system=prompt.system, attempt=attempt)
         text = plain_text(without_thoughts(written.text)).strip()
         trouble = "" if text else written.trouble or "it wrote nothing"
-        current_meter().circuit_breaker.record(self.name, case.id, trouble)
+        current_limiter().circuit_breaker.record(self.name, case.id, trouble)
         return Verdict(
             label="YES" if text else "UNSURE",
             evidence=text,
@@ -169,24 +168,25 @@ def measure_answers(
     *,
     journal: Path,
     limits: CallLimits | None = None,
-    told: Told = lambda _: True,
+    confirm: Confirm = lambda _: True,
     listener: Listener = silent,
 ) -> Outcome:
-    """The outcome with ``answer@k`` beside its measures; unchanged where ``told`` says no."""
+    """The outcome with ``answer@k`` beside its measures; unchanged where ``confirm`` says no."""
     k = config.headline_k
     first = next(iter(outcome.scores.values()))
     plan = plan_of(dataset, outcome.runs, first.query_ids, k)
 
-    def hear(progress: Progress) -> None:
-        listener(f"Asking {chat.name}", progress.done, len(plan.tasks))
+    def hear(done: int, total: int | None) -> None:
+        listener(f"Asking {chat.name}", done, len(plan.tasks))
 
     with Journal.open(journal, resume=True) as kept:
         kept.withdraw_unanswered()
         writer = JournaledJudge(Writer(chat), kept)
-        if not told(estimate(writer, plan.tasks)):
+        if not confirm(estimate(writer, plan.tasks)):
             return outcome
         try:
-            written = [verdict.evidence for _, verdict in judge_many(writer, plan.tasks, limits, hear)]
+            verdicts = judge_many(writer, plan.tasks, CallLimiter(limits), hear)
+            written = [verdict.evidence for _, verdict in verdicts]
         except (BudgetError, EndpointError) as error:
             raise type(error)(_in_our_words(str(error))) from error
     scores = _scores(plan, outcome.runs, written, k)

@@ -11,8 +11,8 @@ from dartboard.display.plain_text import PlainText
 from dartboard.engine import Engine
 from dartboard.llm.chat import Piece
 from dartboard.llm.errors import AnswerError
-from dartboard.llm.replies import Thoughts
-from dartboard.llm.streaming import AnswerModel
+from dartboard.llm.reply_parser import Thoughts
+from dartboard.llm.streaming_chat import AnswerModel
 from dartboard.llm.usage import estimated_tokens
 from dartboard.relevance import Relevance
 from dartboard.search_options import SearchKeywords, SearchOptions
@@ -94,12 +94,23 @@ class Answer:
         }
 
 
-class Asking:
+class AnswerStream:
     """One answer under way: iterate over it for the text as it comes, once.
 
     A piece may be empty: a sign that the model was reached. ``answer`` is what there is, at any moment; leave
-    the loop early, and it is an answer that was interrupted. ``spent`` are seconds that went by before.
-    ``relevance`` is the search's: where it found nothing relevant, the model is told so.
+    the loop early, and it is an answer that was interrupted. Without passages nobody is asked.
+
+    Args:
+        model: writes the answer.
+        question: what is asked.
+        passages: what the answer may rest on.
+        prompt_version: what the model is asked with.
+        spent: seconds that went by before, by step.
+        relevance: the search's; where it found nothing relevant, the model is told so.
+        clock: tells the time in seconds.
+
+    Raises:
+        AnswerError: on iteration, where there is no answer, or only a part of it.
     """
 
     def __init__(
@@ -220,7 +231,7 @@ def ask(
     *,
     prompt_version: str = DEFAULT_PROMPT,
     **changes: Unpack[SearchKeywords],
-) -> Asking:
+) -> AnswerStream:
     """Search, and be ready to ask.
 
     Args:
@@ -240,7 +251,7 @@ def ask(
     """
     started = time.perf_counter()
     result = engine.search(question, options, **changes)
-    return Asking(
+    return AnswerStream(
         model,
         question,
         numbered(result.chunks),

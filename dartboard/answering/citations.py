@@ -73,7 +73,15 @@ class Citations:
 
 
 def find_citations(text: str, passages: Sequence[Passage]) -> Citations:
-    """Every citation of a text."""
+    """Every citation of a text.
+
+    Args:
+        text: what a model wrote.
+        passages: what it may cite.
+
+    Returns:
+        Citations of passages, and numbers of none, in the order of the text.
+    """
     ids = {passage.number: passage.chunk_id for passage in passages}
     known: list[Citation] = []
     unknown: list[Citation] = []

@@ -26,7 +26,14 @@ def write_prompt(
 ) -> Prompt:
     """The prompt of a version for a question and its passages.
 
-    ``irrelevant`` adds that the search found nothing relevant.
+    Args:
+        question: what is asked.
+        passages: what the answer may rest on.
+        version: one of ``VERSIONS``.
+        irrelevant: adds that the search found nothing relevant.
+
+    Raises:
+        ConfigError: no prompt has this version.
     """
     if version not in VERSIONS:
         raise ConfigError(f"no prompt of version {version!r}: there are {', '.join(VERSIONS)}")

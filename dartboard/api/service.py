@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, cast
 from fastapi import Depends, Request
 
 from dartboard.answering import answer_model
-from dartboard.answering.by_name import PATIENCE
+from dartboard.answering.registry import PATIENCE
 from dartboard.api.engines import Engines
 from dartboard.api.guards.rate_limit import RateLimits
 from dartboard.api.job_queue import JobQueue

@@ -21,7 +21,7 @@ from dartboard.cli.common_options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dartboard.answering import Answer, Asking
+    from dartboard.answering import Answer, AnswerStream
 
 
 @spelled_out
@@ -111,7 +111,7 @@ def ask(
     _show(asking.answer, as_json=as_json, written=aloud)
 
 
-def _write(asking: "Asking", name: str, *, aloud: bool) -> None:
+def _write(asking: "AnswerStream", name: str, *, aloud: bool) -> None:
     """Read the answer, and write it as it comes where that is wanted."""
     from rich.text import Text
 

@@ -67,7 +67,7 @@ def _taken() -> dict[Kind, frozenset[str]]:
     """The names that are dartboard's own."""
     from dartboard.evaluation.measures import MEASURES
     from dartboard.evaluation.registry import EVERYTHING, GROUPS
-    from dartboard.mining.judges import by_name
+    from dartboard.mining.judges.registry import NAMES as JUDGES
     from dartboard.retrievers import registry
     from dartboard.selection import METHODS
     from dartboard.stores.urls import SCHEMES
@@ -76,6 +76,6 @@ def _taken() -> dict[Kind, frozenset[str]]:
         "retriever": registry.NAMES,
         "store": SCHEMES,
         "selector": frozenset({*METHODS, *EVERYTHING, *GROUPS}),
-        "judge": by_name.NAMES,
+        "judge": JUDGES,
         "metric": frozenset(MEASURES),
     }

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dartboard.evaluation.experiment import Outcome
     from dartboard.evaluation.runner import Listener, RemoteRunner
     from dartboard.evaluation.settings import EvaluationConfig
-    from dartboard.llm.streaming import StreamingChat
-    from dartboard.mining.calls import Estimate
+    from dartboard.llm.streaming_chat import StreamingChat
+    from dartboard.mining.judge_runner import Estimate
     from dartboard.types import Dataset
 
 
@@ -72,7 +72,7 @@ class AnswerOptions:
         journal = Path(config.output_dir) / "parts" / f"{file_name(dataset.name)}.answers.jsonl"
         with closing(self.chat()) as chat:
 
-            def told(found: "Estimate") -> bool:
+            def confirm(found: "Estimate") -> bool:
                 _tell(found, dataset, outcome, chat.name)
                 return not self.answers_estimate
 
@@ -83,7 +83,7 @@ class AnswerOptions:
                 chat,
                 journal=journal,
                 limits=CallLimits(concurrency=self.answers_concurrency, budget_tokens=self.answers_budget),
-                told=told,
+                confirm=confirm,
                 listener=hear,
             )
 

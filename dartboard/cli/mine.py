@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from dartboard.cli.common_options import JsonOption, spelled_out
-from dartboard.cli.mine_check import compare, validate
 from dartboard.cli.mine_options import (
     CorpusOption,
     Drawing,
+    FileArgument,
     Judges,
     Judging,
     OutOption,
@@ -156,7 +156,7 @@ def judge(
     Environment:
       GEMINI_API_KEY, OPENAI_API_KEY    for the endpoints that want one; --dry-run needs none
     """
-    from dartboard.cli.mine_judging import JudgeOptions
+    from dartboard.cli.mine_judges import JudgeOptions
     from dartboard.cli.mine_run import judged
     from dartboard.mining.candidates import read_candidates
 
@@ -185,7 +185,7 @@ def run(
       dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 5 --out mined
       dartboard mine run cases.yaml --corpus folder:docs --prices 2,12 --budget 9 --out mined --resume
     """
-    from dartboard.cli.mine_judging import JudgeOptions
+    from dartboard.cli.mine_judges import JudgeOptions
     from dartboard.cli.mine_run import extracted, judged, raw_file
 
     options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
@@ -195,5 +195,61 @@ def run(
         judged(raw, opened, options)
 
 
-mine.command(short_help="Check a mined data set, and list all that is wrong with it.")(validate)
-mine.command(short_help="How far the sources of kernels agree, by Jaccard.")(compare)
+@mine.command(short_help="Check a mined data set, and list all that is wrong with it.")
+def validate(file: FileArgument, as_json: JsonOption = False) -> None:
+    """Check a mined data set, and list all that is wrong with it, by line.
+
+    Its schema, what occurs twice, empty texts, whether the evidence really stands in its context, whether
+    kernels are among the positives, whether the judge's error rates are there. Exit code 1 on errors;
+    warnings are worth a look and stop nothing.
+
+    \b
+    Examples:
+      dartboard mine validate mined
+      dartboard mine validate mined/retrieval_dataset.yaml --json
+    """
+    from dartboard.cli.mine_view import draw_problems
+    from dartboard.cli.terminal import results
+    from dartboard.mining.validation import validate as check
+
+    path = _file(file)
+    problems = check(path)
+    errors = sum(problem.level == "error" for problem in problems)
+    if as_json:
+        from dataclasses import asdict
+
+        listed = [asdict(problem) for problem in problems]
+        print(json.dumps({"file": str(path), "errors": errors, "problems": listed}, indent=2))
+    else:
+        draw_problems(results(), path, problems)
+    if errors:
+        raise typer.Exit(1)
+
+
+@mine.command(short_help="How far the sources of kernels agree, by Jaccard.")
+def compare(file: FileArgument, as_json: JsonOption = False) -> None:
+    """How far the sources of kernels agree: expansion, imports, an agent.
+
+    Jaccard is the size of what two kernels share over the size of what either has, averaged over the
+    questions for which both found one.
+
+    \b
+    Examples:
+      dartboard mine compare mined
+      dartboard mine compare mined --json
+    """
+    from dartboard.cli.mine_view import draw_comparisons
+    from dartboard.cli.terminal import results
+    from dartboard.mining.kernels.comparison import compare_sources
+
+    found = compare_sources(_file(file))
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        draw_comparisons(results(), found)
+
+
+def _file(path: Path) -> Path:
+    from dartboard.mining.dataset import FILE
+
+    return path / FILE if path.is_dir() else path

@@ -9,7 +9,7 @@ import typer
 from dartboard.cli.common_options import JsonOption
 
 if TYPE_CHECKING:
-    from dartboard.mining.extractor import PoolSettings
+    from dartboard.mining.context_pool import PoolSettings
 
 RegistryArgument = Annotated[
     Path, typer.Argument(metavar="REGISTRY", help="registry.yaml (or .json), or the folder that holds it.")
@@ -43,7 +43,7 @@ class Drawing:
 
     def settings(self, seed: int) -> "PoolSettings":
         """The same for the library."""
-        from dartboard.mining.extractor import PoolSettings
+        from dartboard.mining.context_pool import PoolSettings
 
         return PoolSettings(
             random_negatives=self.random, hard_negatives=self.hard, neighbours=self.neighbours, seed=seed

@@ -7,29 +7,29 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dartboard.cli.mine_judging import JudgeOptions
+from dartboard.cli.mine_judges import JudgeOptions
 from dartboard.cli.mine_view import cost_bar, draw_estimate, draw_outcome
 from dartboard.cli.terminal import messages, results, warn
 from dartboard.datasets.preparation import progress_bar
 from dartboard.errors import ConfigError, DartboardError, DatasetError
+from dartboard.mining.benchmark_registry import load_cases
+from dartboard.mining.context_pool import PoolSettings
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.dataset_writer import write_dataset
-from dartboard.mining.extractor import PoolSettings, extract
-from dartboard.mining.journal import Journal
-from dartboard.mining.judges.answers import is_decidable
-from dartboard.mining.judges.judge_selection import close_judge
+from dartboard.mining.extractor import extract
+from dartboard.mining.judges.answer_judge import is_decidable
+from dartboard.mining.judges.composite_judges import close_judge
+from dartboard.mining.judges.prompts import UNFENCED
 from dartboard.mining.pipeline import estimate_run, mine
-from dartboard.mining.prompts import UNFENCED
-from dartboard.mining.registry import load_cases
-from dartboard.mining.validation import validate
-from dartboard.mining.validation_head import DOUBTFUL
+from dartboard.mining.validation import DOUBTFUL, validate
+from dartboard.mining.verdict_journal import Journal
 
 if TYPE_CHECKING:
     from dartboard.llm.chat import Chat
     from dartboard.mining.candidates import RawCandidates
+    from dartboard.mining.corpora.base import Corpus
     from dartboard.mining.dataset import Mined
-    from dartboard.mining.documents import Corpus
-    from dartboard.mining.verdicts import Judge
+    from dartboard.mining.judges.base import Judge
 
 _SHOWN = 3
 

@@ -13,9 +13,9 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from dartboard.llm.usage import Usage
-    from dartboard.mining.calls import Estimate, StepListener
     from dartboard.mining.dataset import Mined
-    from dartboard.mining.validation_head import Problem
+    from dartboard.mining.judge_runner import Estimate, StepListener
+    from dartboard.mining.validation import Problem
 
 
 _REASONS = 5

@@ -1,7 +1,8 @@
 """What is finished, one line a question and system, appended as it is made.
 
 An interrupted evaluation goes on from here. The first line says what the picks were made for; picks made
-for anything else are refused, and a line torn by a crash is dropped.
+for anything else are refused, and a line torn by a crash is dropped. Verdicts, which cost money, have a
+stricter journal of their own (:mod:`dartboard.mining.verdict_journal`).
 """
 
 import json

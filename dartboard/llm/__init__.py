@@ -2,30 +2,29 @@
 
 ``ask``, judges and agents use the same clients. :class:`OpenAIChat` and :class:`GeminiChat` answer at once
 (:meth:`~Chat.complete`) or while they write (:meth:`~StreamingChat.stream`); :func:`chat_model` makes one by
-name. Calls inside ``with metered(Meter(limits))`` keep to :class:`CallLimits`. To add an API, subclass
-:class:`StreamingChat` in a new file and name it in ``by_name.py``.
+name. Calls inside ``with limited_by(CallLimiter(limits))`` keep to their :class:`CallLimits`. To add an API,
+subclass :class:`StreamingChat` in a new file and name it in ``registry.py``.
 """
 
-from dartboard.llm.by_name import chat_model
 from dartboard.llm.chat import Chat, ChatAnswer, ChatOptions, CompletionModel, Piece
 from dartboard.llm.errors import AnswerError, NoAnswersError, RefusedError
 from dartboard.llm.gemini import GeminiChat
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter, current_meter, metered
+from dartboard.llm.limits import CallLimiter, CallLimits, current_limiter, limited_by
 from dartboard.llm.openai import OpenAIChat
-from dartboard.llm.streaming import AnswerModel, StreamingChat
+from dartboard.llm.registry import chat_model
+from dartboard.llm.streaming_chat import AnswerModel, StreamingChat
 from dartboard.llm.usage import Prices, Usage, estimated_tokens, spending, total_usage
 
 __all__ = [
     "AnswerError",
     "AnswerModel",
+    "CallLimiter",
     "CallLimits",
     "Chat",
     "ChatAnswer",
     "ChatOptions",
     "CompletionModel",
     "GeminiChat",
-    "Meter",
     "NoAnswersError",
     "OpenAIChat",
     "Piece",
@@ -34,9 +33,9 @@ __all__ = [
     "StreamingChat",
     "Usage",
     "chat_model",
-    "current_meter",
+    "current_limiter",
     "estimated_tokens",
-    "metered",
+    "limited_by",
     "spending",
     "total_usage",
 ]

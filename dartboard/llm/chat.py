@@ -1,8 +1,8 @@
 """Chat models at an endpoint: asked within limits, tried again where that helps, paid for exactly.
 
-Each attempt passes the current :class:`~dartboard.llm.meter.Meter`. 408, 429, 5xx and broken connections are
-tried again, with growing waits or as ``Retry-After`` says; a pause that the endpoint asks for holds for all
-threads. What an endpoint does not understand is left out of the request from then on.
+Each attempt passes the current :class:`~dartboard.llm.limits.CallLimiter`. 408, 429, 5xx and broken
+connections are tried again, with growing waits or as ``Retry-After`` says; a pause that the endpoint asks for
+holds for all threads. What an endpoint does not understand is left out of the request from then on.
 """
 
 import json
@@ -16,8 +16,8 @@ from dartboard.deadline import check
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience, Reply
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.meter import Meter, current_meter
-from dartboard.llm.stream_reader import ChatEndpoint
+from dartboard.llm.event_stream import ChatEndpoint
+from dartboard.llm.limits import CallLimiter, current_limiter
 from dartboard.llm.usage import Prices, Usage, estimated_tokens
 
 logger = logging.getLogger(__name__)
@@ -171,24 +171,24 @@ class Chat(ABC):
         """
         text = text.encode("utf-8", "replace").decode()
         bound, expected = self.bound(text, system, schema), self.expected(text, system)
-        meter, total, state = current_meter(), Usage(), Attempt(self._given_up)
+        limiter, total, state = current_limiter(), Usage(), Attempt(self._given_up)
         while True:
             path, body = self._request(text, system, schema, attempt, state.without)
             check()
-            meter.admit(bound, expected, priced=self.prices is not None)
+            limiter.admit(bound, expected, priced=self.prices is not None)
             usage = Usage(unanswered=1)
             try:
                 reply = self.endpoint.once(path, body)
                 written = self._read(reply.answer) if reply.ok else None
                 usage = self._spent(written, text + system) if written else Usage(unanswered=int(reply.lost))
             finally:
-                meter.settle(bound, expected, usage)
+                limiter.settle(bound, expected, usage)
             total = total + usage
             if written is not None:
                 self._given_up |= state.without
                 return ChatAnswer(text=written.text, usage=total, trouble=written.trouble)
             try:
-                state = self._next_attempt(state, reply, body, meter, reply.trouble[:_SHOWN])
+                state = self._next_attempt(state, reply, body, limiter, reply.trouble[:_SHOWN])
             except GaveUpError as error:
                 if error.why == "refused" and not self._is_no_use(reply):
                     return ChatAnswer(text="", usage=total, trouble=f"the endpoint {error}")
@@ -250,7 +250,7 @@ class Chat(ABC):
         state: Attempt,
         reply: Reply,
         body: Mapping[str, Any],
-        meter: Meter,
+        limiter: CallLimiter,
         told: str,
         level: int = logging.INFO,
     ) -> Attempt:
@@ -272,10 +272,14 @@ class Chat(ABC):
             wait = self.endpoint.wait(failures - 1, reply.retry_after)
         except EndpointError as error:  # it asks for more patience than there is
             raise GaveUpError("wait", str(error)) from None
-        if (reply.status == 429 or reply.retry_after is not None) and meter.hold(wait) and wait >= _LONG_WAIT:
+        if (
+            (reply.status == 429 or reply.retry_after is not None)
+            and limiter.hold(wait)
+            and wait >= _LONG_WAIT
+        ):
             level = logging.WARNING
         logger.log(level, "%s: %s; asking again in %.1f s", self.endpoint.base_url, told, wait)
-        meter.pause(wait)
+        limiter.pause(wait)
         return replace(state, failures=failures)
 
     def _spent(self, written: Piece, sent: str) -> Usage:

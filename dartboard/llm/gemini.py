@@ -8,7 +8,7 @@ from dartboard.embeddings.by_name import GEMINI_URL
 from dartboard.errors import ConfigError
 from dartboard.http_client import Reply, checked_key
 from dartboard.llm.chat import ChatOptions, Piece, token_count
-from dartboard.llm.streaming import StreamingChat
+from dartboard.llm.streaming_chat import StreamingChat
 
 DEFAULT_MODEL = "gemini-3-pro-preview"
 _CUT = "MAX_TOKENS"

@@ -1,26 +1,43 @@
 """Limits of calls to language models: how many at once and a minute, and how much may be spent.
 
-A call reserves the most that it could cost before it is made and settles for what it did cost afterwards,
-so that parallel calls together never exceed the budget: at every moment spent + reserved <= budget.
+A :class:`CallLimiter` holds for the code inside ``with limited_by(limiter): …``, whichever model is asked
+there and however it is wrapped. A call reserves the most that it could cost before it is made and settles for
+what it did cost afterwards, so that parallel calls together never exceed the budget: at every moment
+spent + reserved <= budget. What is spent is counted by the limiter and by the innermost open
+:func:`~dartboard.llm.usage.spending`.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Condition, Lock
 
 from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError
-from dartboard.llm.usage import PICO, Usage
+from dartboard.llm.circuit_breaker import CircuitBreaker
+from dartboard.llm.usage import PICO, Usage, UsageTotal, record_spending
 
 _LEAST_IN_A_ROW = 10
+_LONGEST_SLEEP = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
     """How many calls at once and a minute, and how much may be spent; None: no limit.
 
-    ``give_up_after`` calls in a row that fail, or that get no readable answer, end a run; None: 10, or twice
-    the calls at once where that is more.
+    Args:
+        concurrency: calls at once, 1 to 100.
+        requests_per_minute: the most requests.
+        tokens_per_minute: the most tokens, of input and output together.
+        budget_cost: the most money, in the currency of the prices.
+        budget_tokens: the most tokens in all.
+        give_up_after: so many calls in a row that fail, or that get no readable answer, end a run; None: 10,
+            or twice the calls at once where that is more.
+
+    Raises:
+        ConfigError: a number that cannot work.
     """
 
     concurrency: int = 8
@@ -138,6 +155,108 @@ class TokenBucket:
         now = self._clock()
         self._level = min(self._capacity, self._level + (now - self._seen) * self._rate)
         self._seen = now
+
+
+class CallLimiter:
+    """Lets calls through within limits; shared by the threads of a run, and by stages with one budget.
+
+    Args:
+        limits: what is allowed.
+        spent: what an earlier part of the run paid, which counts towards the budget.
+        clock: tells the time in seconds.
+        sleep: waits for so many seconds.
+
+    Example::
+
+        limiter = CallLimiter(CallLimits(requests_per_minute=60, budget_tokens=1_000_000))
+        with limited_by(limiter):
+            chat.complete("Who wrote Dracula?")
+        limiter.usage.tokens
+    """
+
+    def __init__(
+        self,
+        limits: CallLimits | None = None,
+        *,
+        spent: Usage | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.limits = limits or CallLimits()
+        self._clock, self._sleep = clock, sleep
+        self._requests, self._tokens = (
+            None if per_minute is None else TokenBucket(per_minute, clock)
+            for per_minute in (self.limits.requests_per_minute, self.limits.tokens_per_minute)
+        )
+        self._budget = Budget(self.limits, spent or Usage())
+        self._held_until = clock()
+        self._total = UsageTotal()
+        self.circuit_breaker = CircuitBreaker(self.limits.most_in_a_row)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent through this limiter."""
+        return self._total.usage
+
+    def admit(self, bound: Usage, expected: Usage, *, priced: bool) -> None:
+        """Wait until a request may be made, and reserve the most that it can cost."""
+        if self.limits.budget_cost is not None and not priced:
+            raise ConfigError(
+                "a budget in money needs prices, and none are known for this model: give prices"
+            )
+        self._budget.reserve(bound)
+        try:
+            while (left := self._held_until - self._clock()) > 0:
+                self.pause(left)
+            self._draw(self._requests, 1)
+            self._draw(self._tokens, expected.tokens)
+        except BaseException:
+            self._budget.settle(bound, Usage())
+            raise
+
+    def settle(self, bound: Usage, expected: Usage, actual: Usage) -> None:
+        """What a request did cost. One that was not answered keeps its bound: it may have been charged."""
+        self._budget.settle(bound, bound if actual.unanswered else actual)
+        if self._tokens is not None and not actual.unanswered:
+            self._tokens.correct(actual.tokens - expected.tokens)
+        self._total.add(actual)
+        record_spending(actual)
+
+    def hold(self, seconds: float) -> bool:
+        """Let nobody ask for so long: the endpoint said that it has enough. Whether that is news."""
+        until = self._clock() + seconds
+        news = until > self._held_until + 1
+        self._held_until = max(self._held_until, until)
+        return news
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the work is cancelled meanwhile."""
+        ends = self._clock() + seconds
+        while (left := ends - self._clock()) > 0:
+            check()
+            self._sleep(min(left, _LONGEST_SLEEP))
+
+    def _draw(self, bucket: TokenBucket | None, amount: float) -> None:
+        while bucket is not None and (wait := bucket.draw(amount)) > 0:
+            self.pause(wait)
+
+
+_limiter: ContextVar[CallLimiter | None] = ContextVar("dartboard_call_limiter", default=None)
+
+
+def current_limiter() -> CallLimiter:
+    """The limiter that holds here; one without limits where none does."""
+    return _limiter.get() or CallLimiter()
+
+
+@contextmanager
+def limited_by(limiter: CallLimiter) -> Iterator[CallLimiter]:
+    """Requests inside pass this limiter."""
+    token = _limiter.set(limiter)
+    try:
+        yield limiter
+    finally:
+        _limiter.reset(token)
 
 
 def _amounts(usage: Usage) -> tuple[int, int]:

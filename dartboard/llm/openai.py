@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from dartboard.embeddings.by_name import OPENAI_URL
 from dartboard.http_client import Reply, checked_key
 from dartboard.llm.chat import ChatOptions, Piece, token_count
-from dartboard.llm.streaming import StreamingChat
+from dartboard.llm.streaming_chat import StreamingChat
 
 _SMALL_OUTPUT = 1024
 _OUTPUT = "output"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.mining.verdicts import Label, Verdict
+from dartboard.mining.judges.base import Label, Verdict
 from dartboard.types import FloatArray
 
 RESAMPLES = 2000

@@ -3,6 +3,8 @@
 One JSON object a line. The first says what the file is: format and version, corpus and its fingerprint,
 settings, how many cases follow. Each other line is a case with its contexts, nothing of it labelled. The
 file is written beside its place and moved there when it is whole; the same input gives the same bytes.
+Fields are read by :class:`~dartboard.datasets.records.Record`, as those of all data sets; pydantic is no
+dependency of the library.
 """
 
 import json
@@ -17,8 +19,8 @@ from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check, Kind
 from dartboard.mining.context_pool import ORIGINS, TARGET, ContextPool, PooledContext
 from dartboard.mining.corpora import resolved
+from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.dataset_writer import write_atomically
-from dartboard.mining.documents import Corpus, Document
 
 FORMAT = "dartboard raw candidates"
 VERSION = 1

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Corpus, Document
+from dartboard.mining.corpora.base import Corpus, Document
 
 TARGET, RANDOM, LEXICAL, DENSE, DARTBOARD = "target", "random", "lexical", "dense", "dartboard"
 _ADVISED = 3
@@ -50,20 +50,11 @@ class ContextPool:
         return [context.document for context in self.contexts]
 
 
-def build_pool(
-    case: Case,
-    corpus: Corpus,
-    *,
-    random_negatives: int = 5,
-    hard_negatives: int = 5,
-    neighbours: int = 5,
-    seed: int = 0,
-) -> ContextPool:
-    """The pool of one case; the numbers count documents that are no target, fewer where there are fewer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSettings:
+    """How many contexts a pool has beside its targets; fewer where there are fewer.
 
     Args:
-        case: the question with its targets.
-        corpus: where contexts are drawn from.
         random_negatives: drawn at random.
         hard_negatives: the best by BM25.
         neighbours: the nearest by meaning, and as many of Dartboard's selection.
@@ -71,24 +62,35 @@ def build_pool(
 
     Raises:
         ConfigError: a number below 0.
+    """
+
+    random_negatives: int = 5
+    hard_negatives: int = 5
+    neighbours: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("random_negatives", "hard_negatives", "neighbours"):
+            if (number := getattr(self, name)) < 0:
+                raise ConfigError(f"{name} must be >= 0, got {number}")
+
+
+def build_pool(case: Case, corpus: Corpus, settings: PoolSettings | None = None) -> ContextPool:
+    """The pool of one case: its targets, and so many documents that are no target.
+
+    Raises:
         DatasetError: a target that the corpus has not.
     """
-    for name, number in (
-        ("random_negatives", random_negatives),
-        ("hard_negatives", hard_negatives),
-        ("neighbours", neighbours),
-    ):
-        if number < 0:
-            raise ConfigError(f"{name} must be >= 0, got {number}")
+    chosen = settings or PoolSettings()
     targets = find_targets(case, corpus)
     found = _Gathered()
     for document in targets:
         found.add(document, TARGET)
-    found.take(_drawn(case, corpus, seed), random_negatives, RANDOM)
+    found.take(_drawn(case, corpus, chosen.seed), chosen.random_negatives, RANDOM)
     ways: tuple[tuple[str, Callable[[str, int], list[Document]], int], ...] = (
-        (LEXICAL, corpus.lexical, hard_negatives),
-        (DENSE, corpus.dense, neighbours),
-        (DARTBOARD, corpus.dartboard, neighbours),
+        (LEXICAL, corpus.lexical, chosen.hard_negatives),
+        (DENSE, corpus.dense, chosen.neighbours),
+        (DARTBOARD, corpus.dartboard, chosen.neighbours),
     )
     for origin, search, number in ways:
         if number:

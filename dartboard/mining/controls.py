@@ -27,16 +27,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from dartboard.errors import ConfigError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter
 from dartboard.llm.usage import Usage
-from dartboard.mining.agreement import Agreement, agreements, wilson
-from dartboard.mining.calls import Listener, Task, judge_many
+from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
-from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Judge, Label, Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judge_runner import Listener, Task, judge_many
+from dartboard.mining.judges.base import Judge, Label, Verdict
 
 ControlKind = Literal["zero", "positive", "negative", "stuffed", "injected"]
 NEGATIVES: tuple[ControlKind, ...] = ("negative", "stuffed", "injected")
@@ -113,14 +111,13 @@ class ControlError:
 class Controls:
     """What is known of a judge after its controls.
 
-    ``members`` are the judges that an ensemble is made of. ``insufficient_targets`` are cases whose targets
-    turned out not to answer them, so that YES is wrong there: their positive controls are in no rate.
+    ``insufficient_targets`` are cases whose targets turned out not to answer them, so that YES is wrong
+    there: their positive controls are in no rate.
     """
 
     judge: str
     seed: int
     answered: tuple[tuple[ControlTask, Verdict], ...] = field(repr=False)
-    members: tuple[str, ...] = ()
     insufficient_targets: frozenset[str] = frozenset()
 
     @property
@@ -178,16 +175,6 @@ class Controls:
         """What the controls cost."""
         return sum((verdict.usage for _, verdict in self.answered), Usage())
 
-    @property
-    def agreement(self) -> tuple[Agreement, ...]:
-        """How far the members of an ensemble agree; nothing for any other judge."""
-        voted = [(control, verdict) for control, verdict in self.answered if len(verdict.votes) > 1]
-        if not voted:
-            return ()
-        members = self.members or [f"judge {number}" for number, _ in enumerate(voted[0][1].votes, start=1)]
-        groups = [control.task.case.id for control, _ in voted]
-        return tuple(agreements([verdict for _, verdict in voted], members, groups=groups, seed=self.seed))
-
     def to_plain(self) -> dict[str, Any]:
         """As the data set holds them."""
         insufficient = sorted(self.insufficient_targets)
@@ -220,40 +207,39 @@ class Controls:
         return Rate(errors=errors, decided=len(decided), unsure=unsure, cases=cases, low=low, high=high)
 
 
-def control_tasks(cases: Sequence[Case], pools: Sequence[ContextPool], *, seed: int = 0) -> list[ControlTask]:
+def control_tasks(pools: Sequence[ContextPool], *, seed: int = 0) -> list[ControlTask]:
     """All controls, case by case: no positive without a target, no negatives without other cases."""
-    if [case.id for case in cases] != [pool.case.id for pool in pools]:
-        raise ConfigError("cases and pools must belong together, in the same order")
     targets = {pool.case.id: _targets(pool) for pool in pools}
-    return [control for case in cases for control in _of_case(case, targets, seed)]
+    return [control for pool in pools for control in _of_case(pool.case, targets, seed)]
 
 
 def run_controls(
-    cases: Sequence[Case],
     pools: Sequence[ContextPool],
     judge: Judge,
     seed: int = 0,
     *,
-    limits: CallLimits | None = None,
+    limiter: CallLimiter | None = None,
     listen: Listener | None = None,
-    meter: Meter | None = None,
 ) -> Controls:
-    """Ask all controls and count; ``limits`` or ``meter`` as :func:`~dartboard.mining.calls.judge_many`."""
-    controls = control_tasks(cases, pools, seed=seed)
+    """Ask a judge the controls of all cases, and count its errors.
+
+    Args:
+        pools: the cases with their contexts.
+        judge: is asked from several threads.
+        seed: of what is drawn.
+        limiter: how many calls at once and a minute, and the budget.
+        listen: hears of every verdict.
+
+    Raises:
+        BudgetError, EndpointError: as :func:`~dartboard.mining.judge_runner.judge_many`.
+    """
+    controls = control_tasks(pools, seed=seed)
     tasks = [control.task for control in controls]
-    verdicts = [verdict for _, verdict in judge_many(judge, tasks, limits, listen, meter=meter)]
-    return count_controls(controls, verdicts, judge, seed=seed)
-
-
-def count_controls(
-    controls: Sequence[ControlTask], verdicts: Sequence[Verdict], judge: Judge, *, seed: int = 0
-) -> Controls:
-    """The controls with the verdicts on them; of an ensemble also how far its members agree."""
+    verdicts = [verdict for _, verdict in judge_many(judge, tasks, limiter, listen)]
     return Controls(
         judge=judge.name,
         seed=seed,
         answered=tuple(zip(controls, verdicts, strict=True)),
-        members=tuple(one.name for one in getattr(judge, "judges", ())),
     )
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dartboard.mining.context_pool import ContextPool
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.verdicts import Label, Verdict
+from dartboard.mining.corpora.base import Corpus, Document
+from dartboard.mining.judges.base import Label, Verdict
 
 Status = Literal["minimal", "sufficient", "unresolved"]
 STATUSES: tuple[Status, ...] = ("minimal", "sufficient", "unresolved")
@@ -39,7 +39,7 @@ class JudgedContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundKernel:
+class Kernel:
     """Contexts by name that answer a question together, as one source found them.
 
     ``alternatives`` are other sets that do. ``judge`` and ``evidence`` are of the verdict on the whole set.
@@ -67,11 +67,11 @@ class Pair:
     positives: tuple[JudgedContext, ...] = ()
     negatives: tuple[JudgedContext, ...] = ()
     unsure: tuple[JudgedContext, ...] = ()
-    kernels: Mapping[str, FoundKernel] = field(default_factory=dict)
+    kernels: Mapping[str, Kernel] = field(default_factory=dict)
     source: str = ""
 
     @property
-    def kernel(self) -> FoundKernel | None:
+    def kernel(self) -> Kernel | None:
         """The kernel of the source that counts."""
         return self.kernels.get(self.source)
 
@@ -116,22 +116,22 @@ def split_by_verdict(
     )
 
 
-def members_of(found: dict[str, FoundKernel]) -> list[str]:
+def members_of(found: dict[str, Kernel]) -> list[str]:
     """The names in the kernel that counts and in its alternatives."""
-    kernel = found.get(source_of(found), FoundKernel())
+    kernel = found.get(source_of(found), Kernel())
     if kernel.status == "unresolved":
         return []
     return sorted({name for names in (kernel.contexts, *kernel.alternatives) for name in names})
 
 
-def source_of(found: dict[str, FoundKernel]) -> str:
+def source_of(found: dict[str, Kernel]) -> str:
     """The source that counts: the first that found a sufficient set, by rising doubt."""
     resolved = [source for source in found if found[source].status != "unresolved"]
     return next(iter(resolved or found), "")
 
 
 def make_pair(
-    pool: ContextPool, labels: Labels, found: dict[str, FoundKernel], corpus: Corpus | None, *, marked: bool
+    pool: ContextPool, labels: Labels, found: dict[str, Kernel], corpus: Corpus | None, *, marked: bool
 ) -> Pair:
     """Everything that is known of one case."""
     members = set(members_of(found))
@@ -177,7 +177,7 @@ def _judged(document: Document, verdict: Verdict, origins: tuple[str, ...], *, p
     )
 
 
-def _with_singles(kernel: FoundKernel, positives: Sequence[JudgedContext], counts: bool) -> FoundKernel:
+def _with_singles(kernel: Kernel, positives: Sequence[JudgedContext], counts: bool) -> Kernel:
     """A context that answers alone is a kernel by itself, so it is an alternative to another one, and a
     larger set that holds it is none."""
     if not counts or kernel.status == "unresolved":

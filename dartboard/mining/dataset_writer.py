@@ -23,7 +23,7 @@ from dartboard.datasets.mined import END, text_dataset
 from dartboard.datasets.text_dataset import Passage, TextDataset
 from dartboard.datasets.trec import write_qrels
 from dartboard.errors import DatasetError, MissingExtraError
-from dartboard.mining.dataset import FILE, FoundKernel, JudgedContext, Mined, Pair
+from dartboard.mining.dataset import FILE, JudgedContext, Kernel, Mined, Pair
 
 FORMAT = "dartboard retrieval data set"
 VERSION = 2
@@ -160,7 +160,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
 
 def _chosen(pair: Pair) -> dict[str, Any]:
     """The kernel that counts, as evaluation reads it, and all sources."""
-    kernel = pair.kernel or FoundKernel()
+    kernel = pair.kernel or Kernel()
     resolved = kernel.status != "unresolved"
     return {
         "kernel": kernel.contexts if resolved else (),
@@ -171,7 +171,7 @@ def _chosen(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _kernel(kernel: FoundKernel) -> dict[str, Any]:
+def _kernel(kernel: Kernel) -> dict[str, Any]:
     written: dict[str, Any] = {"contexts": kernel.contexts, "status": kernel.status}
     for name in ("judge", "evidence", "reason"):
         if value := getattr(kernel, name):

@@ -4,10 +4,9 @@ Where a case has a solution, what that imports from the corpus is added to its t
 the solution must have met it. Like every target it is believed, and proved or not by the judge.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from dartboard.mining.candidates import (
     CORPUS,
@@ -17,23 +16,13 @@ from dartboard.mining.candidates import (
     write_candidates,
 )
 from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import ContextPool, build_pool
+from dartboard.mining.context_pool import ContextPool, PoolSettings, build_pool
 from dartboard.mining.corpora import seen_from
-from dartboard.mining.documents import Corpus
-from dartboard.mining.kernels.import_mining import imports_kernel
+from dartboard.mining.corpora.base import Corpus
+from dartboard.mining.import_mining import imports_kernel
 from dartboard.stores.urls import without_password
 
 Heard = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSettings:
-    """How many contexts of each origin a pool has, beside its targets."""
-
-    random_negatives: int = 5
-    hard_negatives: int = 5
-    neighbours: int = 5
-    seed: int = 0
 
 
 def extract(
@@ -42,7 +31,6 @@ def extract(
     path: str | Path,
     *,
     settings: PoolSettings | None = None,
-    more: Mapping[str, Any] | None = None,
     listen: Heard | None = None,
 ) -> RawCandidates:
     """Draw the contexts of all cases, and write them down for who goes on from there.
@@ -53,7 +41,6 @@ def extract(
             :func:`~dartboard.mining.corpora.open_corpus` opened it.
         path: the file, one JSON object a line.
         settings: how many contexts of each origin.
-        more: kept among the settings.
         listen: hears how many pools of how many are there.
 
     Returns:
@@ -66,10 +53,10 @@ def extract(
     listed = list(cases)
     pools: list[ContextPool] = []
     for case in listed:
-        pools.append(build_pool(with_imports(case, corpus), corpus, **asdict(chosen)))
+        pools.append(build_pool(with_imports(case, corpus), corpus, chosen))
         if listen is not None:
             listen(len(pools), len(listed))
-    every = {**asdict(chosen), **_named(corpus, Path(path)), **(more or {})}
+    every = {**asdict(chosen), **_named(corpus, Path(path))}
     return write_candidates(path, pools, corpus=corpus, settings=every)
 
 

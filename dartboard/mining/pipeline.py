@@ -12,32 +12,36 @@ from dartboard.errors import ConfigError
 from dartboard.llm.chat import CompletionModel
 from dartboard.llm.circuit_breaker import no_answers
 from dartboard.llm.errors import NoAnswersError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
-from dartboard.mining.calls import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
 from dartboard.mining.candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.cases import Case
-from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.controls import Controls, control_tasks, run_controls
-from dartboard.mining.dataset import FoundKernel, Labels, Mined, make_pair, members_of
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledChat, journaled
-from dartboard.mining.judges.base import version_of
-from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.judge_selection import ChoosingJudge, members_in
+from dartboard.mining.corpora.base import Corpus, Document
+from dartboard.mining.dataset import Kernel, Labels, Mined, make_pair, members_of
+from dartboard.mining.journaled_judge import JournaledChat, journaled
+from dartboard.mining.judge_runner import Estimate, JudgeSession, StepListener, Task, estimate, pool_contexts
+from dartboard.mining.judges.base import Judge, reasons_of, version_of
+from dartboard.mining.judges.composite_judges import EnsembleJudge, PerCaseJudge, members_in
+from dartboard.mining.kernels.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.kernels.expansion import ROUNDS
 from dartboard.mining.kernels.sources import find_kernels
-from dartboard.mining.verdicts import Judge, reasons_of
+from dartboard.mining.verdict_journal import Journal
 
 CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningSettings:
-    """What a run does beside judging contexts."""
+    """What a run does beside judging contexts.
+
+    Args:
+        kernels: whether kernels are searched for.
+        most_rounds: the most expansions of a kernel.
+        votes: the most votes on a set; None: 1 for judges without a prompt, 7 for others.
+        seed: of the controls and of the intervals.
+    """
 
     kernels: bool = True
     most_rounds: int = ROUNDS
@@ -83,11 +87,13 @@ def mine(
     chosen = settings or MiningSettings()
     if chosen.kernels and corpus is None:
         raise ConfigError("kernels are searched for in the corpus: give it, or leave kernels out")
-    meter = Meter(limits, spent=journal.usage if journal is not None else None)
-    session = JudgeSession(judge=journaled(judge, journal), meter=meter, listen=listen or (lambda *_: None))
+    limiter = CallLimiter(limits, spent=journal.usage if journal is not None else None)
+    session = JudgeSession(
+        judge=journaled(judge, journal), limiter=limiter, listen=listen or (lambda *_: None)
+    )
     try:
         controls = run_controls(
-            raw.cases, raw.pools, session.judge, chosen.seed, listen=session.listener(CONTROLS), meter=meter
+            raw.pools, session.judge, chosen.seed, limiter=limiter, listen=session.listener(CONTROLS)
         )
         _check_answered(controls)
         labels = session.label(CONTEXTS, pool_contexts(raw.pools))
@@ -96,7 +102,7 @@ def mine(
             other = replace(session, judge=journaled(second, journal))
             opinions = other.label(SECOND, pool_contexts(raw.pools))
             agreed = _agree(labels, opinions, (judge.name, second.name), chosen.seed)
-        found: list[dict[str, FoundKernel]] = [{} for _ in raw.pools]
+        found: list[dict[str, Kernel]] = [{} for _ in raw.pools]
         if chosen.kernels and corpus is not None:
             found = find_kernels(
                 session,
@@ -146,7 +152,7 @@ def estimate_run(
     chosen = settings or MiningSettings()
     first = journaled(judge, journal)
     contexts = [Task(case, (document,)) for case, document in pool_contexts(raw.pools)]
-    controls = control_tasks(raw.cases, raw.pools, seed=chosen.seed)
+    controls = control_tasks(raw.pools, seed=chosen.seed)
     steps = {
         CONTROLS: estimate(first, [control.task for control in controls]),
         CONTEXTS: estimate(first, contexts),
@@ -190,7 +196,7 @@ def _check_answered(controls: Controls) -> None:
 
 def _agreement(judge: Judge, labels: Labels, seed: int) -> list[Agreement]:
     """Of an ensemble, how far its first two members agree on the contexts."""
-    ensemble = judge.otherwise if isinstance(judge, ChoosingJudge) else judge
+    ensemble = judge.otherwise if isinstance(judge, PerCaseJudge) else judge
     if not isinstance(ensemble, EnsembleJudge):
         return []
     names = [member.name for member in ensemble.judges]
@@ -209,7 +215,7 @@ def _agree(labels: Labels, opinions: Labels, names: tuple[str, str], seed: int) 
 
 
 def _unlabelled(
-    raw: RawCandidates, found: list[dict[str, FoundKernel]], corpus: Corpus, labels: Labels
+    raw: RawCandidates, found: list[dict[str, Kernel]], corpus: Corpus, labels: Labels
 ) -> list[tuple[Case, Document]]:
     """Members of kernels that no pool held, so that nobody has judged them alone."""
     return [

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from dartboard.answering.accuracy import measure_answers, plan_of
-from dartboard.answering.by_name import answer_model
+from dartboard.answering.registry import answer_model
 from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.report import write_report
@@ -68,7 +68,7 @@ def test_the_measure_stands_beside_the_others(measured_before, tmp_path):
             server,
             measured_before,
             tmp_path,
-            told=lambda found: bool(told.append(found)) or True,
+            confirm=lambda found: bool(told.append(found)) or True,
             listener=lambda *step: heard.append(step),
         )
         calls = len(server.requests)
@@ -119,7 +119,9 @@ def test_nothing_is_paid_for_twice(measured_before, tmp_path):
         first = ask(server, measured_before, tmp_path)
         asked = len(server.requests)
         told = []
-        second = ask(server, measured_before, tmp_path, told=lambda found: bool(told.append(found)) or True)
+        second = ask(
+            server, measured_before, tmp_path, confirm=lambda found: bool(told.append(found)) or True
+        )
         assert len(server.requests) == asked
     assert told[0].known == told[0].tasks and told[0].usage.calls == 0
     assert second.record == first.record
@@ -136,7 +138,7 @@ def test_a_run_that_fails_goes_on_where_it_was(measured_before, tmp_path):
             ask(server, measured_before, tmp_path, limits=CallLimits(concurrency=1))
         assert "verdict" not in str(caught.value)
         tired, before, told = False, len(server.requests), []
-        whole = ask(server, measured_before, tmp_path, told=lambda found: bool(told.append(found)) or True)
+        whole = ask(server, measured_before, tmp_path, confirm=lambda found: bool(told.append(found)) or True)
         assert told[0].known == 5
         assert len(server.requests) - before == told[0].tasks - 5
         assert ask(server, measured_before, tmp_path / "anew").record == whole.record
@@ -150,7 +152,7 @@ def test_a_budget_is_kept(measured_before, tmp_path):
 
 def test_nobody_is_asked_where_an_estimate_is_enough(measured_before, tmp_path):
     with ModelServer(finding) as server:
-        outcome = ask(server, measured_before, tmp_path, told=lambda found: False)
+        outcome = ask(server, measured_before, tmp_path, confirm=lambda found: False)
         assert server.requests == []
     assert outcome is measured_before[1]
 

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from dartboard.answering import Answer, AnswerError, Asking, Passage, Piece, answer_model, ask, find_citations
+from dartboard.answering import (
+    Answer,
+    AnswerError,
+    AnswerStream,
+    Passage,
+    Piece,
+    answer_model,
+    ask,
+    find_citations,
+)
 from dartboard.deadline import deadline
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, DeadlineError
@@ -49,7 +58,7 @@ class Told:
 
 
 def answer(*pieces, passages=PASSAGES, question="When?") -> Answer:
-    asking = Asking(Told(*pieces), question, passages)
+    asking = AnswerStream(Told(*pieces), question, passages)
     assert "".join(asking) == asking.answer.text
     return asking.answer
 
@@ -95,7 +104,7 @@ def test_no_answer_is_known_as_such():
 
 def test_nobody_is_asked_about_nothing():
     model = Told("x")
-    asking = Asking(model, "When?", [])
+    asking = AnswerStream(model, "When?", [])
     assert list(asking) == [] and model.prompts == []
     done = asking.answer
     assert (done.text, done.answered, done.finish_reason, done.tokens.input) == ("", False, "no_passages", 0)
@@ -112,19 +121,19 @@ def test_nobody_is_asked_about_nothing():
 )
 def test_empty_answers_are_errors(pieces, said):
     with pytest.raises(AnswerError, match="wrote nothing") as caught:
-        list(Asking(Told(*pieces), "When?", PASSAGES))
+        list(AnswerStream(Told(*pieces), "When?", PASSAGES))
     assert caught.value.kind == "empty" and said in str(caught.value)
 
 
 def test_answers_without_end_are_errors():
     with pytest.raises(AnswerError, match="does not stop"):
-        list(Asking(Told(*["x" * 600_000] * 2), "When?", PASSAGES))
+        list(AnswerStream(Told(*["x" * 600_000] * 2), "When?", PASSAGES))
 
 
 def test_an_answer_that_is_left_is_what_came():
     waiting = Waiting("Monthly ", "[1] ")
     with ChatServer(waiting) as server:
-        asking = Asking(OpenAIChat("m", server.url, patience=QUICK), "When?", PASSAGES)
+        asking = AnswerStream(OpenAIChat("m", server.url, patience=QUICK), "When?", PASSAGES)
         pieces = iter(asking)
         while asking.answer.text != "Monthly [1] ":
             next(pieces)
@@ -136,7 +145,7 @@ def test_an_answer_that_is_left_is_what_came():
 
 def test_what_came_before_a_cut_is_kept():
     with ChatServer(cut(openai_events("Monthly [1] ", finish=None, done=False, usage=None))) as server:
-        asking = Asking(OpenAIChat("m", server.url, patience=QUICK), "When?", PASSAGES)
+        asking = AnswerStream(OpenAIChat("m", server.url, patience=QUICK), "When?", PASSAGES)
         with pytest.raises(AnswerError, match="broke off"):
             list(asking)
     assert (asking.answer.text, asking.answer.finish_reason) == ("Monthly [1] ", "interrupted")
@@ -229,7 +238,7 @@ def test_faults_on_a_schedule():
         model = OpenAIChat("m", server.url, patience=QUICK)
         for door in range(40):
             passage = Passage(number=1, text=f"The code of door {door} is {door * 7919 % 9973:04d}.")
-            asking = Asking(model, f"What is the code of door {door}?", [passage])
+            asking = AnswerStream(model, f"What is the code of door {door}?", [passage])
             try:
                 text = "".join(asking)
             except AnswerError as error:
@@ -247,6 +256,6 @@ def test_gemini_streams_can_be_cut():
     with ChatServer(streamed(gemini_events("One ", finish=None))) as server:
         from dartboard.llm.gemini import GeminiChat
 
-        asking = Asking(GeminiChat("g", "key", base_url=server.url, patience=QUICK), "When?", PASSAGES)
+        asking = AnswerStream(GeminiChat("g", "key", base_url=server.url, patience=QUICK), "When?", PASSAGES)
         with pytest.raises(AnswerError, match="broke off"):
             list(asking)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, ConfigError, DeadlineError
-from dartboard.llm.limits import CallLimits, TokenBucket
-from dartboard.llm.meter import Meter, current_meter, metered
+from dartboard.llm.limits import CallLimiter, CallLimits, TokenBucket, current_limiter, limited_by
 from dartboard.llm.usage import Prices, Usage, spending
 
 
@@ -33,17 +32,17 @@ def usage(tokens):
     st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), min_size=1, max_size=40), st.integers(1, 900)
 )
 def test_spent_and_reserved_stay_within_the_budget(calls, most):
-    meter = Meter(CallLimits(budget_tokens=most))
+    limiter = CallLimiter(CallLimits(budget_tokens=most))
     open_calls, spent = [], 0
     for bound, share in calls:
         usage = Usage(calls=1, input_tokens=bound)
         try:
             if spent + sum(reserved.input_tokens for reserved, _ in open_calls) + bound > most and open_calls:
                 reserved, actual = open_calls.pop(0)
-                meter.settle(reserved, reserved, actual)
+                limiter.settle(reserved, reserved, actual)
                 spent += actual.input_tokens
                 continue
-            meter.admit(usage, usage, priced=True)
+            limiter.admit(usage, usage, priced=True)
         except BudgetError:
             assert spent + bound > most
         else:
@@ -54,13 +53,13 @@ def test_spent_and_reserved_stay_within_the_budget(calls, most):
 def test_a_call_that_may_not_fit_waits_for_those_under_way():
     """Two calls of at most 60 tokens each and 100 to spend: one after the other, or not at all."""
     for actual, fits in ((30, True), (60, False)):
-        meter = Meter(CallLimits(budget_tokens=100))
-        meter.admit(usage(60), usage(60), priced=True)
+        limiter = CallLimiter(CallLimits(budget_tokens=100))
+        limiter.admit(usage(60), usage(60), priced=True)
         outcome: list[object] = []
 
-        def second(meter=meter, outcome=outcome):
+        def second(limiter=limiter, outcome=outcome):
             try:
-                meter.admit(usage(60), usage(60), priced=True)
+                limiter.admit(usage(60), usage(60), priced=True)
                 outcome.append(True)
             except BudgetError:
                 outcome.append(False)
@@ -69,39 +68,39 @@ def test_a_call_that_may_not_fit_waits_for_those_under_way():
         thread.start()
         thread.join(0.2)
         assert outcome == [], "60 + 60 is more than 100"
-        meter.settle(usage(60), usage(60), usage(actual))
+        limiter.settle(usage(60), usage(60), usage(actual))
         thread.join(10)
         assert outcome == [fits]
 
 
 def test_an_unanswered_request_counts_as_if_it_had_been_charged_in_full():
-    meter = Meter(CallLimits(budget_tokens=100))
-    meter.admit(usage(60), usage(60), priced=True)
-    meter.settle(usage(60), usage(60), Usage(unanswered=1))
+    limiter = CallLimiter(CallLimits(budget_tokens=100))
+    limiter.admit(usage(60), usage(60), priced=True)
+    limiter.settle(usage(60), usage(60), Usage(unanswered=1))
     with pytest.raises(BudgetError, match="60 of 100 tokens"):
-        meter.admit(usage(60), usage(60), priced=True)
-    assert meter.usage == Usage(unanswered=1)
+        limiter.admit(usage(60), usage(60), priced=True)
+    assert limiter.usage == Usage(unanswered=1)
 
 
 def test_a_cancelled_wait_gives_its_reservation_back():
     cancelled = Event()
     cancelled.set()
-    meter = Meter(CallLimits(budget_tokens=100, requests_per_minute=1))
-    meter.admit(usage(10), usage(10), priced=True)
+    limiter = CallLimiter(CallLimits(budget_tokens=100, requests_per_minute=1))
+    limiter.admit(usage(10), usage(10), priced=True)
     with pytest.raises(DeadlineError), deadline(60, cancelled=cancelled):
-        meter.admit(usage(60), usage(60), priced=True)
-    meter.settle(usage(10), usage(10), usage(10))
-    meter._requests = None
-    meter.admit(usage(90), usage(90), priced=True)
+        limiter.admit(usage(60), usage(60), priced=True)
+    limiter.settle(usage(10), usage(10), usage(10))
+    limiter._requests = None
+    limiter.admit(usage(90), usage(90), priced=True)
 
 
 @pytest.mark.parametrize("per_minute", [5, 10, 60, 600])
 def test_no_minute_sees_more_requests_than_its_limit(per_minute):
     clock = Clock()
-    meter = Meter(CallLimits(requests_per_minute=per_minute), clock=clock, sleep=clock.sleep)
+    limiter = CallLimiter(CallLimits(requests_per_minute=per_minute), clock=clock, sleep=clock.sleep)
     times = []
     for _ in range(3 * per_minute):
-        meter.admit(usage(1), usage(1), priced=True)
+        limiter.admit(usage(1), usage(1), priced=True)
         times.append(clock.now)
     allowed = per_minute if per_minute >= 10 else per_minute + 1
     for start in times:
@@ -111,13 +110,13 @@ def test_no_minute_sees_more_requests_than_its_limit(per_minute):
 
 def test_tokens_a_minute_count_what_was_really_used():
     clock = Clock()
-    meter = Meter(CallLimits(tokens_per_minute=6000), clock=clock, sleep=clock.sleep)
-    meter.admit(usage(900), usage(500), priced=True)
-    meter.settle(usage(900), usage(500), usage(600))
-    meter.admit(usage(900), usage(90), priced=True)
+    limiter = CallLimiter(CallLimits(tokens_per_minute=6000), clock=clock, sleep=clock.sleep)
+    limiter.admit(usage(900), usage(500), priced=True)
+    limiter.settle(usage(900), usage(500), usage(600))
+    limiter.admit(usage(900), usage(90), priced=True)
     assert clock.now - 100 == pytest.approx(1.0, abs=0.2)
-    meter.admit(usage(9000), usage(9000), priced=True)
-    meter.admit(usage(1), usage(1), priced=True)
+    limiter.admit(usage(9000), usage(9000), priced=True)
+    limiter.admit(usage(1), usage(1), priced=True)
     assert clock.now - 100 > 90
 
 
@@ -132,20 +131,20 @@ def test_a_bucket_gives_back():
 
 def test_a_pause_holds_for_all():
     clock = Clock()
-    meter = Meter(clock=clock, sleep=clock.sleep)
-    meter.hold(5)
-    meter.admit(usage(1), usage(1), priced=False)
+    limiter = CallLimiter(clock=clock, sleep=clock.sleep)
+    limiter.hold(5)
+    limiter.admit(usage(1), usage(1), priced=False)
     assert clock.now == pytest.approx(105)
 
 
 def test_a_meter_holds_inside_only_and_sums_what_is_spent():
-    meter = Meter()
-    with metered(meter):
-        assert current_meter() is meter
+    limiter = CallLimiter()
+    with limited_by(limiter):
+        assert current_limiter() is limiter
         with spending() as outer, spending() as inner:
-            meter.settle(usage(5), usage(5), usage(3))
-    assert current_meter() is not meter
-    assert inner.usage == outer.usage == meter.usage == usage(3)
+            limiter.settle(usage(5), usage(5), usage(3))
+    assert current_limiter() is not limiter
+    assert inner.usage == outer.usage == limiter.usage == usage(3)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 from dartboard.http_client import Patience
-from dartboard.llm.limits import CallLimits
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Prices
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
 from dartboard.mining.judges.chat_judge import OpenAIJudge
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_server import door_tasks
 
 QUICK = Patience(timeout=5.0, attempts=6, first_wait=0.001, longest_wait=0.002)
@@ -28,7 +28,7 @@ def run(url: str, folder: Path, count: int) -> None:
         lines = [
             json.dumps([task.case.id, verdict.label, verdict.evidence, verdict.missing, verdict.reason])
             for task, verdict in judge_many(
-                JournaledJudge(judge, journal), door_tasks(count), CallLimits(concurrency=8)
+                JournaledJudge(judge, journal), door_tasks(count), CallLimiter(CallLimits(concurrency=8))
             )
         ]
     unfinished = folder / "verdicts.jsonl.new"

@@ -15,9 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
 
-from dartboard.mining.calls import Task
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judge_runner import Task
 
 FAULTS = ("limit", "down", "cut", "drop", "garbage", "broken", "slow")
 _MOST_FAULTS_IN_A_ROW = 3

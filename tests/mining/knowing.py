@@ -7,9 +7,9 @@ import numpy as np
 
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.documents import Document
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
 
 TOWNS = ("Avon", "Brno", "Cork", "Delft", "Essen", "Faro", "Ghent", "Hull", "Izmir", "Jena", "Kiel", "Lodz")
 

@@ -1,6 +1,6 @@
 """A small mined data set with everything in it, to be written, read and broken."""
 
-from dartboard.mining.dataset import FoundKernel, JudgedContext, Mined, Pair, split_by_verdict
+from dartboard.mining.dataset import JudgedContext, Kernel, Mined, Pair, split_by_verdict
 
 RATE = {"rate": 0.0, "low": 0.0, "high": 0.08, "errors": 0, "decided": 44, "unsure": 0, "cases": 44}
 _NONE = {"rate": None, "low": 0.0, "high": 1.0, "errors": 0, "decided": 0, "unsure": 0, "cases": 0}
@@ -27,7 +27,7 @@ def pair(id_="fix_errors:01", query="How do I give an agent a tool?", **more):
             context("toy.Odd", "who knows", "UNSURE"),
         ]
     )
-    kernel = FoundKernel(
+    kernel = Kernel(
         contexts=("toy.Agent", "toy.Tool"),
         status="minimal",
         alternatives=(("toy.both",),),

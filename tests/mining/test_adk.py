@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from dartboard.errors import DatasetError
+from dartboard.mining.benchmark_registry import load_cases
 from dartboard.mining.context_pool import find_targets
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.corpora.package_source import locate
-from dartboard.mining.registry import load_cases
 
 HOME = Path(__file__).parents[2] / "examples" / "adk"
 CASES = load_cases(HOME)

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from dartboard.datasets import load_mined
+from dartboard.mining.benchmark_registry import load_cases
 from dartboard.mining.corpora import open_corpus
-from dartboard.mining.registry import load_cases
 from dartboard.mining.validation import validate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "adk"

@@ -7,18 +7,18 @@ import pytest
 
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter
 from dartboard.llm.openai import OpenAIChat
-from dartboard.mining.calls import JudgeSession
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.package import PackageCorpus
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledChat
+from dartboard.mining.journaled_judge import JournaledChat
+from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import agent_kernel
 from dartboard.mining.kernels.agent_discovery import LONGEST, imported_names, read_action
 from dartboard.mining.kernels.sources import find_kernels
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_server import FaultyServer
 from tests.mining.knowing import LetterModel
 from tests.mining.packages import write_package
@@ -132,7 +132,7 @@ def test_a_whole_run_has_no_kernel_of_an_agent_that_failed(corpus):
     for said, status in (("It has legs.", "unresolved"), ("A robot with arms.", "sufficient")):
         with Scripted(inspect(ROBOT), answer(said, ROBOT)) as server:
             chat = OpenAIChat("m", server.url)
-            session = JudgeSession(judge=AnswerJudge(), meter=Meter(), listen=lambda *_: None)
+            session = JudgeSession(judge=AnswerJudge(), limiter=CallLimiter(), listen=lambda *_: None)
             (found,) = find_kernels(session, [pool], corpus, most_rounds=0, votes=1, agent=chat)
             chat.close()
         assert (found["agent"].contexts, found["agent"].status) == ((ROBOT,), status)

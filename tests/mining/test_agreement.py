@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.mining.agreement import LABELS, agree, agreements, cohen_kappa, wilson
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
 
 PAIRS = st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=60)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.answer_judge import AnswerJudge, find, widened
 from dartboard.mining.judges.answer_tokens import ordinal, spelled
-from dartboard.mining.judges.answers import AnswerJudge, find, widened
 from dartboard.mining.judges.text_folding import fold
 
 SAME = [

@@ -7,7 +7,7 @@ import pytest
 
 from dartboard.datasets.text_dataset import TextDataset
 from dartboard.errors import DatasetError
-from dartboard.mining.registry import labelled_cases, load_cases
+from dartboard.mining.benchmark_registry import labelled_cases, load_cases
 
 QUESTION = 'cases:\n  - id: "01"\n    question: "Which field?"\n    target: toy.Robot\n    answer: arms\n'
 CHOICE = """\

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from dartboard.llm.meter import Meter
-from dartboard.mining.calls import JudgeSession
-from dartboard.mining.conflicts import insufficient_targets, resolve_conflicts
-from dartboard.mining.dataset import FoundKernel, make_pair
+from dartboard.llm.limits import CallLimiter
+from dartboard.mining.dataset import Kernel, make_pair
+from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.kernels.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.pipeline import mine
-from dartboard.mining.verdicts import Verdict
 from tests.mining.doors import cases, house, raw
 
 BOTH = ("door-5.md", "door-6.md")
@@ -34,8 +34,8 @@ class Voting:
 def settled(tmp_path, votes, alternatives=()):
     given = raw(tmp_path, [cases()[-1]])
     judge = Voting(votes)
-    session = JudgeSession(judge=judge, meter=Meter(), listen=lambda *_: None)
-    kernel = FoundKernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
+    session = JudgeSession(judge=judge, limiter=CallLimiter(), listen=lambda *_: None)
+    kernel = Kernel(contexts=BOTH, status="sufficient", alternatives=alternatives, calls=4)
     pool = given.pools[0]
     labels = {("both", one.fqn): judge.judge(pool.case, [one]) for one in pool.documents}
     labels, found = resolve_conflicts(
@@ -118,8 +118,8 @@ def test_a_judge_that_finds_no_kernel_is_not_excused(tmp_path):
 )
 def test_targets_are_voted_on_where_the_kernel_does_not_decide(tmp_path, votes, insufficient):
     given = raw(tmp_path, [believed("door-5.md")])
-    session = JudgeSession(judge=Voting(votes), meter=Meter(), listen=lambda *_: None)
-    kernel = FoundKernel(contexts=BOTH, status="sufficient")
+    session = JudgeSession(judge=Voting(votes), limiter=CallLimiter(), listen=lambda *_: None)
+    kernel = Kernel(contexts=BOTH, status="sufficient")
     found = [{"expansion": kernel}]
     assert insufficient_targets(session, given.pools, found, votes=None) == insufficient
     found = [{"expansion": replace(kernel, alternatives=(("door-5.md",),))}]

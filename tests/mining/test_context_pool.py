@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import build_pool, find_targets
+from dartboard.mining.context_pool import PoolSettings, build_pool, find_targets
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.documents import Document
 from tests.models import WordBag
 
 WORDS = ["robot", "arm", "wheel", "sensor", "motor", "battery", "camera", "gripper", "sonar", "frame"]
@@ -27,7 +27,7 @@ def names(pool, origin):
 
 
 def test_a_pool_has_the_target_and_company():
-    pool = build_pool(CASE, CORPUS, random_negatives=4, hard_negatives=3, neighbours=2)
+    pool = build_pool(CASE, CORPUS, PoolSettings(random_negatives=4, hard_negatives=3, neighbours=2))
     assert pool.target == "toy.robot.arm" and pool.targets == ("toy.robot.arm",)
     assert len([name for name in names(pool, "lexical") if name != pool.target]) == 3
     assert len([name for name in names(pool, "dense") if name != pool.target]) == 2
@@ -41,7 +41,7 @@ def test_a_pool_has_the_target_and_company():
 
 
 def test_hard_negatives_are_the_best_by_words_that_are_no_target():
-    pool = build_pool(CASE, CORPUS, random_negatives=0, hard_negatives=5, neighbours=0)
+    pool = build_pool(CASE, CORPUS, PoolSettings(random_negatives=0, hard_negatives=5, neighbours=0))
     best = [document.fqn for document in CORPUS.lexical(CASE.question, 20)]
     best.remove("toy.robot.arm")
     assert sorted(name for name in names(pool, "lexical") if name != pool.target) == sorted(best[:5])
@@ -53,7 +53,7 @@ def test_one_seed_one_pool_whatever_else_is_drawn():
         build_pool(Case(id=other, question="sonar"), CORPUS)
     assert build_pool(CASE, CORPUS) == first
     renamed = Case(id="other", question=CASE.question, targets=CASE.targets)
-    assert names(build_pool(CASE, CORPUS, seed=1), "random") != names(first, "random")
+    assert names(build_pool(CASE, CORPUS, PoolSettings(seed=1)), "random") != names(first, "random")
     assert names(build_pool(renamed, CORPUS), "random") != names(first, "random")
     assert names(build_pool(renamed, CORPUS), "lexical") == names(first, "lexical")
 
@@ -77,7 +77,9 @@ def test_texts_that_repeat_are_one_context():
 
 def test_small_corpora_give_what_they_have():
     corpus = MemoryCorpus("two", [Document("a", "robot"), Document("b", "sea")], model=WordBag())
-    pool = build_pool(Case(id="x", question="robot", targets=("a",)), corpus, random_negatives=50)
+    pool = build_pool(
+        Case(id="x", question="robot", targets=("a",)), corpus, PoolSettings(random_negatives=50)
+    )
     assert [one.document.fqn for one in pool.contexts] == ["a", "b"]
 
 
@@ -94,7 +96,7 @@ def test_a_target_that_is_not_there():
 @pytest.mark.parametrize("knob", ["random_negatives", "hard_negatives", "neighbours"])
 def test_numbers_below_zero(knob):
     with pytest.raises(ConfigError, match=f"{knob} must be >= 0"):
-        build_pool(CASE, CORPUS, **{knob: -1})
+        build_pool(CASE, CORPUS, PoolSettings(**{knob: -1}))
 
 
 @given(
@@ -107,7 +109,9 @@ def test_numbers_below_zero(knob):
 def test_pools_hold_what_was_asked_for(word, targets, numbers, seed):
     case = Case(id="h", question=f"the {word}", targets=tuple(targets))
     drawn, hard, near = numbers
-    pool = build_pool(case, CORPUS, random_negatives=drawn, hard_negatives=hard, neighbours=near, seed=seed)
+    pool = build_pool(
+        case, CORPUS, PoolSettings(random_negatives=drawn, hard_negatives=hard, neighbours=near, seed=seed)
+    )
     assert set(targets) == set(pool.targets)
     other = [one for one in pool.contexts if "target" not in one.origins]
     for origin, number in (("random", drawn), ("lexical", hard), ("dense", near), ("dartboard", near)):

@@ -5,25 +5,24 @@ import re
 
 import pytest
 
-from dartboard.errors import ConfigError
+from dartboard.errors import EndpointError
 from dartboard.llm.usage import Usage
-from dartboard.mining.agreement import wilson
+from dartboard.mining.agreement import agreements, wilson
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, PooledContext
 from dartboard.mining.controls import (
     KINDS,
     REPEATS,
     control_tasks,
-    count_controls,
     injected,
     run_controls,
     stuffed,
 )
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import journaled
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.journaled_judge import journaled
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge, OpenAIJudge
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_server import FaultyServer
 
 
@@ -81,8 +80,8 @@ class Always:
 
 
 def test_every_case_gets_every_kind():
-    cases, pools = doors(5)
-    controls = control_tasks(cases, pools)
+    _, pools = doors(5)
+    controls = control_tasks(pools)
     assert [one.kind for one in controls] == list(KINDS) * 5
     for one in controls:
         number = one.task.case.id.removeprefix("door-")
@@ -92,39 +91,39 @@ def test_every_case_gets_every_kind():
 
 
 def test_what_is_planted_depends_on_seed_and_case_alone():
-    cases, pools = doors(8)
-    assert control_tasks(cases, pools) == control_tasks(cases, pools)
-    assert control_tasks(cases, pools) != control_tasks(cases, pools, seed=1)
-    backwards = control_tasks(cases[::-1], pools[::-1])
-    assert {str(one) for one in backwards} == {str(one) for one in control_tasks(cases, pools)}
+    _, pools = doors(8)
+    assert control_tasks(pools) == control_tasks(pools)
+    assert control_tasks(pools) != control_tasks(pools, seed=1)
+    backwards = control_tasks(pools[::-1])
+    assert {str(one) for one in backwards} == {str(one) for one in control_tasks(pools)}
 
 
 def test_a_right_judge_passes():
-    cases, pools = doors(12)
-    found = run_controls(cases, pools, AnswerJudge())
+    _, pools = doors(12)
+    found = run_controls(pools, AnswerJudge())
     assert (found.judge, found.cases, found.errors) == ("answers", 12, ())
     assert (found.false_positive.errors, found.false_positive.decided) == (0, 36)
     assert (found.false_negative.errors, found.false_negative.decided) == (0, 12)
     assert found.false_negative.high == pytest.approx(wilson(0, 12)[1])
     assert found.false_positive.cases == 12 == found.by_kind["stuffed"].cases and len(found.answered) == 60
     assert found.answered_without_context == frozenset()
-    assert found.agreement == ()
+    assert not any(verdict.votes for _, verdict in found.answered)
 
 
 def test_a_question_that_holds_its_answer_is_marked():
-    cases, pools = doors(3)
+    _, pools = doors(3)
     given = Case(
         id="given", question="Is code 1001 right for door 1?", answers=("1001",), targets=("note-1",)
     )
     pool = ContextPool(given, "note-1", pools[1].contexts)
-    found = run_controls([*cases, given], [*pools, pool], AnswerJudge())
+    found = run_controls([*pools, pool], AnswerJudge())
     assert found.answered_without_context == {"given"}
     assert "given" in found.answered_without_context and "door-1" not in found.answered_without_context
 
 
 def test_a_judge_of_words_falls_for_stuffing():
-    cases, pools = doors(20)
-    found = run_controls(cases, pools, ByWords())
+    _, pools = doors(20)
+    found = run_controls(pools, ByWords())
     rates = {kind: rate.rate for kind, rate in found.by_kind.items()}
     assert (rates["positive"], rates["negative"], rates["stuffed"]) == (0.0, 0.0, 1.0)
     assert 0 < rates["injected"] < 0.6  # where the injection repeats the question
@@ -132,8 +131,8 @@ def test_a_judge_of_words_falls_for_stuffing():
 
 
 def test_an_obedient_judge_falls_for_injections_alone():
-    cases, pools = doors(20)
-    found = run_controls(cases, pools, Obedient())
+    _, pools = doors(20)
+    found = run_controls(pools, Obedient())
     rates = {kind: rate.rate for kind, rate in found.by_kind.items()}
     assert rates == {"positive": 0.0, "negative": 0.0, "stuffed": 0.0, "injected": 1.0}
     assert {one.kind for one in found.errors} == {"injected"} and len(found.errors) == 20
@@ -145,14 +144,14 @@ def test_an_obedient_judge_falls_for_injections_alone():
 
 @pytest.mark.parametrize(("label", "positive", "negative"), [("YES", 1.0, 0.0), ("NO", 0.0, 1.0)])
 def test_one_label_for_everything(label, positive, negative):
-    cases, pools = doors(4)
-    found = run_controls(cases, pools, Always(label))
+    _, pools = doors(4)
+    found = run_controls(pools, Always(label))
     assert (found.false_positive.rate, found.false_negative.rate) == (positive, negative)
 
 
 def test_unsure_is_no_error_and_no_proof():
-    cases, pools = doors(4)
-    found = run_controls(cases, pools, Always("UNSURE"))
+    _, pools = doors(4)
+    found = run_controls(pools, Always("UNSURE"))
     rate = found.false_positive
     assert (rate.errors, rate.decided, rate.unsure, rate.rate, rate.low, rate.high) == (
         0,
@@ -165,30 +164,29 @@ def test_unsure_is_no_error_and_no_proof():
 
 
 def test_without_targets_or_others_there_is_less_to_plant():
-    case, pool = door(1)
-    assert [one.kind for one in control_tasks([case], [pool])] == ["zero", "positive"]
+    _, pool = door(1)
+    assert [one.kind for one in control_tasks([pool])] == ["zero", "positive"]
     bare, bare_pool = door(2, target=False)
-    kinds = [one.kind for one in control_tasks([case, bare], [pool, bare_pool]) if one.task.case is bare]
+    kinds = [one.kind for one in control_tasks([pool, bare_pool]) if one.task.case is bare]
     assert kinds == ["zero", "negative", "stuffed", "injected"]
 
 
 def test_the_same_target_is_no_negative():
-    (case, pool), (_, other_pool) = door(1), door(2)
+    (_, pool), (_, other_pool) = door(1), door(2)
     twin = Case(id="twin", question="Which code opens door 1?", targets=("note-1",))
     twin_pool = ContextPool(twin, "note-1", pool.contexts)
     copy = Case(id="copy", question="Door 1?", targets=("copied",))
     text = pool.contexts[0].document.text
     copy_pool = ContextPool(copy, "copied", [PooledContext(Document("copied", text), ("target",))])
-    cases, pools = [case, twin, copy, other_pool.case], [pool, twin_pool, copy_pool, other_pool]
-    for one in control_tasks(cases, pools):
+    for one in control_tasks([pool, twin_pool, copy_pool, other_pool]):
         if one.right == "NO" and one.task.case.id != "door-2":
             assert one.task.contexts[0].fqn == "note-2"
 
 
-def test_cases_and_pools_belong_together():
+def test_cases_are_those_of_the_pools_in_their_order():
     cases, pools = doors(2)
-    with pytest.raises(ConfigError, match="same order"):
-        control_tasks(cases, pools[::-1])
+    asked = dict.fromkeys(one.task.case.id for one in control_tasks(pools[::-1]))
+    assert list(asked) == [case.id for case in cases[::-1]]
 
 
 def test_stuffing_repeats_every_word_and_keeps_every_line():
@@ -208,34 +206,51 @@ def test_injections_keep_the_text_and_say_yes():
     assert all("the text" in text and "YES" in text for text in texts)
 
 
+def agreements_of(ensemble, controls):
+    verdicts = [verdict for _, verdict in controls.answered]
+    groups = [control.task.case.id for control, _ in controls.answered]
+    return agreements(verdicts, [one.name for one in ensemble.judges], groups=groups)
+
+
 def test_members_of_an_ensemble_are_compared(tmp_path):
-    cases, pools = doors(10)
+    _, pools = doors(10)
     ensemble = EnsembleJudge([AnswerJudge(), Obedient(), ByWords()])
-    found = run_controls(cases, pools, ensemble)
-    assert [(one.first, one.second) for one in found.agreement] == [
+    found = agreements_of(ensemble, run_controls(pools, ensemble))
+    assert [(one.first, one.second) for one in found] == [
         ("answers", "obedient"),
         ("answers", "words"),
         ("obedient", "words"),
     ]
-    first = found.agreement[0]
+    first = found[0]
     assert first.pairs == 50 and 0 < first.kappa < 1
     assert first.low is None, "they differ once in every case, so resampling shows no doubt"
     with Journal.open(tmp_path / "journal.jsonl") as journal:
-        again = run_controls(cases, pools, journaled(ensemble, journal))
-    assert [one.kappa for one in again.agreement] == [one.kappa for one in found.agreement]
+        again = agreements_of(ensemble, run_controls(pools, journaled(ensemble, journal)))
+    assert [one.kappa for one in again] == [one.kappa for one in found]
+
+
+class Down:
+    """Its endpoint fails on texts that call themselves the answer."""
+
+    name = "down"
+
+    def judge(self, case, contexts, *, attempt=0):
+        if any("YES" in one.text for one in contexts):
+            raise EndpointError("no connection")
+        return Verdict(label="NO", judge=self.name)
 
 
 def test_counts_need_a_verdict_for_each():
-    cases, pools = doors(2)
-    with pytest.raises(ValueError, match="shorter"):
-        count_controls(control_tasks(cases, pools), [], AnswerJudge())
+    _, pools = doors(2)
+    with pytest.raises(EndpointError, match="2 calls failed, the first with: no connection"):
+        run_controls(pools, Down())
 
 
 def test_a_lying_model_is_caught_by_its_quotes():
     """Lies quote what nobody wrote, so they end as UNSURE: the controls show no error, and say so."""
-    cases, pools = doors(30)
+    _, pools = doors(30)
     with FaultyServer(seed=1, lies=0.3) as server, OpenAIJudge("m", server.url) as judge:
-        found = run_controls(cases, pools, judge)
+        found = run_controls(pools, judge)
     assert found.false_positive.errors == 0
     assert found.false_positive.unsure > 10
     assert found.usage.calls == server.books["delivered"]

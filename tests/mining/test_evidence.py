@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges.evidence import check_quote
 
 NOTE = Document("note", "The “Code” of door 7\n   is 4711 — keep it secret. It was Chloé who set it.")

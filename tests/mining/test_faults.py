@@ -11,11 +11,11 @@ from threading import Event
 
 import pytest
 
-from dartboard.llm.limits import CallLimits
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.faulty_run import PRICES, door_judge, run
 from tests.mining.faulty_server import FAULTS, FaultyServer, door_tasks
 
@@ -28,7 +28,9 @@ def test_a_thousand_calls_with_faults_lose_nothing_and_count_every_token(tmp_pat
     tasks = door_tasks(1000)
     with FaultyServer(seed=3, faults=0.2, lies=0.05, babble=0.01) as server, door_judge(server.url) as judge:
         with Journal.open(tmp_path / "journal.jsonl") as journal:
-            judged = list(judge_many(JournaledJudge(judge, journal), tasks, CallLimits(concurrency=8)))
+            judged = list(
+                judge_many(JournaledJudge(judge, journal), tasks, CallLimiter(CallLimits(concurrency=8)))
+            )
             spent = journal.usage
         assert [task for task, _ in judged] == tasks
         assert all(server.happened[kind] > 10 for kind in FAULTS), server.happened

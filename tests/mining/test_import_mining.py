@@ -5,8 +5,8 @@ import pytest
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.import_mining import common_package, imports_of
 from dartboard.mining.kernels import imports_kernel
-from dartboard.mining.kernels.import_mining import common_package, imports_of
 from tests.mining.packages import write_package
 
 ROBOT, BASE, WRENCH = "toy.agents.robot.Robot", "toy.agents.base.Base", "toy.tools.wrench.Wrench"

@@ -10,10 +10,10 @@ import pytest
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.meter import Meter, metered
+from dartboard.llm.limits import CallLimiter, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.judges import GeminiJudge, OpenAIJudge
 from dartboard.mining.judges.chat_judge import read_answer
 from tests.embeddings.local_server import LocalServer
@@ -248,7 +248,7 @@ def test_a_pause_within_the_limit_is_kept_to_the_second():
             waits.append(seconds)
             clock[0] += seconds
 
-        with metered(Meter(clock=lambda: clock[0], sleep=sleep)):
+        with limited_by(CallLimiter(clock=lambda: clock[0], sleep=sleep)):
             assert judge.judge(CASE, [NOTE]).label == "YES"
     assert sum(waits) == pytest.approx(180)
 

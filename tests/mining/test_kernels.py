@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
-from dartboard.mining.documents import Document
+from dartboard.mining.context_pool import ContextPool, PooledContext, PoolSettings, build_pool
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels import find_kernel
 from dartboard.mining.kernels.expansion import CandidateSearch, Minimality, same_words
 from dartboard.mining.kernels.voting import Panel, SpentError, leader
-from dartboard.mining.verdicts import Verdict
 from tests.mining.knowing import TOWNS, KnowingJudge, town_corpus
 
 CORPUS = town_corpus()
@@ -22,7 +22,7 @@ def case_of(*targets: str, name: str = "case") -> Case:
 
 
 def pool_of(case: Case) -> ContextPool:
-    return build_pool(case, CORPUS, random_negatives=2, hard_negatives=2, neighbours=0)
+    return build_pool(case, CORPUS, PoolSettings(random_negatives=2, hard_negatives=2, neighbours=0))
 
 
 def find(judge, *targets, name="case", **more):
@@ -210,7 +210,7 @@ def test_a_spent_panel_says_so():
         panel.decide("s", [Document("a", "A")])
 
 
-@pytest.mark.parametrize("wrong", [{"votes": 0}, {"lead": 0}, {"most_calls": 0}, {"most_rounds": -1}])
+@pytest.mark.parametrize("wrong", [{"votes": 0}, {"most_calls": 0}, {"most_rounds": -1}])
 def test_bounds_are_checked(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         find(Unsure(), "Avon.river", **wrong)

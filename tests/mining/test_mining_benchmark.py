@@ -8,7 +8,7 @@ from benchmarks import mining_kernels, mining_tables
 from benchmarks.mining_answers import measure_answers, measure_blindness
 from benchmarks.mining_kernels import KnowingJudge, Setting, measure_kernels, wordings
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 
 FOUND = json.loads(mining_tables.RESULTS.read_text(encoding="utf-8"))
 

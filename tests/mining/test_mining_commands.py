@@ -13,7 +13,7 @@ import pytest
 from dartboard.cli import mine_run
 from dartboard.cli.app import main
 from dartboard.mining import pipeline as room
-from dartboard.mining.dataset import FoundKernel
+from dartboard.mining.dataset import Kernel
 from dartboard.mining.dataset_writer import write_dataset
 from tests.mining.doors import FEW, into, write_house
 from tests.mining.faulty_server import FaultyServer
@@ -103,7 +103,7 @@ def test_a_second_run_must_say_that_it_resumes(house, tmp_path, capsys):
 
 def test_what_two_sources_found_is_compared(tmp_path, capsys):
     expansion = pair().kernels["expansion"]
-    more = FoundKernel(contexts=("toy.Agent", "toy.Tool", "toy.both"), status="sufficient")
+    more = Kernel(contexts=("toy.Agent", "toy.Tool", "toy.both"), status="sufficient")
     one = pair(kernels={"expansion": expansion, "imports": more})
     write_dataset(mined(one), tmp_path)
     assert main(["mine", "compare", str(tmp_path)]) == 0
@@ -263,7 +263,7 @@ def test_the_bar_hears_every_step(house, tmp_path, monkeypatch):
     whole = room.find_kernels
 
     def listening(bench, *args, **more):
-        heard.append(bench.meter.usage)
+        heard.append(bench.limiter.usage)
         return whole(bench, *args, **more)
 
     monkeypatch.setattr(room, "find_kernels", listening)

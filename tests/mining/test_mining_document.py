@@ -13,9 +13,9 @@ from dartboard.calibration import Calibration
 from dartboard.cli.app import main
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
 from dartboard.llm.limits import CallLimits
-from dartboard.mining.case_fields import CASE_KEYS
+from dartboard.mining.benchmark_registry import ADAPTERS
+from dartboard.mining.cases import CASE_KEYS
 from dartboard.mining.judges.evidence import LEAST_EVIDENCE
-from dartboard.mining.registry import ADAPTERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mining.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)

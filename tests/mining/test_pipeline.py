@@ -10,17 +10,18 @@ from dartboard.evaluation import hit_rate_at_k
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case, Check
+from dartboard.mining.context_pool import PoolSettings
 from dartboard.mining.corpora.package import PackageCorpus
 from dartboard.mining.dataset_writer import dump, write_dataset
-from dartboard.mining.extractor import PoolSettings, extract, with_imports
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import journaled
+from dartboard.mining.extractor import extract, with_imports
+from dartboard.mining.journaled_judge import journaled
 from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, OpenAIJudge
-from dartboard.mining.judges.judge_selection import ChoosingJudge, close_judge, with_checks
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.judges.composite_judges import PerCaseJudge, close_judge, with_checks
 from dartboard.mining.kernels.comparison import compare_sources, read_kernels
 from dartboard.mining.pipeline import MiningSettings, estimate_run, mine, total
 from dartboard.mining.validation import validate
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.doors import SMALL, cases, house, raw
 from tests.mining.faulty_run import PRICES, QUICK
 from tests.mining.faulty_server import FaultyServer
@@ -259,7 +260,7 @@ def test_checks_decide_where_there_are_any(tmp_path):
 
 
 def test_a_judge_is_chosen_case_by_case(tmp_path):
-    judge = ChoosingJudge(CheckJudge(), AnswerJudge())
+    judge = PerCaseJudge(CheckJudge(), AnswerJudge())
     plain, checked = Case(id="a", question="?", answers=("x",)), fix_case("")
     assert judge.judge(plain, []).judge == "answers" and judge.judge(checked, []).judge == "check"
     assert judge.expected(plain, []) == Usage() and not judge.known(plain, [], 0)

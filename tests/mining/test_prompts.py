@@ -6,8 +6,8 @@ import pytest
 
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.prompts import ANSWER_SCHEMA, DEFAULT_PROMPT, VERSIONS, fence, write_prompt
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.prompts import ANSWER_SCHEMA, DEFAULT_PROMPT, VERSIONS, fence, write_prompt
 
 GOLDEN = Path(__file__).parent / "golden"
 CASE = Case(id="1", question="How do I create a minimal LlmAgent?")

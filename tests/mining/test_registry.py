@@ -6,8 +6,8 @@ import os
 import pytest
 
 from dartboard.errors import DatasetError
+from dartboard.mining.benchmark_registry import load_cases
 from dartboard.mining.cases import Check
-from dartboard.mining.registry import load_cases
 
 INLINE = """\
 cases:

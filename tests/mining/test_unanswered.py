@@ -13,12 +13,12 @@ import pytest
 from dartboard.cli.app import main
 from dartboard.errors import ConfigError
 from dartboard.llm.errors import NoAnswersError
-from dartboard.llm.limits import CallLimits
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
-from dartboard.mining.calls import judge_many
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge
-from dartboard.mining.verdicts import Verdict, reasons_of
+from dartboard.mining.journaled_judge import JournaledJudge
+from dartboard.mining.judge_runner import judge_many
+from dartboard.mining.judges.base import Verdict, reasons_of
+from dartboard.mining.verdict_journal import Journal
 from tests.mining.doors import FEW, write_house
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks
@@ -155,7 +155,11 @@ def test_what_the_last_calls_cost_is_counted(tmp_path):
     """Answers that cannot be read are paid for, also those that end the run."""
     with FaultyServer(babble=1.0) as server, door_judge(server.url) as judge:
         with Journal.open(tmp_path / "j.jsonl") as journal, pytest.raises(NoAnswersError):
-            list(judge_many(JournaledJudge(judge, journal), door_tasks(200), CallLimits(concurrency=4)))
+            list(
+                judge_many(
+                    JournaledJudge(judge, journal), door_tasks(200), CallLimiter(CallLimits(concurrency=4))
+                )
+            )
         with Journal.open(tmp_path / "j.jsonl", resume=True) as journal:
             assert journal.usage.calls == server.books["delivered"] > 10
             assert journal.withdraw_unanswered() >= 9 and len(journal) == 0

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from dartboard.answering import AnswerError, AnswerModel, Asking, numbered
+from dartboard.answering import AnswerError, AnswerModel, AnswerStream, numbered
 from dartboard.api.endpoints.retrieve import FoundRelevance, search
 from dartboard.api.errors import ApiError, Unavailable
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
@@ -180,7 +180,7 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
     engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings)
     result = search(service, engine, body.query, options)
-    asking = Asking(
+    asking = AnswerStream(
         model,
         body.query,
         numbered(result.chunks),

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import ConfigError
-from dartboard.mining.documents import Corpus
+from dartboard.mining.corpora.base import Corpus
 
 if TYPE_CHECKING:
     from dartboard.mining.corpora.memory import MemoryCorpus

@@ -21,7 +21,7 @@ from dartboard.errors import DatasetError, InvalidInputError
 from dartboard.ingest import ChunkingConfig, Problem, chunk, read_path
 from dartboard.ingest import Document as Read
 from dartboard.lexical import BM25Index
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 from dartboard.selection import from_embeddings
 from dartboard.selection.dartboard import Dartboard
 from dartboard.selection.kernels import unit_rows
@@ -33,9 +33,15 @@ TRIAGE = 100
 
 
 class MemoryCorpus:
-    """Documents by rising name; ``model`` is the default model unless given, loaded when it is needed.
+    """Documents by rising name. ``spec`` is how :func:`~dartboard.mining.corpora.open_corpus` was told of it.
 
-    ``spec`` is how the corpus was named to :func:`~dartboard.mining.corpora.open_corpus`, if it was.
+    Args:
+        name: what people call it.
+        documents: each under a name of its own.
+        model: makes the vectors; the default model unless given, loaded when it is needed.
+
+    Raises:
+        DatasetError: two documents of one name, or none at all.
     """
 
     spec: str | None = None

@@ -25,6 +25,7 @@ from typing import Any
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.ingest import Problem
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.corpora.memory import MemoryCorpus
 from dartboard.mining.corpora.name_resolution import Meaning, PackageNames
 from dartboard.mining.corpora.package_source import (
@@ -37,7 +38,6 @@ from dartboard.mining.corpora.package_source import (
     module_files,
     read_module,
 )
-from dartboard.mining.documents import Document
 
 LONGEST = 16_000
 """Characters of a document's source, about 4,000 tokens: classes with many documented fields fit in."""
@@ -51,7 +51,17 @@ Edits = dict[int, tuple[int, list[str]]]
 
 
 class PackageCorpus(MemoryCorpus):
-    """The documents of a package. ``problems`` are files that could not be read; the rest is there."""
+    """The documents of a package. ``problems`` are files that could not be read; the rest is there.
+
+    Args:
+        name: as in an import, with dots.
+        folder: where the package is unpacked; an installed one is taken unless given.
+        longest: the most characters of a document.
+        model: makes the vectors; the default model unless given.
+
+    Raises:
+        DatasetError: there is no such package, or none of its files can be read.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A text as a row of comparable items: words, numbers and days, each with its place in the text.
+"""A text as a row of comparable tokens: words, numbers and days, each with its place in the text.
 
 ``1,000``, ``1000`` and ``one thousand`` are one number; ``$5 million`` and ``5,000,000 dollars`` one number
 and one unit; ``March 5, 2021`` and ``2021-03-05`` one day. Words have neither case nor accents, ``U.S.`` is
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from dartboard.mining.judges.dates import Day, Item, as_one, numeric, with_days
+from dartboard.mining.judges.dates import Day, Token, as_one, numeric, with_days
 from dartboard.mining.judges.text_folding import Folded, fold
 
 _UNITS = {
@@ -132,47 +132,47 @@ _SCAN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Itemised:
-    """A text's items in order, the folded text that they stand in, and where each value is found.
+class TokenizedText:
+    """A text's tokens in order, the folded text that they stand in, and where each value is found.
 
     In ``places`` all days stand under the key ``Day``, and words that a hyphen ties also as one word.
     """
 
     folded: Folded
-    items: tuple[Item, ...]
+    tokens: tuple[Token, ...]
     places: dict[object, list[int]]
 
 
 @lru_cache(maxsize=512)
-def itemised(text: str) -> Itemised:
+def tokenize(text: str) -> TokenizedText:
     """The text, taken apart; texts come back often, so the last few hundred are kept."""
     folded = fold(text)
     found = tuple(with_days(_with_numbers(_scan(folded.text))))
     places: dict[object, list[int]] = {}
-    for at, item in enumerate(found):
-        places.setdefault(Day if isinstance(item.value, tuple) else item.value, []).append(at)
-        if item.glued and (both := as_one(*found[at : at + 2])):
+    for at, token in enumerate(found):
+        places.setdefault(Day if isinstance(token.value, tuple) else token.value, []).append(at)
+        if token.glued and (both := as_one(*found[at : at + 2])):
             places.setdefault(both, []).append(at)
-    return Itemised(folded, found, places)
+    return TokenizedText(folded, found, places)
 
 
-def _scan(text: str) -> list[Item]:
-    found: list[Item] = []
+def _scan(text: str) -> list[Token]:
+    found: list[Token] = []
     for match in _SCAN.finditer(text):
         start, end = match.span()
         if match["date"] and (days := numeric(*re.split(r"[-/]", match["date"]))):
-            found.append(Item(days, start, end))
+            found.append(Token(days, start, end))
         elif match["acronym"]:
-            found.append(Item(re.sub(r"[^a-z]", "", match["acronym"]), start, end))
+            found.append(Token(re.sub(r"[^a-z]", "", match["acronym"]), start, end))
         elif match["number"]:
             found += _number(match, text)
         elif match["word"]:
-            found.append(Item(_word(match["word"]), start, end))
+            found.append(Token(_word(match["word"]), start, end))
     return [
-        item._replace(joint=joint)
-        if after.start > item.end and (joint := _joint(text[item.end : after.start])) != " "
-        else item
-        for item, after in zip(found, [*found[1:], Item("", len(text), len(text))], strict=False)
+        token._replace(joint=joint)
+        if after.start > token.end and (joint := _joint(text[token.end : after.start])) != " "
+        else token
+        for token, after in zip(found, [*found[1:], Token("", len(text), len(text))], strict=False)
     ]
 
 
@@ -188,14 +188,14 @@ def _word(word: str) -> str:
     return word.removesuffix("'s").replace("'", "") or word
 
 
-def _number(match: re.Match[str], text: str) -> list[Item]:
+def _number(match: re.Match[str], text: str) -> list[Token]:
     """The number and its unit; ``5th`` and ``3d`` are words, ``1.20.0`` too."""
     digits, suffix = match["number"], (match["suffix"] or "").strip()
     digits = f"0{digits}" if digits.startswith(".") else digits
     start, end = match.start("number"), match.end()
     money = (match["money"] or "").strip().removeprefix("us$") or "$" if match["money"] else ""
     if digits.count(".") > 1:
-        return [Item(digits + suffix, start, end)]
+        return [Token(digits + suffix, start, end)]
     value = Decimal(digits.replace(",", ""))
     if money and suffix in SHORT_SCALES:
         value, suffix = value * SHORT_SCALES[suffix], ""
@@ -203,12 +203,12 @@ def _number(match: re.Match[str], text: str) -> list[Item]:
         value, suffix = value * SCALES[suffix], ""
     unit = "percent" if suffix in ("%", "per cent") else UNIT_OF.get(suffix, "")
     if suffix and not unit:
-        return [Item(digits.replace(",", "") + suffix, start, end)]
+        return [Token(digits.replace(",", "") + suffix, start, end)]
     if _negative(text, match.start()):
         value = -value
-    number = Item(_exact(value), match.start(), end)
+    number = Token(_exact(value), match.start(), end)
     named = unit or CURRENCY.get(money, "")
-    return [number, Item(named, match.start(), end)] if named else [number]
+    return [number, Token(named, match.start(), end)] if named else [number]
 
 
 def _negative(text: str, start: int) -> bool:
@@ -221,37 +221,37 @@ def _exact(value: Decimal) -> Decimal:
     return value.normalize() if value else Decimal(0)
 
 
-def _with_numbers(scanned: list[Item]) -> list[Item]:
+def _with_numbers(scanned: list[Token]) -> list[Token]:
     """Spelled numbers, scales after digits, ordinals, and one spelling of a unit after a number."""
-    found: list[Item] = []
-    words = [item.value if isinstance(item.value, str) else "" for item in scanned]
+    found: list[Token] = []
+    words = [token.value if isinstance(token.value, str) else "" for token in scanned]
     place = 0
     while place < len(scanned):
-        item, word, taken = scanned[place], words[place], 1
-        if isinstance(item.value, Decimal):
+        token, word, taken = scanned[place], words[place], 1
+        if isinstance(token.value, Decimal):
             following = _after_unit(scanned, place)
             if following < len(words) and words[following] in SCALES:
                 end = scanned[following].end
-                item = item._replace(value=_exact(item.value * SCALES[words[following]]), end=end)
-                found.append(item)
+                token = token._replace(value=_exact(token.value * SCALES[words[following]]), end=end)
+                found.append(token)
                 found += [unit._replace(end=end) for unit in scanned[place + 1 : following]]
                 place = following + 1
                 continue
         elif word in UNITS and (number := spelled(_run(scanned, words, place))):
-            item, taken = _spelled(scanned, words, place, number)
+            token, taken = _spelled(scanned, words, place, number)
         elif word in ("a", "an") and place + 1 < len(words) and words[place + 1] in SCALES:
             value = Decimal(SCALES[words[place + 1]])
-            item, taken = item._replace(value=_exact(value), end=scanned[place + 1].end), 2
+            token, taken = token._replace(value=_exact(value), end=scanned[place + 1].end), 2
         elif word in ORDINALS:
-            item = item._replace(value=ordinal(ORDINALS[word]))
+            token = token._replace(value=ordinal(ORDINALS[word]))
         elif word in UNIT_OF and found and isinstance(found[-1].value, Decimal):
-            item = item._replace(value=UNIT_OF[word])
-        found.append(item)
+            token = token._replace(value=UNIT_OF[word])
+        found.append(token)
         place += taken
     return found
 
 
-def _run(scanned: list[Item], words: list[str], place: int) -> list[str]:
+def _run(scanned: list[Token], words: list[str], place: int) -> list[str]:
     """The words from ``place`` on that nothing but spaces and hyphens parts."""
     end = place + 1
     while end < len(words) and end < place + 24 and scanned[end - 1].joint in " -":
@@ -259,8 +259,8 @@ def _run(scanned: list[Item], words: list[str], place: int) -> list[str]:
     return words[place:end]
 
 
-def _after_unit(scanned: list[Item], place: int) -> int:
-    """The item after a number and the currency that was written before it."""
+def _after_unit(scanned: list[Token], place: int) -> int:
+    """The token after a number and the currency that was written before it."""
     following = place + 1
     if following < len(scanned) and scanned[following].end == scanned[place].end:
         following += 1
@@ -268,8 +268,8 @@ def _after_unit(scanned: list[Item], place: int) -> int:
 
 
 def _spelled(
-    scanned: list[Item], words: list[str], place: int, number: tuple[Decimal, int]
-) -> tuple[Item, int]:
+    scanned: list[Token], words: list[str], place: int, number: tuple[Decimal, int]
+) -> tuple[Token, int]:
     value, taken = number
     last = place + taken
     if last < len(words) and words[last] in ORDINALS and value % 100 >= 20 and value % 10 == 0:

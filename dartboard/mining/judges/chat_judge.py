@@ -7,16 +7,16 @@ from typing import Any, Self, Unpack, get_args
 from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL
 from dartboard.llm.chat import Chat, ChatOptions
 from dartboard.llm.gemini import DEFAULT_MODEL, GeminiChat
-from dartboard.llm.meter import current_meter
+from dartboard.llm.limits import current_limiter
 from dartboard.llm.openai import OpenAIChat
-from dartboard.llm.replies import json_objects
+from dartboard.llm.reply_parser import json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.answers import facets_of, first_match
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.answer_judge import facets_of, first_match
+from dartboard.mining.judges.base import Label, Verdict
 from dartboard.mining.judges.evidence import check_quote
-from dartboard.mining.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
-from dartboard.mining.verdicts import Label, Verdict
+from dartboard.mining.judges.prompts import DEFAULT_PROMPT, VERSIONS, write_prompt
 
 _PARTS = ("evidence", "missing", "reason")
 _LONGEST = {"missing": 300, "reason": 500}
@@ -27,6 +27,13 @@ class ChatJudge:
 
     Where none can be read then, or the endpoint refuses, the verdict is UNSURE and not ``answered``; too many
     of these in a row end a run (see :mod:`dartboard.llm.circuit_breaker`).
+
+    Args:
+        chat: the model.
+        prompt_version: one of :data:`dartboard.mining.judges.prompts.VERSIONS`.
+
+    Raises:
+        ConfigError: no prompt has this version.
     """
 
     def __init__(self, chat: Chat, *, prompt_version: str = DEFAULT_PROMPT) -> None:
@@ -39,7 +46,7 @@ class ChatJudge:
     def judge(self, case: Case, contexts: Sequence[Document], *, attempt: int = 0) -> Verdict:
         """The model's verdict, if its evidence holds."""
         prompt = write_prompt(self.prompt_version, case, contexts)
-        usage, trouble, breaker = Usage(), "", current_meter().circuit_breaker
+        usage, trouble, breaker = Usage(), "", current_limiter().circuit_breaker
         for again in range(2):
             answer = self.chat.complete(
                 prompt.text, system=prompt.system, schema=prompt.schema, attempt=2 * attempt + again
@@ -125,7 +132,8 @@ def _clean(text: str) -> str:
 
 
 class OpenAIJudge(ChatJudge):
-    """A judge at an OpenAI-compatible endpoint; ``base_url`` ends before ``/chat/completions``."""
+    """A judge at an OpenAI-compatible endpoint: a :class:`ChatJudge` over :class:`~dartboard.llm.OpenAIChat`,
+    whose arguments it takes."""
 
     def __init__(
         self,
@@ -140,7 +148,8 @@ class OpenAIJudge(ChatJudge):
 
 
 class GeminiJudge(ChatJudge):
-    """A judge at Google's endpoint, or at one that speaks like it; ``base_url`` ends before ``/models``."""
+    """A judge at Google's endpoint, or at one that speaks like it: a :class:`ChatJudge` over
+    :class:`~dartboard.llm.GeminiChat`, whose arguments it takes."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Days in their usual spellings: March 5, 2021 = 5th of March 2021 = 2021-03-05, and the days of a range.
 
-In a row of items a month, the days and the year beside it become one item, or two for a range.
+In a row of tokens a month, the days and the year beside it become one token, or two for a range. Not by
+dateparser, which gives one date for a text and guesses what was not said: ``March 5`` gets a year.
 """
 
 import re
@@ -58,7 +59,7 @@ def _valid(parts: tuple[int, int, int]) -> Readings:
     return (Day(year, month, day),) if 1 <= month <= 12 and is_day(day) else ()
 
 
-class Item(NamedTuple):
+class Token(NamedTuple):
     """A word, a number, or the days that something can mean, with its place in the folded text.
 
     ``joint`` stands between it and the next: a space, a hyphen that ties, a comma, or ``|`` for a break.
@@ -75,7 +76,7 @@ class Item(NamedTuple):
         return self.joint == "-"
 
 
-def as_one(first: Item, second: Item | None = None) -> str | None:
+def as_one(first: Token, second: Token | None = None) -> str | None:
     """``e-mail`` as one word; None where one of the two is missing or no word."""
     if second is not None and isinstance(first.value, str) and isinstance(second.value, str):
         return first.value + second.value
@@ -86,9 +87,9 @@ _CONNECTORS = frozenset({"and", "to", "through", "until", "or"})
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 
 
-def with_days(found: list[Item]) -> list[Item]:
+def with_days(found: list[Token]) -> list[Token]:
     """Months with the days and years beside them; "and" or "to" between two days goes."""
-    joined: list[Item] = []
+    joined: list[Token] = []
     place = 0
     while place < len(found):
         value = found[place].value
@@ -101,17 +102,17 @@ def with_days(found: list[Item]) -> list[Item]:
         joined += days or [found[place]]
         place += taken
     return [
-        item
-        for at, item in enumerate(joined)
-        if not (item.value in _CONNECTORS and _is_days(joined, at - 1) and _is_days(joined, at + 1))
+        token
+        for at, token in enumerate(joined)
+        if not (token.value in _CONNECTORS and _is_days(joined, at - 1) and _is_days(joined, at + 1))
     ]
 
 
-def _is_days(joined: list[Item], at: int) -> bool:
+def _is_days(joined: list[Token], at: int) -> bool:
     return 0 <= at < len(joined) and isinstance(joined[at].value, tuple)
 
 
-def _month_first(found: list[Item], place: int) -> tuple[list[Item], int]:
+def _month_first(found: list[Token], place: int) -> tuple[list[Token], int]:
     """``March 5, 2021``, ``March 5-7``, ``March 2021``."""
     month = _month(found, place)
     days, after = _day_list(found, place + 1)
@@ -123,7 +124,7 @@ def _month_first(found: list[Item], place: int) -> tuple[list[Item], int]:
     return [_day_item(found, place, end, (year, month, day)) for day in days], end - place
 
 
-def _day_first(found: list[Item], place: int) -> tuple[list[Item], int]:
+def _day_first(found: list[Token], place: int) -> tuple[list[Token], int]:
     """``5 March 2021``, ``5th of March``, ``4-20 March``, ``2021 March 5``."""
     days, after = _day_list(found, place)
     if days and after < len(found) and found[after].value in ("of", "the"):
@@ -136,11 +137,11 @@ def _day_first(found: list[Item], place: int) -> tuple[list[Item], int]:
     return [_day_item(found, place, end, (year, month, day)) for day in days], end - place
 
 
-def _day_item(found: list[Item], first: int, end: int, parts: tuple[int | None, int, int | None]) -> Item:
+def _day_item(found: list[Token], first: int, end: int, parts: tuple[int | None, int, int | None]) -> Token:
     return found[end - 1]._replace(value=(Day(*parts),), start=found[first].start)
 
 
-def _day_list(found: list[Item], place: int) -> tuple[list[int], int]:
+def _day_list(found: list[Token], place: int) -> tuple[list[int], int]:
     """One day, or the two ends of a range, and the place after them."""
     first = _day(found, place)
     if not first:
@@ -157,7 +158,7 @@ def _day_list(found: list[Item], place: int) -> tuple[list[int], int]:
     return [first], place + 1
 
 
-def _day(found: list[Item], place: int) -> int:
+def _day(found: list[Token], place: int) -> int:
     value = found[place].value if 0 <= place < len(found) else None
     if isinstance(value, Decimal) and value == int(value) and is_day(int(value)):
         return int(value)
@@ -166,11 +167,11 @@ def _day(found: list[Item], place: int) -> int:
     return 0
 
 
-def _year(found: list[Item], place: int) -> int | None:
+def _year(found: list[Token], place: int) -> int | None:
     value = found[place].value if place < len(found) else None
     return int(value) if isinstance(value, Decimal) and value % 1 == 0 and is_year(int(value)) else None
 
 
-def _month(found: list[Item], place: int) -> int:
+def _month(found: list[Token], place: int) -> int:
     value = found[place].value if 0 <= place < len(found) else None
     return MONTHS.get(value, 0) if isinstance(value, str) else 0

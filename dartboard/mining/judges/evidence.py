@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.answers import find
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.answer_judge import find
 from dartboard.mining.judges.text_folding import fold
 
 LEAST_EVIDENCE = 8

@@ -15,8 +15,8 @@ from importlib.machinery import PathFinder
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.imported_names import ImportedNames, is_within, resolve
+from dartboard.mining.corpora.base import Corpus, Document
+from dartboard.mining.import_mining import ImportedNames, is_within, resolve
 from dartboard.mining.judges.evidence import ELLIPSIS
 
 UNKNOWN = "unknown_name"

@@ -5,15 +5,16 @@ Three ways to find one: :func:`find_kernel` asks a judge and searches for what i
 sees what it used; :func:`compare_kernels` says how far they agree.
 """
 
-from dartboard.mining.dataset import Status
+from dartboard.mining.dataset import Kernel, Status
+from dartboard.mining.import_mining import ImportKernel, imports_kernel
 from dartboard.mining.kernels.agent_discovery import AgentKernel, agent_kernel
 from dartboard.mining.kernels.comparison import KernelComparison, compare_kernels, jaccard
-from dartboard.mining.kernels.expansion import Kernel, find_kernel
-from dartboard.mining.kernels.import_mining import ImportKernel, imports_kernel
+from dartboard.mining.kernels.expansion import ExpansionKernel, find_kernel
 from dartboard.mining.kernels.voting import Step
 
 __all__ = [
     "AgentKernel",
+    "ExpansionKernel",
     "ImportKernel",
     "Kernel",
     "KernelComparison",

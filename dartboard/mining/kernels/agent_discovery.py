@@ -15,18 +15,18 @@ from typing import Any
 
 from dartboard.errors import ConfigError
 from dartboard.llm.chat import CompletionModel
-from dartboard.llm.meter import current_meter
+from dartboard.llm.limits import current_limiter
 from dartboard.llm.prompts import fenced
-from dartboard.llm.replies import code_blocks, json_objects
+from dartboard.llm.reply_parser import code_blocks, json_objects
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.dataset import Status
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.judges.answers import AnswerJudge
+from dartboard.mining.corpora.base import Corpus, Document
+from dartboard.mining.dataset import Kernel
+from dartboard.mining.import_mining import imports_of
+from dartboard.mining.judges.answer_judge import AnswerJudge
+from dartboard.mining.judges.base import Judge, Verdict
 from dartboard.mining.judges.check_runner import run_check
-from dartboard.mining.kernels.import_mining import imports_of
-from dartboard.mining.prompts import question_of
-from dartboard.mining.verdicts import Judge
+from dartboard.mining.judges.prompts import question_of
 
 UNTESTED = "its solution was not tested"
 
@@ -97,7 +97,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentKernel:
+class AgentKernel(Kernel):
     """What an agent used; ``claimed`` are names that it said it used and had not read.
 
     ``sufficient`` where a judge confirmed it; ``unresolved`` where none did, no answer came in time, or the
@@ -105,8 +105,6 @@ class AgentKernel:
     """
 
     case: str
-    contexts: tuple[str, ...]
-    status: Status
     answer: str = ""
     right: bool | None = None
     fault: str = ""
@@ -126,9 +124,22 @@ def agent_kernel(
     judge: Judge | None = None,
     run: bool = False,
 ) -> AgentKernel:
-    """Let the model solve the case; ``judge`` says whether what it used suffices.
+    """Let the model solve the case.
 
-    ``run`` lets the case's check run the code that the model wrote.
+    Args:
+        case: what is to be solved.
+        corpus: what the model may search and read.
+        chat: the model.
+        most_steps: the most turns.
+        judge: says whether what the model used suffices.
+        run: whether the case's check may run the code that the model wrote.
+
+    Returns:
+        What the solution rests on; nothing where there is none.
+
+    Raises:
+        ConfigError: ``most_steps`` is below 1.
+        EndpointError: the model cannot be reached, or has given no readable answer for too long.
     """
     if most_steps < 1:
         raise ConfigError(f"most_steps must be >= 1, got {most_steps}")
@@ -159,7 +170,7 @@ class _Agent:
         wish = read_action(reply.text)
         # A model that says nothing readable, case after case, ends the run.
         trouble = "" if wish else reply.trouble or f"not JSON: {reply.text[:_GLANCE]!r}"
-        current_meter().circuit_breaker.record(f"the agent {self.chat.model}", self.case.id, trouble)
+        current_limiter().circuit_breaker.record(f"the agent {self.chat.model}", self.case.id, trouble)
         match wish.get("action"):
             case "search":
                 self._search(str(wish.get("query") or "").strip())
@@ -182,23 +193,28 @@ class _Agent:
         used, claimed = self._used() if self.solved else (set(), set())
         right, fault = tested(self.case, self.answer, run=run) if self.solved else (None, "no answer")
         contexts = [self.inspected[name] for name in sorted(used)]
-        status: Status = "unresolved"
-        usage = self.usage
+        steps = len(self.trail)
+        verdict: Verdict | None = None
+        reason = f"the agent: {fault}" if contexts else f"the agent used nothing in {steps} steps"
         if judge is not None and contexts and right is not False:
             verdict = judge.judge(self.case, contexts)
-            usage = usage + verdict.usage
-            status = "sufficient" if verdict.label == "YES" else "unresolved"
+            reason = f"{verdict.reason} ({reason})" if fault else verdict.reason
+        sufficient = verdict is not None and verdict.label == "YES"
         return AgentKernel(
             case=self.case.id,
-            contexts=tuple(sorted(used)),
-            status=status,
+            contexts=tuple(one.fqn for one in contexts),
+            status="sufficient" if sufficient else "unresolved",
+            judge=verdict.judge if verdict else "",
+            evidence=verdict.evidence if verdict and sufficient else "",
+            reason=reason,
+            calls=steps + (verdict is not None),
             answer=self.answer,
             right=right,
             fault=fault,
             inspected=tuple(self.inspected),
             claimed=tuple(sorted(claimed)),
-            steps=len(self.trail),
-            usage=usage,
+            steps=steps,
+            usage=self.usage + verdict.usage if verdict else self.usage,
             trail=tuple(self.trail),
         )
 

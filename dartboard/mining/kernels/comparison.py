@@ -43,7 +43,13 @@ def jaccard(first: Collection[str], second: Collection[str]) -> float:
 def compare_kernels(
     sources: Mapping[str, Mapping[str, Collection[str]]], *, seed: int = 0, resamples: int = 2000
 ) -> list[KernelComparison]:
-    """Every two sources, given ``{source: {case id: names}}``; an empty kernel counts as none."""
+    """Every two sources.
+
+    Args:
+        sources: ``{source: {case id: names}}``; an empty kernel counts as none.
+        seed: of the bootstrap.
+        resamples: of the bootstrap.
+    """
     return [
         _compared(first, second, sources[first], sources[second], seed, resamples)
         for first, second in combinations(sources, 2)

@@ -20,11 +20,11 @@ from dartboard.errors import ConfigError
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.base import Corpus, Document
 from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.dataset import Status
-from dartboard.mining.documents import Corpus, Document
-from dartboard.mining.kernels.voting import LEAD, Panel, SpentError, Step, votes_for
-from dartboard.mining.verdicts import Judge, Verdict
+from dartboard.mining.dataset import Kernel, Status
+from dartboard.mining.judges.base import Judge, Verdict
+from dartboard.mining.kernels.voting import Panel, SpentError, Step, votes_for
 from dartboard.retrievers.fusion import reciprocal_rank_fusion
 
 DEPTH = 20
@@ -216,21 +216,12 @@ _REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
-    """Names of documents by rising name; each of ``alternatives`` is a whole set that serves as well.
-
-    ``verdict`` is the first that called the set sufficient.
-    """
+class ExpansionKernel(Kernel):
+    """A kernel with the way to it: what was asked (``trail``), and what that cost."""
 
     case: str
-    contexts: tuple[str, ...]
-    status: Status
-    alternatives: tuple[tuple[str, ...], ...] = ()
-    calls: int = 0
     usage: Usage = field(default_factory=Usage)
     trail: tuple[Step, ...] = ()
-    judge: str = ""
-    verdict: Verdict | None = None
 
 
 def find_kernel(
@@ -241,10 +232,9 @@ def find_kernel(
     *,
     most_rounds: int = ROUNDS,
     votes: int | None = None,
-    lead: int = LEAD,
     most_calls: int = MOST_CALLS,
     alternatives: int = ALTERNATIVES,
-) -> Kernel:
+) -> ExpansionKernel:
     """The kernel of one case.
 
     Args:
@@ -254,7 +244,6 @@ def find_kernel(
         judge: says what suffices.
         most_rounds: of adding candidates.
         votes: the most that one question is asked, as :func:`~dartboard.mining.kernels.voting.votes_for`.
-        lead: by so many votes an answer must lead.
         most_calls: that one case may cost.
         alternatives: how many documents are tried in the place of each member.
 
@@ -267,7 +256,7 @@ def find_kernel(
     for name, value in (("most_rounds", most_rounds), ("alternatives", alternatives)):
         if value < 0:
             raise ConfigError(f"{name} must be >= 0, got {value}")
-    panel = Panel(case, judge, votes=votes_for(judge, votes), lead=lead, most_calls=most_calls)
+    panel = Panel(case, judge, votes=votes_for(judge, votes), most_calls=most_calls)
     search = CandidateSearch(pool, corpus)
     expansion = Expansion(panel, search)
     start = [one for one in pool.documents if one.fqn == pool.target]
@@ -302,15 +291,23 @@ def _kernel(
     documents: list[Document],
     status: Status,
     alternatives: list[tuple[str, ...]] | None = None,
-) -> Kernel:
-    return Kernel(
+) -> ExpansionKernel:
+    trail = panel.trail
+    # The evidence is that of the verdict that the kernel rests on; without one, say what is still missing.
+    verdict = panel.first_yes(documents) if documents else None
+    if verdict is None:
+        missing = trail[-1].missing if trail else ""
+        why = f"still missing: {missing}" if missing else "no sufficient set was found"
+        verdict = Verdict(label="UNSURE", judge=judge.name, reason=why)
+    return ExpansionKernel(
         case=panel.case.id,
         contexts=tuple(sorted(one.fqn for one in documents)),
         status=status,
         alternatives=tuple(dict.fromkeys(alternatives or ())),
+        judge=verdict.judge,
+        evidence=verdict.evidence,
+        reason=verdict.reason,
         calls=panel.calls,
         usage=panel.usage,
-        trail=panel.trail,
-        judge=judge.name,
-        verdict=panel.first_yes(documents) if documents else None,
+        trail=trail,
     )

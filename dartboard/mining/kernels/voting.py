@@ -1,6 +1,6 @@
 """Ask a judge that may err, and again where it matters, until one answer leads.
 
-A verdict that decides something is asked for until one label leads by ``lead`` votes or ``votes`` were cast.
+A verdict that decides something is asked for until one label leads by ``LEAD`` votes or ``votes`` were cast.
 For a judge that errs with chance p each time, a lead of m is wrong with chance ``p^m / (p^m + (1-p)^m)`` (the
 gambler's ruin, and Wald's sequential test): 0.28 % for p = 5 % and m = 2, at 2.2 calls, where the best of
 three is wrong 0.72 % of the time. YES must lead by one vote more: many sets are asked about and few suffice,
@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from dartboard.errors import ConfigError
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import version_of
-from dartboard.mining.verdicts import Judge, Label, Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Judge, Label, Verdict, version_of
 
 LEAD = 2
 VOTES = 7
@@ -51,17 +50,15 @@ class Step:
 class Panel:
     """The votes of one judge on one case, by set of contexts; contexts are shown by rising name."""
 
-    def __init__(
-        self, case: Case, judge: Judge, *, votes: int = VOTES, lead: int = LEAD, most_calls: int = 200
-    ) -> None:
-        for name, value in (("votes", votes), ("lead", lead), ("most_calls", most_calls)):
+    def __init__(self, case: Case, judge: Judge, *, votes: int = VOTES, most_calls: int = 200) -> None:
+        for name, value in (("votes", votes), ("most_calls", most_calls)):
             if value < 1:
                 raise ConfigError(f"{name} must be >= 1, got {value}")
         self.case = case
         self.calls = 0
         self.usage = Usage()
         self._judge = judge
-        self._votes, self._lead = votes, min(lead, votes)
+        self._votes, self._lead = votes, min(LEAD, votes)
         self._most_calls = most_calls
         self._cast: dict[frozenset[str], list[Verdict]] = {}
         self._steps: dict[tuple[str, frozenset[str]], Step] = {}

@@ -11,9 +11,8 @@ from typing import Any
 
 from dartboard.errors import ConfigError
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import OfflineJudge
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import OfflineJudge, Verdict
 
 _WORD = re.compile(r"\w{4,}")
 

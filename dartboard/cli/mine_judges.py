@@ -11,17 +11,17 @@ from dartboard.http_client import Patience
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
 from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Prices
-from dartboard.mining.journal import check_unused
 from dartboard.mining.judges import ChatJudge, judge_by_name
 from dartboard.mining.judges.base import version_of
-from dartboard.mining.judges.judge_selection import close_judge, with_checks
+from dartboard.mining.judges.composite_judges import close_judge, with_checks
+from dartboard.mining.judges.prompts import DEFAULT_PROMPT
 from dartboard.mining.pipeline import MiningSettings
-from dartboard.mining.prompts import DEFAULT_PROMPT
+from dartboard.mining.verdict_journal import check_unused
 
 if TYPE_CHECKING:
     from dartboard.llm.chat import Chat
-    from dartboard.mining.documents import Corpus
-    from dartboard.mining.verdicts import Judge
+    from dartboard.mining.corpora.base import Corpus
+    from dartboard.mining.judges.base import Judge
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,18 +18,22 @@ from threading import Lock
 
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import OfflineJudge, expected_usage, version_of
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Judge, Label, OfflineJudge, Verdict, expected_usage, version_of
 from dartboard.mining.judges.check_runner import Outcome, run_check
 from dartboard.mining.judges.partial_solution import Candidate, PartialSolution
-from dartboard.mining.verdicts import Judge, Label, Verdict
 
 Solver = Callable[[Case, Sequence[Document]], Candidate | None]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckJudge(OfflineJudge):
-    """YES where the check passes on what the solver writes. Equal candidates are run once."""
+    """YES where the check passes on what the solver writes. Equal candidates are run once.
+
+    Args:
+        solve: writes a candidate from a case and contexts, or None where it cannot.
+        screen: a judge that is asked first; what it says NO to is not run.
+    """
 
     solve: Solver = field(default_factory=lambda: PartialSolution())
     screen: Judge | None = None

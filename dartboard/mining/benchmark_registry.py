@@ -26,15 +26,16 @@ from dartboard.datasets.catalogue import load_text
 from dartboard.datasets.safe_yaml import Fields, read_fields
 from dartboard.datasets.text_dataset import TextDataset, unique
 from dartboard.errors import DatasetError
-from dartboard.mining.case_fields import (
+from dartboard.mining.cases import (
+    CANDIDATE,
     CASE_KEYS,
+    TIMEOUT,
+    Case,
+    Check,
     named_texts,
-    one_or_many,
     prefix_of,
     read_case,
-    read_facets,
 )
-from dartboard.mining.cases import CANDIDATE, TIMEOUT, Case, Check
 from dartboard.mining.corpora.memory import read_dataset
 from dartboard.mining.safe_paths import SafeFolder
 
@@ -192,15 +193,10 @@ def _fix_errors(entry: Fields, safe_folder: SafeFolder) -> Iterator[Case]:
     if not names:
         raise entry.error(f"'folder': {folder.folder} has no case: expected a folder for each", entry.node)
     for name in names:
-        case = _fix_error(folder.below(name), shared)
-        yield replace(
-            case,
-            id=f"{prefix}:{name}",
-            check=replace(case.check, timeout=timeout) if case.check else None,
-        )
+        yield _fix_error(folder.below(name), prefix, shared, timeout)
 
 
-def _fix_error(safe_folder: SafeFolder, shared: dict[str, str]) -> Case:
+def _fix_error(safe_folder: SafeFolder, prefix: str, shared: dict[str, str], timeout: float) -> Case:
     unfixed, fixed = (safe_folder.text(name) for name in _SOLUTION_FILES)
     tests = _test_file(safe_folder.folder)
     if unfixed == fixed:
@@ -213,18 +209,9 @@ def _fix_error(safe_folder: SafeFolder, shared: dict[str, str]) -> Case:
         raise DatasetError(f"{safe_folder.folder}: {min(clash)} is also the name of a file for all cases")
     if CANDIDATE in files:
         raise DatasetError(f"{safe_folder.folder}: {CANDIDATE} is the candidate's name: use another")
-    return Case(
-        id=safe_folder.folder.name,
-        question=about.string("question").strip(),
-        targets=one_or_many(about, "target", "targets"),
-        answers=one_or_many(about, "answer", "answers"),
-        facets=read_facets(about),
-        kind="fix_error",
-        unfixed=unfixed,
-        solution=fixed,
-        check=Check(command=("python", tests), files=files),
-        place=safe_folder.shown(about.path, about.place.line),
-    )
+    case = read_case(about, safe_folder, kind="fix_error", prefix=prefix, own_id=safe_folder.folder.name)
+    check = Check(command=("python", tests), files=files, timeout=timeout)
+    return replace(case, unfixed=unfixed, solution=fixed, check=check)
 
 
 def _test_file(folder: Path) -> str:

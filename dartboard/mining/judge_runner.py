@@ -13,17 +13,15 @@ from itertools import islice
 from threading import Event, Lock
 
 from dartboard.deadline import deadline
-from dartboard.errors import BudgetError, ConfigError, DeadlineError, EndpointError
+from dartboard.errors import BudgetError, DeadlineError, EndpointError
 from dartboard.llm.errors import NoAnswersError, RefusedError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter, metered
+from dartboard.llm.limits import CallLimiter, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
+from dartboard.mining.corpora.base import Document
 from dartboard.mining.dataset import Labels
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.base import expected_usage, is_known
-from dartboard.mining.verdicts import Judge, Verdict
+from dartboard.mining.judges.base import Judge, Verdict, expected_usage, is_known
 
 _AHEAD = 8
 
@@ -38,15 +36,6 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a run is: verdicts so far, of how many where that is known, and what this run has spent."""
-
-    done: int
-    total: int | None
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What tasks will probably cost; ``known`` of them are in the journal already and cost nothing."""
 
@@ -55,7 +44,8 @@ class Estimate:
     usage: Usage
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[int, int | None], None]
+"""Hears how many verdicts are there, and of how many where that is known."""
 StepListener = Callable[[str, int, int | None, Usage], None]
 """Hears the step, how much of it is done, of how much, and what the run has cost so far."""
 
@@ -76,10 +66,8 @@ def estimate(judge: Judge, tasks: Iterable[Task]) -> Estimate:
 def judge_many(
     judge: Judge,
     tasks: Iterable[Task],
-    limits: CallLimits | None = None,
+    limiter: CallLimiter | None = None,
     listen: Listener | None = None,
-    *,
-    meter: Meter | None = None,
 ) -> Iterator[tuple[Task, Verdict]]:
     """Tasks with their verdicts, in order.
 
@@ -90,28 +78,26 @@ def judge_many(
     Args:
         judge: is asked from several threads.
         tasks: read as far ahead as there are threads for.
-        limits: how many calls at once and a minute, and the budget.
+        limiter: how many calls at once and a minute, and the budget, which several stages may share.
         listen: hears of every verdict.
-        meter: continues a budget over several stages; it has its own limits.
 
     Raises:
         BudgetError: the budget is used up.
         EndpointError: calls failed; every verdict that exists was handed out before.
-        ConfigError: limits and a meter with others were given.
     """
-    if meter is not None and limits is not None and limits != meter.limits:
-        raise ConfigError("give limits or a meter, not both: a meter has its own limits")
     total = len(tasks) if isinstance(tasks, Sized) else None
-    return _Run(judge, meter or Meter(limits), listen, total).results(iter(tasks))
+    return _Run(judge, limiter or CallLimiter(), listen, total).results(iter(tasks))
 
 
 class _Run:
     """One run of parallel calls."""
 
-    def __init__(self, judge: Judge, meter: Meter, listen: Listener | None, total: int | None) -> None:
-        self._judge, self._meter, self._listen, self._total = judge, meter, listen, total
-        self._start = meter.usage
-        self._concurrency = meter.limits.concurrency
+    def __init__(
+        self, judge: Judge, limiter: CallLimiter, listen: Listener | None, total: int | None
+    ) -> None:
+        self._judge, self._limiter, self._listen, self._total = judge, limiter, listen, total
+        self._calls_before = limiter.usage.calls
+        self._concurrency = limiter.limits.concurrency
         self._lock = Lock()
         self._cancelled = Event()
         self._done = self._failed = self._in_a_row = 0
@@ -142,7 +128,7 @@ class _Run:
         if self._ended_by is not None or self._cancelled.is_set():
             return None
         try:
-            with metered(self._meter), deadline(float("inf"), cancelled=self._cancelled):
+            with limited_by(self._limiter), deadline(float("inf"), cancelled=self._cancelled):
                 verdict = self._judge.judge(task.case, task.contexts, attempt=task.attempt)
         except DeadlineError:
             if self._cancelled.is_set():
@@ -162,22 +148,21 @@ class _Run:
             self._done += 1
             self._in_a_row = 0
             if self._listen is not None:
-                usage = _since(self._start, self._meter.usage)
-                self._listen(Progress(done=self._done, total=self._total, usage=usage))
+                self._listen(self._done, self._total)
 
     def _fail(self, error: EndpointError) -> None:
         with self._lock:
             self._failed += 1
             self._in_a_row += 1
             self._first_failure = self._first_failure or error
-            if self._in_a_row >= self._meter.limits.most_in_a_row:
+            if self._in_a_row >= self._limiter.limits.most_in_a_row:
                 self._ended_by = EndpointError(
                     f"{self._in_a_row} calls in a row failed, the last with: {error}. {self._kept()}"
                 )
 
     def _raise(self) -> None:
         if isinstance(self._ended_by, BudgetError):
-            calls = _since(self._start, self._meter.usage).calls
+            calls = self._limiter.usage.calls - self._calls_before
             told = f"{self._done} verdicts of this step are there, for {calls} calls in this run"
             raise BudgetError(f"{self._ended_by} ({told})")
         if self._ended_by is not None:
@@ -195,35 +180,25 @@ class _Run:
 class JudgeSession:
     """Who judges, within which limits, and who is told: what the steps of a run share.
 
-    Steps run in parallel within the limits of one meter, and give their results in the order of the cases,
+    Steps run in parallel within the limits of one limiter, and give their results in the order of the cases,
     whatever came back first: the data set never depends on timing.
     """
 
     judge: Judge
-    meter: Meter
+    limiter: CallLimiter
     listen: StepListener
 
     def label(self, step: str, wanted: Iterable[tuple[Case, Document]]) -> Labels:
         """A verdict on each context alone."""
         tasks = [Task(case, (document,)) for case, document in wanted]
-        verdicts = judge_many(self.judge, tasks, listen=self.listener(step), meter=self.meter)
+        verdicts = judge_many(self.judge, tasks, self.limiter, self.listener(step))
         return {(task.case.id, task.contexts[0].fqn): verdict for task, verdict in verdicts}
 
-    def listener(self, step: str) -> Callable[[Progress], None]:
+    def listener(self, step: str) -> Listener:
         """A listener for one step."""
-        return lambda progress: self.listen(step, progress.done, progress.total, self.meter.usage)
+        return lambda done, total: self.listen(step, done, total, self.limiter.usage)
 
 
 def pool_contexts(pools: Iterable[ContextPool]) -> list[tuple[Case, Document]]:
     """Every context of every case, in order."""
     return [(pool.case, document) for pool in pools for document in pool.documents]
-
-
-def _since(start: Usage, now: Usage) -> Usage:
-    return Usage(
-        calls=now.calls - start.calls,
-        input_tokens=now.input_tokens - start.input_tokens,
-        output_tokens=now.output_tokens - start.output_tokens,
-        cost=round(now.cost - start.cost, 12),
-        unanswered=now.unanswered - start.unanswered,
-    )

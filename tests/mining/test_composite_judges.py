@@ -8,8 +8,8 @@ from dartboard.errors import ConfigError
 from dartboard.llm.usage import Prices, Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.judges import AnswerJudge, CheckJudge, EnsembleJudge, judge_by_name
-from dartboard.mining.judges.ensemble import majority
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.judges.composite_judges import majority
 
 CASE = Case(id="1", question="Who?")
 

@@ -2,7 +2,7 @@
 
 Until the first words have come, a request is repeated as other requests are. After them nothing is repeated,
 for nobody can unread. An endpoint may be silent for so long, and take so long in all
-(:mod:`dartboard.llm.stream_reader`).
+(:mod:`dartboard.llm.event_stream`).
 """
 
 import json
@@ -19,9 +19,15 @@ from dartboard.errors import EndpointError
 from dartboard.http_client import Reply
 from dartboard.llm.chat import NO_USE, Attempt, Chat, GaveUpError, Piece
 from dartboard.llm.errors import AnswerError, Kind
-from dartboard.llm.meter import current_meter
-from dartboard.llm.server_sent_events import DONE, event_data
-from dartboard.llm.stream_reader import LONGEST_BODY, Stopwatch, StreamedResponse, TooLongError
+from dartboard.llm.event_stream import (
+    DONE,
+    LONGEST_BODY,
+    Stopwatch,
+    StreamedResponse,
+    TooLongError,
+    event_data,
+)
+from dartboard.llm.limits import current_limiter
 
 LONGEST_ANSWER = 600.0
 """Seconds for an answer unless told otherwise."""
@@ -89,7 +95,7 @@ class StreamingChat(Chat):
             # What the endpoint said is not logged: it may quote the question.
             told = f"{_TOLD[kind]} (HTTP {reply.status})" if reply.status else _TOLD[kind]
             try:
-                state = self._next_attempt(state, reply, body, current_meter(), told, logging.WARNING)
+                state = self._next_attempt(state, reply, body, current_limiter(), told, logging.WARNING)
             except GaveUpError as error:
                 raise self._error(kind, str(error), reply) from None
 

@@ -1,4 +1,4 @@
-"""One streamed response, which can be left at any moment: also while nothing comes.
+"""Event streams of chat endpoints: a response that can be left at any moment, and the events in its bytes.
 
 A blocking read cannot be interrupted from its own thread. So a thread of its own reads, and whoever waits
 looks at the deadline between one part and the next. Leaving shuts the socket down, which ends the read and
@@ -6,11 +6,19 @@ tells the server to stop writing; a connection is used for one response only.
 
 Bytes are no sign of life, since a proxy may send comments for ever: only what carries something of an answer
 is. Time that whoever reads the answer takes does not count.
+
+Events are server-sent events (WHATWG HTML, 9.2.6). Lines end in CR, LF or both, however the bytes are cut;
+comments and other fields are passed over. What follows the last blank line counts as an event too, since many
+servers leave the blank line out. httpx-sse is no dependency of ours and has no limit to the length of an
+event, so this stays.
 """
 
+import codecs
+import json
+import re
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -19,11 +27,17 @@ from typing import Any
 import httpx
 
 from dartboard.deadline import check
+from dartboard.errors import EndpointError
 from dartboard.http_client import Endpoint
-from dartboard.llm.server_sent_events import joined_answer
 
 LONGEST_BODY = 8_000_000
 """Bytes of an answer that is not streamed, and characters of one that is."""
+
+LONGEST_EVENT = 4_000_000
+"""Characters of one event; an endpoint that sends more is not sending an answer."""
+DONE = "[DONE]"
+"""The data of OpenAI's last event."""
+
 
 _LONGEST_LOOK = 0.05
 """Seconds between two looks at the deadline."""
@@ -32,6 +46,7 @@ _JOIN = 1.0
 _WAITING = 64
 """Parts that may wait to be read; then the server has to wait."""
 _CONNECTED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class TooLongError(Exception):
@@ -183,3 +198,61 @@ class ChatEndpoint(Endpoint):
             if answer is not None:
                 return httpx.Response(response.status_code, json=answer)
         return response
+
+
+def event_data(parts: Iterable[bytes], *, longest: int = LONGEST_EVENT) -> Iterator[str]:
+    """The data of each event that has any."""
+    data: list[str] = []
+    size = 0
+    for line in _lines(parts, longest):
+        if line == "data" or line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+            size += len(line)
+            if size > longest:
+                raise EndpointError(f"an event of more than {longest:,} characters came")
+        elif not line:
+            if any(data):
+                yield "\n".join(data)
+            data, size = [], 0
+    if any(data):
+        yield "\n".join(data)
+
+
+def joined_answer(content: bytes) -> dict[str, Any] | None:
+    """The whole answer that OpenAI's events add up to, for endpoints that always stream.
+
+    None where they are no such events, or do not come to their end.
+    """
+    text, finish, usage = "", None, None
+    try:
+        for data in event_data([content]):
+            if data.strip() == DONE:
+                break
+            event = json.loads(data)
+            usage = event.get("usage") or usage
+            for choice in (event.get("choices") or [])[:1]:
+                text += (choice.get("delta") or {}).get("content") or ""
+                finish = choice.get("finish_reason") or finish
+    except (EndpointError, ValueError, RecursionError, AttributeError, TypeError):
+        return None
+    if finish is None:
+        return None
+    return {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage}
+
+
+def _lines(parts: Iterable[bytes], longest: int) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest, first = "", True
+    for part in parts:
+        text = rest + decoder.decode(part)
+        if first and text:
+            text, first = text.removeprefix("\ufeff"), False
+        held = "\r" if text.endswith("\r") else ""
+        *whole, rest = _LINE_END.split(text.removesuffix("\r") if held else text)
+        rest += held
+        yield from whole
+        if len(rest) > longest:
+            raise EndpointError(f"a line of more than {longest:,} characters came")
+    rest = (rest + decoder.decode(b"", final=True)).removesuffix("\r")
+    if rest:
+        yield rest

@@ -11,12 +11,11 @@ from decimal import Decimal
 from functools import lru_cache
 
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.judges.answer_tokens import ARTICLES, itemised, ordinal
-from dartboard.mining.judges.base import OfflineJudge
-from dartboard.mining.judges.dates import Day, Item, as_one
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.answer_tokens import ARTICLES, ordinal, tokenize
+from dartboard.mining.judges.base import OfflineJudge, Verdict
+from dartboard.mining.judges.dates import Day, Token, as_one
 from dartboard.mining.judges.text_folding import Folded, fold
-from dartboard.mining.verdicts import Verdict
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n+")
 _LONGEST_EVIDENCE = 400
@@ -87,17 +86,17 @@ def first_match(aliases: Sequence[str], texts: Sequence[str]) -> str | None:
 
 
 def find(answer: str, text: str) -> tuple[int, int] | None:
-    """Where the answer stands in the text, as whole items; symbols alone are looked for as they are."""
+    """Where the answer stands in the text, as whole tokens; symbols alone are looked for as they are."""
     wanted = _pattern(answer)
     if not wanted:
         start = text.find(answer.strip())
         return None if start < 0 else (start, start + len(answer.strip()))
-    parts = itemised(text)
+    parts = tokenize(text)
     for place in _starts(wanted, parts.places):
-        end = _match(wanted, parts.items, place)
+        end = _match(wanted, parts.tokens, place)
         if end is not None:
-            return parts.folded.span(parts.items[place].start, parts.items[end - 1].end)
-    return _verbatim(answer, parts.folded) if all(_is_plain(item) for item in wanted) else None
+            return parts.folded.span(parts.tokens[place].start, parts.tokens[end - 1].end)
+    return _verbatim(answer, parts.folded) if all(_is_plain(token) for token in wanted) else None
 
 
 def _verbatim(answer: str, folded: Folded) -> tuple[int, int] | None:
@@ -107,9 +106,9 @@ def _verbatim(answer: str, folded: Folded) -> tuple[int, int] | None:
     return None if found is None else folded.span(*found.span())
 
 
-def _is_plain(item: Item) -> bool:
+def _is_plain(token: Token) -> bool:
     """A word that is no number, day or rank: "five" is not in "twenty-five", nor "first" in its rank."""
-    return isinstance(item.value, str) and not item.value[:1].isdigit()
+    return isinstance(token.value, str) and not token.value[:1].isdigit()
 
 
 def widened(text: str, start: int, end: int) -> str:
@@ -126,13 +125,15 @@ def widened(text: str, start: int, end: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _pattern(answer: str) -> tuple[Item, ...]:
-    """The items of an answer, without articles unless the answer ends in one: vitamin A."""
-    found = itemised(answer).items
-    return tuple(item for at, item in enumerate(found) if item.value not in ARTICLES or at == len(found) - 1)
+def _pattern(answer: str) -> tuple[Token, ...]:
+    """The tokens of an answer, without articles unless the answer ends in one: vitamin A."""
+    found = tokenize(answer).tokens
+    return tuple(
+        token for at, token in enumerate(found) if token.value not in ARTICLES or at == len(found) - 1
+    )
 
 
-def _starts(wanted: tuple[Item, ...], places: dict[object, list[int]]) -> list[int]:
+def _starts(wanted: tuple[Token, ...], places: dict[object, list[int]]) -> list[int]:
     """The places where a match can begin, rising."""
     first = wanted[0]
     starts = set(places.get(first.value, ()))
@@ -145,7 +146,7 @@ def _starts(wanted: tuple[Item, ...], places: dict[object, list[int]]) -> list[i
     return sorted(starts)
 
 
-def _match(wanted: tuple[Item, ...], found: tuple[Item, ...], place: int) -> int | None:
+def _match(wanted: tuple[Token, ...], found: tuple[Token, ...], place: int) -> int | None:
     """The end of a match that starts at ``place``; articles in the text are passed over."""
     at, need = place, 0
     while need < len(wanted):
@@ -161,8 +162,8 @@ def _match(wanted: tuple[Item, ...], found: tuple[Item, ...], place: int) -> int
     return at
 
 
-def _step(wanted: tuple[Item, ...], need: int, found: tuple[Item, ...], at: int) -> tuple[int, int]:
-    """How many items of the text meet how many of the answer: usually one each, else (0, 0)."""
+def _step(wanted: tuple[Token, ...], need: int, found: tuple[Token, ...], at: int) -> tuple[int, int]:
+    """How many tokens of the text meet how many of the answer: usually one each, else (0, 0)."""
     if _fits(wanted[need], found[at]):
         return 1, 1
     if found[at].glued and as_one(*found[at : at + 2]) == wanted[need].value:
@@ -172,7 +173,7 @@ def _step(wanted: tuple[Item, ...], need: int, found: tuple[Item, ...], at: int)
     return 0, 0
 
 
-def _fits(wanted: Item, found: Item) -> bool:
+def _fits(wanted: Token, found: Token) -> bool:
     if isinstance(found.value, tuple):
         if isinstance(wanted.value, tuple):
             return any(day.says(want) for day in found.value for want in wanted.value)

@@ -3,8 +3,8 @@
 from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
 from dartboard.http_client import Patience, checked_key
-from dartboard.llm.by_name import chat_model
-from dartboard.llm.streaming import LONGEST_ANSWER, StreamingChat
+from dartboard.llm.registry import chat_model
+from dartboard.llm.streaming_chat import LONGEST_ANSWER, StreamingChat
 
 FORMS = "openai:MODEL[@BASE_URL] or gemini:MODEL[@BASE_URL]"
 ANSWER_TOKENS = 4096

@@ -14,13 +14,13 @@ from dataclasses import replace
 from threading import Event
 
 from dartboard.deadline import deadline
-from dartboard.llm.meter import metered
-from dartboard.mining.calls import JudgeSession
+from dartboard.llm.limits import limited_by
 from dartboard.mining.context_pool import ContextPool
-from dartboard.mining.dataset import FoundKernel, Labels, source_of
-from dartboard.mining.documents import Corpus
+from dartboard.mining.corpora.base import Corpus
+from dartboard.mining.dataset import Kernel, Labels, source_of
+from dartboard.mining.judge_runner import JudgeSession
+from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels.voting import Panel, votes_for
-from dartboard.mining.verdicts import Verdict
 
 _STAGE = "alone"
 _TARGETS = "targets"
@@ -31,14 +31,14 @@ def resolve_conflicts(
     pools: Sequence[ContextPool],
     corpus: Corpus,
     labels: Labels,
-    found: Sequence[dict[str, FoundKernel]],
+    found: Sequence[dict[str, Kernel]],
     *,
     votes: int | None,
-) -> tuple[Labels, list[dict[str, FoundKernel]]]:
+) -> tuple[Labels, list[dict[str, Kernel]]]:
     """Labels and kernels without contradictions between a kernel that counts and its members."""
     most = votes_for(session.judge, votes)
     resolved, kernels = dict(labels), [dict(one) for one in found]
-    with metered(session.meter), deadline(float("inf"), cancelled=Event()):
+    with limited_by(session.limiter), deadline(float("inf"), cancelled=Event()):
         for pool, by_source in zip(pools, kernels, strict=True):
             source = source_of(by_source)
             if source not in by_source or by_source[source].status == "unresolved":
@@ -50,7 +50,7 @@ def resolve_conflicts(
 def insufficient_targets(
     session: JudgeSession,
     pools: Sequence[ContextPool],
-    found: Sequence[dict[str, FoundKernel]],
+    found: Sequence[dict[str, Kernel]],
     *,
     votes: int | None,
 ) -> frozenset[str]:
@@ -59,15 +59,15 @@ def insufficient_targets(
     A case without a sufficient set is none of them: a judge that says NO to everything finds no kernel.
     """
     most = votes_for(session.judge, votes)
-    with metered(session.meter), deadline(float("inf"), cancelled=Event()):
+    with limited_by(session.limiter), deadline(float("inf"), cancelled=Event()):
         return frozenset(
             pool.case.id
             for pool, by_source in zip(pools, found, strict=True)
-            if _is_insufficient(session, pool, by_source.get(source_of(by_source), FoundKernel()), most)
+            if _is_insufficient(session, pool, by_source.get(source_of(by_source), Kernel()), most)
         )
 
 
-def _is_insufficient(session: JudgeSession, pool: ContextPool, kernel: FoundKernel, votes: int) -> bool:
+def _is_insufficient(session: JudgeSession, pool: ContextPool, kernel: Kernel, votes: int) -> bool:
     targets = set(pool.targets)
     sufficient = (kernel.contexts, *kernel.alternatives)
     if not targets or kernel.status == "unresolved" or any(targets.issuperset(one) for one in sufficient):
@@ -80,11 +80,11 @@ def _is_insufficient(session: JudgeSession, pool: ContextPool, kernel: FoundKern
 
 
 def _resolved(
-    session: JudgeSession, pool: ContextPool, corpus: Corpus, labels: Labels, kernel: FoundKernel, votes: int
-) -> FoundKernel:
+    session: JudgeSession, pool: ContextPool, corpus: Corpus, labels: Labels, kernel: Kernel, votes: int
+) -> Kernel:
     """The kernel, or its one member that answers alone; labels are changed in their place."""
     case, documents = pool.case, {one.fqn: one for one in pool.documents}
-    alone: FoundKernel | None = None
+    alone: Kernel | None = None
     calls = kernel.calls
     for name in kernel.contexts if len(kernel.contexts) > 1 else ():
         document = documents.get(name) or corpus.get(name)
@@ -99,7 +99,7 @@ def _resolved(
     return replace(alone or kernel, calls=calls)
 
 
-def _single(kernel: FoundKernel, name: str, verdict: Verdict) -> FoundKernel:
+def _single(kernel: Kernel, name: str, verdict: Verdict) -> Kernel:
     """The member as the kernel; alternatives that hold it are no longer minimal."""
     return replace(
         kernel,

@@ -9,16 +9,15 @@ import pytest
 from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError, DatasetError, EndpointError
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.limits import CallLimits
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage, total_usage
-from dartboard.mining.calls import Task, estimate, judge_many
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge, journaled
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.journaled_judge import JournaledJudge, journaled
+from dartboard.mining.judge_runner import Task, estimate, judge_many
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.verdict_journal import Journal
 from tests.llm.test_limits import Clock
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks
@@ -51,7 +50,7 @@ def ids(judged):
 def test_results_come_in_the_order_of_the_tasks():
     gate = Event()
     judge = Acts({"0": gate.wait, "7": gate.set})
-    judged = list(judge_many(judge, TASKS, CallLimits(concurrency=4)))
+    judged = list(judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=4))))
     assert ids(judged) == [str(at) for at in range(60)]
     assert [verdict.reason for _, verdict in judged] == ids(judged)
     assert judge.asked[0] == "0"
@@ -68,7 +67,11 @@ def test_so_many_at_once_and_no_more():
         with lock:
             now[0] -= 1
 
-    list(judge_many(Acts({str(at): together for at in range(60)}), TASKS, CallLimits(concurrency=3)))
+    list(
+        judge_many(
+            Acts({str(at): together for at in range(60)}), TASKS, CallLimiter(CallLimits(concurrency=3))
+        )
+    )
     assert most[0] == 3
 
 
@@ -80,7 +83,7 @@ def test_tasks_are_taken_as_they_are_needed():
             taken.append(task)
             yield task
 
-    judged = judge_many(Acts(), endless(), CallLimits(concurrency=2))
+    judged = judge_many(Acts(), endless(), CallLimiter(CallLimits(concurrency=2)))
     assert ids([next(judged), next(judged)]) == ["0", "1"]
     judged.close()
     assert len(taken) < 40
@@ -88,10 +91,10 @@ def test_tasks_are_taken_as_they_are_needed():
 
 def test_progress_is_told():
     heard = []
-    list(judge_many(Acts(), TASKS, listen=heard.append))
-    assert [progress.done for progress in heard] == list(range(1, 61))
-    assert heard[-1].total == 60
-    assert heard[-1].usage == Usage()
+    limiter = CallLimiter()
+    list(judge_many(Acts(), TASKS, listen=lambda *heard_now: heard.append(heard_now), limiter=limiter))
+    assert heard == [(done, 60) for done in range(1, 61)]
+    assert limiter.usage == Usage()
 
 
 def test_a_failed_call_leaves_the_others_alone():
@@ -108,7 +111,7 @@ def test_an_endpoint_that_stays_down_ends_the_run():
     judge = Acts({str(at): EndpointError("down") for at in range(20, 60)})
     judged = []
     with pytest.raises(EndpointError, match="calls in a row failed"):
-        for pair in judge_many(judge, TASKS, CallLimits(concurrency=1)):
+        for pair in judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=1))):
             judged.append(pair)
     assert len(judged) == 20
     assert len(judge.asked) == 30
@@ -119,7 +122,7 @@ def test_what_cannot_get_better_ends_the_run_at_once(error):
     judge = Acts({"5": error})
     judged = []
     with pytest.raises(type(error), match=str(error)):
-        for pair in judge_many(judge, TASKS, CallLimits(concurrency=1)):
+        for pair in judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=1))):
             judged.append(pair)
     assert ids(judged) == ["0", "1", "2", "3", "4"]
     assert judge.asked == ["0", "1", "2", "3", "4", "5"]
@@ -145,7 +148,7 @@ def test_an_interruption_keeps_what_is_finished(tmp_path):
 
     with Journal.open(tmp_path / "j") as journal:
         judge = JournaledJudge(Acts({"2": wait, "3": endless}), journal)
-        judged = judge_many(judge, TASKS, CallLimits(concurrency=3))
+        judged = judge_many(judge, TASKS, CallLimiter(CallLimits(concurrency=3)))
         assert ids([next(judged), next(judged)]) == ["0", "1"]
         assert started.wait(10)
         threading.Timer(0.05, slow.set).start()
@@ -163,49 +166,49 @@ def test_a_budget_in_money_is_never_exceeded_by_parallel_calls(tmp_path):
     tasks = door_tasks(200)
     with FaultyServer(seed=1, faults=0.2) as server, door_judge(server.url) as judge:
         with Journal.open(tmp_path / "j") as journal:
-            meter = Meter(CallLimits(concurrency=8, budget_cost=0.2))
+            limiter = CallLimiter(CallLimits(concurrency=8, budget_cost=0.2))
             judged = []
             with pytest.raises(BudgetError, match=r"of 0\.2000 are spent.*Resume with a larger one"):
-                for pair in judge_many(JournaledJudge(judge, journal), tasks, meter=meter):
+                for pair in judge_many(JournaledJudge(judge, journal), tasks, limiter=limiter):
                     judged.append(pair)
             assert 0 < len(judged) == len(journal) < 200
             first = journal.usage
-        assert first == meter.usage
+        assert first == limiter.usage
         assert 0.02 < first.cost <= 0.2
         assert first.calls == server.books["delivered"]
         with Journal.open(tmp_path / "j", resume=True) as journal:
             resumed = JournaledJudge(judge, journal)
-            meter = Meter(CallLimits(budget_cost=10.0), spent=journal.usage)
-            assert [task for task, _ in judge_many(resumed, tasks, meter=meter)] == tasks
+            limiter = CallLimiter(CallLimits(budget_cost=10.0), spent=journal.usage)
+            assert [task for task, _ in judge_many(resumed, tasks, limiter=limiter)] == tasks
             total = journal.usage
         assert total.calls == server.books["delivered"]
-        assert total == total_usage([first, meter.usage])
+        assert total == total_usage([first, limiter.usage])
 
 
 def test_a_budget_in_tokens_and_one_without_prices():
     with FaultyServer() as server, door_judge(server.url) as judge:
         with pytest.raises(BudgetError, match=r"of 6000 tokens are spent"):
-            list(judge_many(judge, door_tasks(50), CallLimits(budget_tokens=6000)))
+            list(judge_many(judge, door_tasks(50), CallLimiter(CallLimits(budget_tokens=6000))))
         assert 0 < server.books["prompt_tokens"] + server.books["completion_tokens"] <= 6000
         judge.chat.prices = None
         with pytest.raises(ConfigError, match="give prices"):
-            list(judge_many(judge, door_tasks(5), CallLimits(budget_cost=1.0)))
+            list(judge_many(judge, door_tasks(5), CallLimiter(CallLimits(budget_cost=1.0))))
 
 
 def test_a_retry_after_is_waited_for_by_the_whole_run():
     clock, held = Clock(), []
 
-    class Watched(Meter):
+    class Watched(CallLimiter):
         def hold(self, seconds):
             held.append(seconds)
             super().hold(seconds)
 
-    meter = Watched(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
+    limiter = Watched(CallLimits(concurrency=1), clock=clock, sleep=clock.sleep)
     with FaultyServer() as server, door_judge(server.url) as judge:
         judge.chat.endpoint._patience = type(judge.chat.endpoint._patience)(longest_wait=30)
         once = [(429, {"retry-after": "7"}, b"slow down")]
         server.override = lambda body: once.pop() if once else None
-        assert len(list(judge_many(judge, door_tasks(2), meter=meter))) == 2
+        assert len(list(judge_many(judge, door_tasks(2), limiter=limiter))) == 2
     assert held == [7]
     assert 107 <= clock.now < 108
 
@@ -228,8 +231,3 @@ def test_estimates_before_the_first_call(tmp_path):
         assert 0.5 < guess.usage.input_tokens / (3 * server.books["prompt_tokens"]) < 2
     assert estimate(AnswerJudge(), tasks).usage == Usage()
     assert estimate(Acts(), tasks).usage == Usage()
-
-
-def test_limits_and_a_meter_contradict_each_other():
-    with pytest.raises(ConfigError, match="not both"):
-        judge_many(Acts(), TASKS, CallLimits(concurrency=2), meter=Meter())

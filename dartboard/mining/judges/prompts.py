@@ -10,7 +10,7 @@ from typing import Any
 from dartboard.errors import ConfigError
 from dartboard.llm.prompts import Prompt, fence_token, fenced
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
+from dartboard.mining.corpora.base import Document
 
 DEFAULT_PROMPT = "evidence-2"
 UNFENCED = "seed-1"

@@ -14,17 +14,17 @@ from typing import Unpack
 
 from dartboard.embeddings.by_name import endpoint_name
 from dartboard.errors import ConfigError
-from dartboard.llm.by_name import chat_model
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE, ChatOptions
 from dartboard.llm.gemini import DEFAULT_MODEL
-from dartboard.mining.documents import Corpus
-from dartboard.mining.judges.answers import AnswerJudge
+from dartboard.llm.registry import chat_model
+from dartboard.mining.corpora.base import Corpus
+from dartboard.mining.judges.answer_judge import AnswerJudge
+from dartboard.mining.judges.base import Judge
 from dartboard.mining.judges.chat_judge import ChatJudge
-from dartboard.mining.judges.checks import CheckJudge
-from dartboard.mining.judges.ensemble import EnsembleJudge
+from dartboard.mining.judges.check_judge import CheckJudge
+from dartboard.mining.judges.composite_judges import EnsembleJudge
 from dartboard.mining.judges.partial_solution import PartialSolution
-from dartboard.mining.prompts import DEFAULT_PROMPT
-from dartboard.mining.verdicts import Judge
+from dartboard.mining.judges.prompts import DEFAULT_PROMPT
 from dartboard.plugins import find, names
 
 FORMS = "answers, check[:SCREEN], gemini[:MODEL[@BASE_URL]], openai:MODEL[@BASE_URL], ensemble:A,B,…"

@@ -10,7 +10,7 @@ from dartboard.embeddings.by_name import EndpointName
 from dartboard.llm.chat import ChatOptions
 from dartboard.llm.gemini import GeminiChat
 from dartboard.llm.openai import OpenAIChat
-from dartboard.llm.streaming import StreamingChat
+from dartboard.llm.streaming_chat import StreamingChat
 
 
 def chat_model(

@@ -4,6 +4,9 @@ The file is JSON lines: a header, then ``{"crc", "key", "usage", "verdict"}``. A
 to the disk if its call cost anything, before its verdict is handed out, so a run that is killed anywhere
 repeats at most the calls under way. A line without a verdict is money that a failed call cost, or says
 (``withdrawn``) that the key is to be asked for again. Times are left out, so that equal runs are equal.
+
+The journal of :mod:`dartboard.evaluation` is another: picks cost nothing to make again, so it needs neither
+checksums nor a lock nor a synced disk, and is written anew when a run goes on.
 """
 
 import json
@@ -18,7 +21,7 @@ from typing import Any, BinaryIO, Self
 from dartboard.errors import ConfigError, DatasetError, StoreError, StoreLockedError
 from dartboard.file_lock import lock_without_waiting
 from dartboard.llm.usage import Usage, total_usage
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dartboard.llm.replies import Thoughts
+from dartboard.llm.reply_parser import Thoughts
 
 
 def said(*pieces):

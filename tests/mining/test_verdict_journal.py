@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError, EndpointError, StoreError, StoreLockedError
-from dartboard.llm.meter import Meter
+from dartboard.llm.limits import CallLimiter
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.journaled import JournaledJudge, journaled, key_of
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.journaled_judge import JournaledJudge, journaled, key_of
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
-from dartboard.mining.verdicts import Verdict
+from dartboard.mining.judges.base import Verdict
+from dartboard.mining.verdict_journal import Journal
 
 USAGE = Usage(calls=1, input_tokens=10, output_tokens=2, cost=0.1)
 VERDICT = Verdict(label="YES", evidence="“quote”\n", reason="r", judge="j", votes=("YES", "NO"), usage=USAGE)
@@ -102,7 +102,7 @@ def test_other_files_are_not_taken_for_journals(tmp_path):
     with pytest.raises(DatasetError, match="j:1"):
         Journal.open(path, resume=True)
     assert path.read_text().startswith("an important letter")
-    from dartboard.mining.journal import write_line
+    from dartboard.mining.verdict_journal import write_line
 
     for letter in (b"an important letter", b"{}", b'{"crc":"0"}\n'):
         path.write_bytes(letter)
@@ -129,7 +129,7 @@ def test_other_files_are_not_taken_for_journals(tmp_path):
 
 def test_a_second_run_is_kept_out_until_the_first_has_ended(tmp_path):
     path = tmp_path / "j"
-    code = f"from dartboard.mining.journal import Journal; Journal.open({str(path)!r}, resume=True)"
+    code = f"from dartboard.mining.verdict_journal import Journal; Journal.open({str(path)!r}, resume=True)"
     with Journal.open(path):
         with pytest.raises(StoreLockedError, match="another run"):
             Journal.open(path, resume=True)
@@ -210,7 +210,7 @@ class Fails:
     name = "fails"
 
     def judge(self, case, contexts, *, attempt=0):
-        Meter().settle(USAGE, USAGE, USAGE)
+        CallLimiter().settle(USAGE, USAGE, USAGE)
         raise EndpointError("cut")
 
 
@@ -258,7 +258,7 @@ def test_the_key_changes_with_all_that_a_verdict_depends_on():
 
 @given(st.text(), st.text(), st.floats(0, 1e6))
 def test_any_text_comes_back(evidence, reason, cost):
-    from dartboard.mining.journal import plain_verdict, read_line, read_verdict, write_line
+    from dartboard.mining.verdict_journal import plain_verdict, read_line, read_verdict, write_line
 
     usage = Usage(calls=1, cost=cost)
     verdict = Verdict(label="NO", evidence=evidence, reason=reason, usage=usage)

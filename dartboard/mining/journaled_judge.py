@@ -10,12 +10,10 @@ from typing import Any
 from dartboard.llm.chat import ChatAnswer, CompletionModel
 from dartboard.llm.usage import Usage, spending
 from dartboard.mining.cases import Case
-from dartboard.mining.documents import Document
-from dartboard.mining.journal import Journal
-from dartboard.mining.judges.base import expected_usage, looked_at, version_of
-from dartboard.mining.judges.ensemble import EnsembleJudge
-from dartboard.mining.judges.judge_selection import ChoosingJudge
-from dartboard.mining.verdicts import Judge, Verdict
+from dartboard.mining.corpora.base import Document
+from dartboard.mining.judges.base import Judge, Verdict, expected_usage, looked_at, version_of
+from dartboard.mining.judges.composite_judges import EnsembleJudge, PerCaseJudge
+from dartboard.mining.verdict_journal import Journal
 
 
 class JournaledJudge:
@@ -123,7 +121,7 @@ def journaled(judge: Judge, journal: Journal | None) -> Judge:
     """
     if journal is None:
         return judge
-    if isinstance(judge, ChoosingJudge | EnsembleJudge):
+    if isinstance(judge, PerCaseJudge | EnsembleJudge):
         return judge.with_members(lambda member: journaled(member, journal))
     return JournaledJudge(judge, journal)
 
