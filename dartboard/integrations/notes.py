@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dartboard.display.records import pick_records
 from dartboard.types import RetrievalResult
 
 KEY = "dartboard"
@@ -45,25 +46,25 @@ def notes_of(
 ) -> list[Note]:
     """One note a pick, with its vector source; ``name`` says what a candidate's id means to the caller."""
     facts = result.metadata
+    if not result.chunks:  # the metadata of an empty result say nothing of a selection
+        return []
+    sigma = facts["sigma"] if math.isfinite(facts["sigma"]) else None
+    shared = {name: facts[name] for name in ("bound", "sigma_source", "method", "candidates", "relevance")}
     return [
         {
-            "rank": rank + 1,
-            "score": facts["similarity"][rank],
-            "similarity": facts["similarity"][rank],
-            "gain": facts["gain"][rank],
-            "coverage": facts["coverage"][rank],
-            "stands_for": [name(id) for id in facts["stands_for"][rank]],
-            "stands_for_count": len(facts["stands_for"][rank]),
-            "bound": facts["bound"],
-            "sigma": facts["sigma"] if math.isfinite(facts["sigma"]) else None,
-            "sigma_source": facts["sigma_source"],
-            "method": facts["method"],
-            "candidates": facts["candidates"],
-            "relevance": facts["relevance"],
-            "vector_source": vector_sources[rank],
+            **shared,
+            "rank": record["rank"],
+            "score": record["similarity"],
+            "similarity": record["similarity"],
+            "gain": record["gain"],
+            "coverage": record["coverage"],
+            "stands_for": [name(id) for id in record["stands_for"]],
+            "stands_for_count": len(record["stands_for"]),
+            "sigma": sigma,
+            "vector_source": source,
             "query_model": query_model,
         }
-        for rank in range(len(result))
+        for record, source in zip(pick_records(result), vector_sources, strict=True)
     ]
 
 

@@ -1,11 +1,14 @@
 """The three tools: arguments in, data and the same in words out. They read, and raise what is wrong."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dartboard.config import RerankerType
 from dartboard.display.plain_text import heading_of
+from dartboard.display.records import pick_records
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
@@ -29,7 +32,7 @@ from dartboard.selection import Limits, from_embeddings
 from dartboard.selection.kernels import Auto
 from dartboard.selection.methods import method_of
 from dartboard.stores import parse_filter
-from dartboard.types import FloatArray, RetrievalResult, check_matrix, check_vector
+from dartboard.types import Chunk, FloatArray, check_matrix, check_vector
 
 OWN_METHODS = ("dartboard", "top_k", "mmr", "near_duplicate_filter")
 
@@ -87,7 +90,9 @@ def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> Sear
         candidates=int(facts["candidates"]),
         relevance=FoundRelevance(**facts["relevance"]),
         coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
-        passages=[_passage(result, place) for place in range(len(result.chunks))],
+        passages=[
+            _passage(chunk, record) for chunk, record in zip(result.chunks, pick_records(result), strict=True)
+        ],
     )
 
 
@@ -159,27 +164,25 @@ def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> Ex
     return left_out(found, records[0].chunk, engine, condition)
 
 
-def _passage(result: RetrievalResult, place: int) -> Passage:
-    chunk, facts = result.chunks[place], result.metadata
-    stands = [str(one) for one in facts["stands_for"][place]]
+def _passage(chunk: Chunk, record: Mapping[str, Any]) -> Passage:
     described = chunk.metadata
     where = next(
         (f"{name} {described[key]}" for key, name in _PLACES.items() if type(described.get(key)) is int), None
     )
     return Passage(
-        rank=place + 1,
+        rank=record["rank"],
         id=chunk.id,
         source=source_of(chunk),
         place=where,
         heading=heading_of(described) or None,
         text=chunk.text[: limits.SHOWN_CHARACTERS],
         cut=len(chunk.text) > limits.SHOWN_CHARACTERS,
-        gain=float(facts["gain"][place]),
-        coverage=float(facts["coverage"][place]),
-        similarity=float(facts["similarity"][place]),
-        stands_for=stands[: limits.SHOWN_IDS],
-        stands_for_count=len(stands),
-        found_by={name: int(share["rank"]) for name, share in facts["shares"][place].items()},
+        gain=record["gain"],
+        coverage=record["coverage"],
+        similarity=record["similarity"],
+        stands_for=[str(one) for one in record["stands_for"][: limits.SHOWN_IDS]],
+        stands_for_count=len(record["stands_for"]),
+        found_by={name: share["rank"] for name, share in record["shares"].items()},
     )
 
 
