@@ -112,7 +112,7 @@ def calibrate(
     """
     from dartboard import calibration as room
     from dartboard.cli.common_options import load_model
-    from dartboard.cli.terminal import messages, results
+    from dartboard.cli.console import messages, results
     from dartboard.datasets import load_dataset, progress_bar, with_redundancy
     from dartboard.embeddings import LateInteraction, default_model
     from dartboard.retrievers.hybrid import ALPHA

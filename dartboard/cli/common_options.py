@@ -270,7 +270,7 @@ def opened(
 
 def say_trusted(store: "Store", collections: "Sequence[str]") -> None:
     """Confirm what collections name, and say what that means."""
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
     from dartboard.engine.trust import trust_stored
 
     for line in trust_stored(store, collections):
@@ -291,7 +291,7 @@ def trust_index(url: str, collection: str | None = None) -> None:
 
 def load_model(console: "Console") -> "EmbeddingModel":
     """The default model, with its vectors cached on disk where a disk lets it."""
-    from dartboard.cli.terminal import warn
+    from dartboard.cli.console import warn
     from dartboard.embeddings import CachedModel, default_model
     from dartboard.errors import ConfigError
 

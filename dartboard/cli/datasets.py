@@ -51,7 +51,7 @@ def datasets(
     if as_json:
         print(json.dumps({"data": str(root), "datasets": [info.as_dict() for info in found]}, indent=2))
         return
-    from dartboard.cli.terminal import results, warn
+    from dartboard.cli.console import results, warn
 
     _draw(results(), found, root)
     for info in found:

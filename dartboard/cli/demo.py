@@ -99,8 +99,8 @@ def _run(
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
     from dartboard.cli.common_options import load_model
+    from dartboard.cli.console import messages, results
     from dartboard.cli.demo_view import draw, encode_passages
-    from dartboard.cli.terminal import messages, results
 
     model = load_model(messages())
     vectors, known = encode_passages(model, demo_corpus.texts(), messages())

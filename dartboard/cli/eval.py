@@ -204,7 +204,7 @@ def _run(
     resume: bool,
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
     from dartboard.datasets import progress_bar
     from dartboard.evaluation.report import write_report
 
@@ -243,7 +243,7 @@ def _one(
     resume: bool,
 ) -> "Outcome":
     from dartboard.cli.common_options import load_model
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
     from dartboard.datasets import load_dataset
     from dartboard.evaluation.experiment import evaluate_dataset
 
@@ -264,7 +264,7 @@ _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
 def _show(outcomes: "list[Outcome]", page: Path) -> None:
     from rich.table import Table
 
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
     from dartboard.evaluation.summary import rows, sentences, short, signed
 
     console = results()
@@ -304,7 +304,7 @@ def _numbers(option: str, given: str) -> list[int]:
 
 
 def _tell(found: "Estimate", dataset: "Dataset", outcome: "Outcome", name: str) -> None:
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
 
     usage = found.usage
     systems = len(outcome.runs)

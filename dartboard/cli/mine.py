@@ -97,8 +97,8 @@ def extract(
       dartboard mine extract cases.yaml --corpus folder:docs --out raw.jsonl --hard 10
       dartboard mine extract cases.yaml --corpus store:index.dartboard#manuals
     """
+    from dartboard.cli.console import results
     from dartboard.cli.mine_run import extracted
-    from dartboard.cli.terminal import results
 
     raw, _ = extracted(registry, corpus, out, drawing.settings(seed))
     facts = {

@@ -51,7 +51,7 @@ def search(
 
         print(json.dumps(as_record(result), indent=2, ensure_ascii=False))
         return
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
     from dartboard.display.terminal import print_result
 
     print_result(results(), result, explain=explain)

@@ -159,7 +159,7 @@ def serve(
 def _run(settings: "ServiceSettings") -> None:
     from dartboard.api.app import create_app
     from dartboard.blas import one_thread_each
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
 
     with listening(settings.host, settings.port) as bound, one_thread_each():
         app = create_app(settings)

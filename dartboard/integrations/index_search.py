@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dartboard.engine import Engine
 from dartboard.errors import InvalidInputError
-from dartboard.integrations.notes import Note, notes_of, with_note
+from dartboard.integrations.pick_metadata import Note, notes_of, with_note
 from dartboard.search_options import SearchOptions
 from dartboard.stores.filters import DEEPEST, Among, And, Equal, Exists, Filter, Not, Or, comparison
 from dartboard.types import Chunk

@@ -12,7 +12,7 @@ import pytest
 from dartboard.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError, install_command
 from dartboard.integrations.index_search import from_haystack, from_llama_index
 from dartboard.integrations.models import ForeignModel, UnknownModel, as_model
-from dartboard.integrations.notes import with_note
+from dartboard.integrations.pick_metadata import with_note
 from tests.models import WordBag
 
 

@@ -2,22 +2,20 @@
 
 import asyncio
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.core.errors import SerializationError
 from haystack.document_stores.types import FilterPolicy, apply_filter_policy
 from haystack.utils import Secret
 
-from dartboard.config import RerankerType
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.integrations.index_search import Answer, from_haystack, search
-from dartboard.integrations.notes import KEY
-from dartboard.integrations.options import options_of, settings_of
-from dartboard.search_options import TRIAGE, SearchOptions
+from dartboard.integrations.options import SearchFields, options_of, set_options, settings_of
+from dartboard.integrations.pick_metadata import KEY
+from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import Method
-from dartboard.selection.kernels import Auto
 from dartboard.stores import DEFAULT_COLLECTION
 from dartboard.stores.urls import without_password
 
@@ -44,16 +42,9 @@ class DartboardRetriever:
         top_k: int | None = None,
         filters: dict[str, Any] | None = None,
         filter_policy: str | FilterPolicy = FilterPolicy.REPLACE,
-        token_budget: int | None = None,
-        method: Method | str = "dartboard",
-        sigma: float | Auto = "auto",
-        triage_k: int = TRIAGE,
-        reranker: RerankerType = "cosine",
-        max_per_source: int | None = None,
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
         return_embedding: bool = False,
         meta_key: str = KEY,
+        **options: Unpack[SearchKeywords],
     ) -> None:
         if (store is None) == (engine is None):
             raise ConfigError("give a store (a file path or a URL) or an open engine, one of them")
@@ -66,16 +57,10 @@ class DartboardRetriever:
         self.filter_policy = (
             FilterPolicy.from_str(filter_policy) if isinstance(filter_policy, str) else filter_policy
         )
-        self.token_budget = token_budget
-        self.method = method
-        self.sigma = sigma
-        self.triage_k = triage_k
-        self.reranker: RerankerType = reranker
-        self.max_per_source = max_per_source
-        self.min_gain_share = min_gain_share
-        self.min_similarity = min_similarity
         self.return_embedding = return_embedding
         self.meta_key = meta_key
+        self.method: Method | str
+        set_options(self, SearchFields, options, "k", "where")
         self._engine = engine
         self._lock = Lock()
         self._options(None, None)

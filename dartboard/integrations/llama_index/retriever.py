@@ -11,7 +11,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError
 from dartboard.integrations.index_search import NO_PICKLE, Answer, from_llama_index, search
-from dartboard.integrations.notes import KEY
+from dartboard.integrations.pick_metadata import KEY
 from dartboard.search_options import SearchKeywords, SearchOptions
 
 BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "end", "read_as", "uploaded")

@@ -46,13 +46,8 @@ def notes_of(
 ) -> list[Note]:
     """One note a pick, with its vector source; ``name`` says what a candidate's id means to the caller."""
     facts = result.metadata
-    if not result.chunks:  # the metadata of an empty result say nothing of a selection
-        return []
-    sigma = facts["sigma"] if math.isfinite(facts["sigma"]) else None
-    shared = {name: facts[name] for name in ("bound", "sigma_source", "method", "candidates", "relevance")}
     return [
         {
-            **shared,
             "rank": record["rank"],
             "score": record["similarity"],
             "similarity": record["similarity"],
@@ -60,7 +55,12 @@ def notes_of(
             "coverage": record["coverage"],
             "stands_for": [name(id) for id in record["stands_for"]],
             "stands_for_count": len(record["stands_for"]),
-            "sigma": sigma,
+            "bound": facts["bound"],
+            "sigma": facts["sigma"] if math.isfinite(facts["sigma"]) else None,
+            "sigma_source": facts["sigma_source"],
+            "method": facts["method"],
+            "candidates": facts["candidates"],
+            "relevance": facts["relevance"],
             "vector_source": source,
             "query_model": query_model,
         }

@@ -1,4 +1,4 @@
-"""What every command shares of the terminal: results go to stdout, everything else to stderr.
+"""The consoles of every command: results go to stdout, everything else to stderr.
 
 rich decides what a terminal can do: colours never reach a pipe, nor a terminal under ``NO_COLOR``.
 """
