@@ -1,7 +1,7 @@
 """The specification's metrics, for one list at a time.
 
-Each is a formula for all queries (:mod:`~dartboard.evaluation.metric_formulas`) applied to one, so there is one
-rule for each. An id that is retrieved twice counts once, where it stands first.
+Each is a formula for all queries (:mod:`~dartboard.evaluation.metric_formulas`) applied to one, so there is
+one rule for each. An id that is retrieved twice counts once, where it stands first.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
