@@ -30,11 +30,6 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def counted(number: int, what: str) -> str:
-    """1 chunk, 2 chunks."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def warn(message: str) -> None:
     """One line on stderr that stops nothing."""
     print(f"dartboard: warning: {message}", file=sys.stderr)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
-from dartboard.cli.console import counted
 from dartboard.cli.doctor_plugins import Seen, seen_plugins
+from dartboard.display.plain_text import counted
 from dartboard.errors import install_command
 
 if TYPE_CHECKING:

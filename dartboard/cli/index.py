@@ -191,8 +191,8 @@ def _progress() -> "Iterator[Listener]":
 
 
 def _draw(report: "IndexReport", store: str) -> None:
-    from dartboard.cli.console import counted, messages, results
-    from dartboard.display.plain_text import clean
+    from dartboard.cli.console import messages, results
+    from dartboard.display.plain_text import clean, counted
     from dartboard.stores.urls import without_password
 
     console = results()

@@ -8,6 +8,7 @@ import numpy as np
 
 from dartboard.display.html import as_html
 from dartboard.display.layout import radial_layout
+from dartboard.display.plain_text import counted
 from dartboard.display.terminal import as_text
 from dartboard.display.view import Board, Pick, View, facts_of
 from dartboard.errors import InvalidInputError, MissingExtraError
@@ -100,7 +101,7 @@ def _candidates(selection: "Selection") -> str:
         count = len(selection.relevance)
     else:
         return "the candidates"
-    return f"{count:,} candidate{'' if count == 1 else 's'}"
+    return counted(count, "candidate")
 
 
 def board_of(selection: "Selection") -> Board | None:

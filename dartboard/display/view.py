@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.display.layout import radial_layout
-from dartboard.display.plain_text import shortened
+from dartboard.display.plain_text import counted, shortened
 from dartboard.errors import InvalidInputError
 from dartboard.types import Chunk, FloatArray, IntArray, RetrievalResult
 
@@ -119,7 +119,7 @@ def sigma_text(sigma: float, source: str) -> str:
 def removed_text(count: int, method: str) -> str:
     """That candidates are near-duplicates of others; Dartboard removes them, other methods may pick them."""
     fate = "removed" if method in ("dartboard", "exhaustive") else "among them"
-    return f"{count} near-duplicate{'' if count == 1 else 's'} {fate}"
+    return f"{counted(count, 'near-duplicate')} {fate}"
 
 
 def facts_of(
@@ -208,11 +208,10 @@ def _at(numbers: list[float] | None, place: int) -> float | None:
 
 
 def _counted(known: Mapping[str, Any], count: int) -> str:
-    passages = f"{count} passage{'' if count == 1 else 's'}"
     found = f" of {known['candidates']} candidates" if "candidates" in known else ""
     method = f" by {known['method']}" if "method" in known else ""
     retriever = f", found by {known['retriever']}" if "retriever" in known else ""
-    return f"{passages}{found}{method}{retriever}"
+    return f"{counted(count, 'passage')}{found}{method}{retriever}"
 
 
 def _warned(known: Mapping[str, Any]) -> tuple[str, ...]:
