@@ -4,7 +4,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -204,12 +204,16 @@ def _run(
     resume: bool,
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
+    from dartboard.cli.common_options import load_model
     from dartboard.cli.console import messages
-    from dartboard.datasets import progress_bar
+    from dartboard.datasets import load_dataset, progress_bar
+    from dartboard.evaluation.experiment import evaluate_dataset
     from dartboard.evaluation.report import write_report
 
     progress: dict[str, tuple[int, int]] = {}
     texts: dict[str, dict[str, str]] = {}
+    outcomes: list[Outcome] = []
+    parts = Path(config.output_dir) / "parts"
     try:
         with progress_bar() as listen:
 
@@ -217,10 +221,18 @@ def _run(
                 progress[step] = (done, total)
                 listen(step, done, total)
 
-            outcomes = [
-                _one(name, config, data, texts, hear, listen, remote, asking, resume=resume)
-                for name in config.datasets
-            ]
+            for name in config.datasets:
+                model = None if name in _WITHOUT_MODEL else load_model(messages())
+                dataset = load_dataset(name, data, model, progress=listen, paths=True)
+                texts[dataset.name] = dict(zip(dataset.query_ids, dataset.queries, strict=True))
+                if asking.answers is not None:
+                    asking.check(dataset)
+                outcome = evaluate_dataset(
+                    dataset, config, journal_dir=parts, resume=resume, remote=remote, listener=hear
+                )
+                if asking.answers is not None:
+                    outcome = asking.measured(outcome, dataset, config, hear)
+                outcomes.append(outcome)
             page = write_report(outcomes, config, texts)
     except KeyboardInterrupt:
         said = "; ".join(f"{step}: {done} of {total}" for step, (done, total) in progress.items())
@@ -228,33 +240,6 @@ def _run(
         messages().print(f"Stopped ({said or 'nothing answered yet'}). {kept}", soft_wrap=True)
         raise
     _show(outcomes, page)
-
-
-def _one(
-    name: str,
-    config: "EvaluationConfig",
-    data: Path | None,
-    texts: dict[str, dict[str, str]],
-    hear: "Listener",
-    listen: Any,
-    remote: "RemoteRunner | None",
-    asking: AnswerOptions,
-    *,
-    resume: bool,
-) -> "Outcome":
-    from dartboard.cli.common_options import load_model
-    from dartboard.cli.console import messages
-    from dartboard.datasets import load_dataset
-    from dartboard.evaluation.experiment import evaluate_dataset
-
-    model = None if name in _WITHOUT_MODEL else load_model(messages())
-    loaded = load_dataset(name, data, model, progress=listen, paths=True)
-    texts[loaded.name] = dict(zip(loaded.query_ids, loaded.queries, strict=True))
-    if asking.answers is not None:
-        asking.check(loaded)
-    parts = Path(config.output_dir) / "parts"
-    outcome = evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, remote=remote, listener=hear)
-    return outcome if asking.answers is None else asking.measured(outcome, loaded, config, hear)
 
 
 _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
