@@ -98,7 +98,7 @@ def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path
     pytest.importorskip("mcp")
     from dartboard.integrations.mcp.index import OpenIndex
     from dartboard.integrations.mcp.server import KINDS, answered
-    from dartboard.integrations.mcp.tools import Defaults
+    from dartboard.search_options import SearchOptions
 
     index = OpenIndex(str(attacker.index(tmp_path / "theirs", kind)))
     calls = {
@@ -107,7 +107,7 @@ def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path
         "explain": {"query": QUESTION, "id": "x"},
     }
     for tool in KINDS:
-        found = answered(tool, index, Defaults(), calls[tool.name])
+        found = answered(tool, index, SearchOptions(), calls[tool.name])
         assert found.is_error and "--trust-model" in found.content[0].text
     index.close()
     assert attacker.requests == []

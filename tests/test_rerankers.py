@@ -12,7 +12,8 @@ from dartboard.engine import load_settings
 from dartboard.errors import ConfigError, ModelError
 from dartboard.integrations.mcp.arguments import SearchArguments
 from dartboard.integrations.mcp.index import OpenIndex
-from dartboard.integrations.mcp.tools import Defaults, search
+from dartboard.integrations.mcp.tools import search
+from dartboard.search_options import SearchOptions
 from dartboard.stores import open_store
 from tests.api.core_app import BASE, QUESTION, ids, refused, retrieve, running
 from tests.embeddings.tiny_models import save_tiny
@@ -136,7 +137,7 @@ def test_an_index_for_language_models_uses_it(store, weights):
     index = OpenIndex(store, retriever="dense", pair_scorer=f"cross-encoder:{weights}")
     try:
         asked = SearchArguments(query=QUERY, method="top_k")
-        assert [one.id for one in search(index, Defaults(reranker="hybrid"), asked).passages] == wanted
-        assert [one.id for one in search(index, Defaults(), asked).passages] != wanted
+        assert [one.id for one in search(index, SearchOptions(reranker="hybrid"), asked).passages] == wanted
+        assert [one.id for one in search(index, SearchOptions(), asked).passages] != wanted
     finally:
         index.close()

@@ -13,6 +13,7 @@ import typer
 
 from dartboard.cli.ask import ask
 from dartboard.cli.calibrate import calibrate
+from dartboard.cli.console import forward_warnings
 from dartboard.cli.datasets import datasets
 from dartboard.cli.demo import demo
 from dartboard.cli.doctor import doctor
@@ -24,7 +25,6 @@ from dartboard.cli.mcp import mcp
 from dartboard.cli.mine import mine
 from dartboard.cli.search import search
 from dartboard.cli.serve import serve
-from dartboard.cli.terminal import forward_warnings
 from dartboard.errors import DartboardError
 from dartboard.version import __version__
 

@@ -115,7 +115,7 @@ def _write(asking: "AnswerStream", name: str, *, aloud: bool) -> None:
     """Read the answer, and write it as it comes where that is wanted."""
     from rich.text import Text
 
-    from dartboard.cli.terminal import messages, results
+    from dartboard.cli.console import messages, results
 
     results()  # characters that stdout cannot write are replaced from here on
     waiting = messages().status(Text(f"Asking {name}"))
@@ -141,7 +141,7 @@ def _show(answer: "Answer", *, as_json: bool, written: bool) -> None:
     if as_json:
         print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
         return
-    from dartboard.cli.terminal import results, warn
+    from dartboard.cli.console import results, warn
 
     if answer.text and not written:
         print(answer.text)

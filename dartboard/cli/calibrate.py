@@ -112,7 +112,7 @@ def calibrate(
     """
     from dartboard import calibration as room
     from dartboard.cli.common_options import load_model
-    from dartboard.cli.terminal import messages, results
+    from dartboard.cli.console import messages, results
     from dartboard.datasets import load_dataset, progress_bar, with_redundancy
     from dartboard.embeddings import LateInteraction, default_model
     from dartboard.retrievers.hybrid import ALPHA
@@ -208,15 +208,17 @@ def _check_texts(dataset: "Dataset", option: str) -> None:
 
 
 def _draw(console: "Console", found: "Calibration", name: str, out: Path | None) -> None:
+    from dartboard.display.plain_text import counted
+
     fits = {"σ": found.sigma, "divisor of the rule": found.divisor}
-    counted = {"divisor of the rule": "facets"} if found.measure == "facets" else {}
+    units = {"divisor of the rule": "facets"} if found.measure == "facets" else {}
     if found.temperature is not None:
         fits["temperature of the scores"] = found.temperature.estimate
     console.print(f"[bold]{name}[/bold]")
-    console.print(_fits(fits, counted))
+    console.print(_fits(fits, units))
     if found.missed:
         console.print(
-            f"{found.missed} pair{'s' * (found.missed != 1)} more could not be used: the passage is not "
+            f"{counted(found.missed, 'pair')} more could not be used: the passage is not "
             f"among the {found.triage_k} nearest to its query. Many of them: labels or model are off."
         )
     if found.held_out:
@@ -244,12 +246,12 @@ def _draw_temperature(console: "Console", found: "Temperature", k: int) -> None:
     console.print(f"In the hybrid variant use [bold]{choice}[/bold]: {found.reason}.")
 
 
-def _fits(fits: "dict[str, Estimate]", counted: dict[str, str]) -> "Table":
+def _fits(fits: "dict[str, Estimate]", units: dict[str, str]) -> "Table":
     from rich.table import Table
 
     table = Table("", "estimate", "95 % interval", "from", box=None, pad_edge=False, header_style="bold")
     for label, fit in fits.items():
-        table.add_row(label, *_known(fit), f"{fit.pairs} {counted.get(label, 'pairs')}")
+        table.add_row(label, *_known(fit), f"{fit.pairs} {units.get(label, 'pairs')}")
     return table
 
 

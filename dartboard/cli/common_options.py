@@ -107,12 +107,16 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFlags:
-    """How many passages, of which candidates, and who picks them; numbers that make sense together."""
+    """How many passages, of which candidates, and who picks them; numbers that make sense together.
+
+    A field has the name of the option of :class:`~dartboard.search_options.SearchOptions` that it sets,
+    whatever its flag is called, and is None where it is not given: a new option is one more field.
+    """
 
     k: Annotated[
         int | None, typer.Option("--k", "-k", metavar="N", help="How many passages; by default 5.")
     ] = None
-    tokens: Annotated[
+    token_budget: Annotated[
         int | None,
         typer.Option(
             "--tokens", "-t", metavar="N", help="As many passages as fit into N tokens, instead of --k."
@@ -140,7 +144,7 @@ class SearchFlags:
             help="Spread of a question around what it means, 0.00001 to 10; auto by default.",
         ),
     ] = None
-    triage: Annotated[
+    triage_k: Annotated[
         int | None,
         typer.Option("--triage", metavar="N", help="How many candidates to pick from; by default 100."),
     ] = None
@@ -151,46 +155,53 @@ class SearchFlags:
     ] = None
 
     def __post_init__(self) -> None:
-        if self.k is not None and self.tokens is not None:
+        if self.k is not None and self.token_budget is not None:
             raise typer.BadParameter("--k and --tokens exclude each other: give one of them")
         if self.k is not None and not 1 <= self.k <= MOST:
             raise typer.BadParameter(f"--k must be in 1 to {MOST}, got {self.k}")
-        for flag, value in (("--tokens", self.tokens), ("--max-per-source", self.max_per_source)):
+        for name in ("token_budget", "max_per_source"):
+            value = getattr(self, name)
             if value is not None and value < 1:
-                raise typer.BadParameter(f"{flag} must be 1 or more, got {value}")
+                raise typer.BadParameter(f"{_flag(name)} must be 1 or more, got {value}")
         least = max(1, self.k or 0)
-        if self.triage is not None and not least <= self.triage <= MOST:
+        if self.triage_k is not None and not least <= self.triage_k <= MOST:
             raise typer.BadParameter(
-                f"--triage must be in {least} (as many as --k) to {MOST}, got {self.triage}"
+                f"--triage must be in {least} (as many as --k) to {MOST}, got {self.triage_k}"
             )
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the environment and a file may say as well, by the names of settings."""
-        return {
-            "method": self.method,
-            "k": self.k,
-            "sigma": self.sigma,
-            "triage_k": self.triage,
-            "reranker": self.reranker,
-        }
+        return {name: getattr(self, name) for name in ("method", "k", "sigma", "triage_k", "reranker")}
 
     def options(self, found: "Configured") -> "SearchOptions":
         """What to search for, with the settings that were found."""
+        from dartboard.errors import ConfigError
         from dartboard.search_options import SearchOptions
 
         settings = found.settings
         chosen = found.sources["triage_k"] == "flag"
-        return SearchOptions(
-            k=None if self.tokens is not None else settings.k,
-            token_budget=self.tokens,
-            method=settings.method,
-            where=self.where,
-            triage_k=settings.triage_k if chosen else max(settings.triage_k, settings.k),
-            sigma=settings.sigma,
-            reranker=found.reranker_type,
-            max_per_source=self.max_per_source,
-        )
+        asked = {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "k": None if self.token_budget is not None else settings.k,
+            "method": settings.method,
+            "sigma": settings.sigma,
+            "triage_k": settings.triage_k if chosen else max(settings.triage_k, settings.k),
+            "reranker": found.reranker_type,
+        }
+        try:
+            return SearchOptions(**{name: value for name, value in asked.items() if value is not None})
+        except ConfigError as error:  # it begins with the name of the option
+            name, _, complaint = str(error).partition(" ")
+            if asked.get(name) is None or name in self.settings:
+                raise
+            raise typer.BadParameter(f"{_flag(name)} {complaint}") from error
+
+
+def _flag(name: str) -> str:
+    """What a field of :class:`SearchFlags` is called on the command line."""
+    option = get_type_hints(SearchFlags, include_extras=True)[name].__metadata__[0]
+    # typer keeps the first flag, which stands where other calls have the default, as the default
+    return option.default if isinstance(option.default, str) else f"--{name.replace('_', '-')}"
 
 
 def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
@@ -270,7 +281,7 @@ def opened(
 
 def say_trusted(store: "Store", collections: "Sequence[str]") -> None:
     """Confirm what collections name, and say what that means."""
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
     from dartboard.engine.trust import trust_stored
 
     for line in trust_stored(store, collections):
@@ -291,7 +302,7 @@ def trust_index(url: str, collection: str | None = None) -> None:
 
 def load_model(console: "Console") -> "EmbeddingModel":
     """The default model, with its vectors cached on disk where a disk lets it."""
-    from dartboard.cli.terminal import warn
+    from dartboard.cli.console import warn
     from dartboard.embeddings import CachedModel, default_model
     from dartboard.errors import ConfigError
 

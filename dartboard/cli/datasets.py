@@ -1,6 +1,7 @@
 """``dartboard datasets``: what there is to measure retrieval with."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dartboard.datasets.catalogue import DatasetInfo
-from collections.abc import Sequence
 
 
 def datasets(
@@ -41,7 +41,6 @@ def datasets(
       DARTBOARD_DATA    folder of data sets, instead of ./data
     """
     # What only a run needs is imported here: --help stays quick.
-
     from dartboard.datasets.catalogue import data_root, list_datasets
 
     root = data_root(data)
@@ -51,7 +50,7 @@ def datasets(
     if as_json:
         print(json.dumps({"data": str(root), "datasets": [info.as_dict() for info in found]}, indent=2))
         return
-    from dartboard.cli.terminal import results, warn
+    from dartboard.cli.console import results, warn
 
     _draw(results(), found, root)
     for info in found:

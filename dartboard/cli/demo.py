@@ -12,6 +12,7 @@ import typer
 from dartboard.core import DartboardConfig, DartboardRetriever
 from dartboard.datasets import demo as demo_corpus
 from dartboard.datasets.demo import Question
+from dartboard.display.records import pick_records
 from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import ConfigError
 from dartboard.selection import MMR, Dartboard, Method, TopK
@@ -98,8 +99,8 @@ def _run(
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
     from dartboard.cli.common_options import load_model
+    from dartboard.cli.console import messages, results
     from dartboard.cli.demo_view import draw, encode_passages
-    from dartboard.cli.terminal import messages, results
 
     model = load_model(messages())
     vectors, known = encode_passages(model, demo_corpus.texts(), messages())
@@ -157,6 +158,7 @@ def _sigma(given: str) -> float | str:
 RUNS = 5
 """A selection takes a millisecond or two; the best of so many is what the machine can do."""
 
+_RECORDED = ("rank", "similarity", "gain", "coverage", "stands_for")
 _CONFIGURED = frozenset(knob.name for knob in fields(DartboardConfig))
 
 
@@ -256,25 +258,16 @@ def _outcome(method: Method, results: Sequence[RetrievalResult]) -> Outcome:
     return Outcome(
         name=method.name,
         parameters={key: value for key, value in facts["config"].items() if key not in _CONFIGURED},
-        picks=_picks(results[0]),
+        picks=[
+            Pick(
+                chunk_id=chunk.id,
+                theme=chunk.metadata["theme"],
+                base=chunk.metadata["base"],
+                text=chunk.text,
+                **{name: record[name] for name in _RECORDED},
+            )
+            for chunk, record in zip(results[0].chunks, pick_records(results[0]), strict=True)
+        ],
         bound=facts["bound"],
         milliseconds=1000 * min(result.metadata["seconds"]["select"] for result in results),
     )
-
-
-def _picks(result: RetrievalResult) -> list[Pick]:
-    facts = result.metadata
-    return [
-        Pick(
-            rank=place + 1,
-            chunk_id=chunk.id,
-            theme=chunk.metadata["theme"],
-            base=chunk.metadata["base"],
-            similarity=facts["similarity"][place],
-            gain=facts["gain"][place],
-            coverage=facts["coverage"][place],
-            stands_for=facts["stands_for"][place],
-            text=chunk.text,
-        )
-        for place, chunk in enumerate(result.chunks)
-    ]

@@ -7,7 +7,6 @@ picks with what each added; then one line a method. Every word about the outcome
 import textwrap
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
@@ -234,65 +233,40 @@ def _another(asked: Question) -> int:
 
 
 def encode_passages(model: EmbeddingModel, texts: Sequence[str], console: Console) -> tuple[Vectors, int]:
-    """The vectors of passages, ``(n, d)``, and how many of them the cache knew."""
-    with _Meter(len(texts), console, cached=isinstance(model, CachedModel)) as meter:
-        vectors = model.encode_documents(texts, batch_size=_BATCH, progress=meter.hear)
-        return vectors, meter.known
+    """The vectors of passages, ``(n, d)``, and how many of them the cache knew.
 
-
-class _Meter:
-    """Hears how many texts are finished; shows a bar on a terminal, one line elsewhere.
-
-    A caching model reports first what it knows already.
+    A bar on a terminal, one line elsewhere. A caching model reports first what it knows already.
     """
+    total, cached = len(texts), isinstance(model, CachedModel)
+    finished: list[int] = []  # how many passages were finished at each report
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = bar.add_task("Encoding passages", total=total)
 
-    def __init__(self, total: int, console: Console, *, cached: bool) -> None:
-        self.known = 0
-        self._total = total
-        self._console = console
-        self._cached = cached
-        self._done = 0
-        self._began = False
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("Encoding passages", total=total)
+    def hear(done: int) -> None:
+        if not finished and not (cached and done == total):
+            bar.start()
+            if not console.is_terminal:
+                left, once = (total - done, ", this once") if cached else (total, "")
+                console.print(f"Encoding {left} passages: some seconds{once}", soft_wrap=True)
+        finished.append(done)
+        bar.update(task, completed=done)
 
-    def hear(self, done: int) -> None:
-        """So many texts are finished."""
-        if not self._began:
-            self._begin(done)
-        self._done = done
-        self._bar.update(self._task, completed=done)
-
-    def _begin(self, done: int) -> None:
-        self._began = True
-        self.known = done if self._cached else 0
-        if self.known == self._total:
-            return
-        if self._console.is_terminal:
-            self._bar.start()
-        else:
-            once = ", this once" if self._cached else ""
-            self._console.print(
-                f"Encoding {self._total - self.known} passages: some seconds{once}", soft_wrap=True
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._bar.stop()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):
-            kept = (
-                "they are kept, and the same command goes on from there" if self._cached else "none is kept"
-            )
-            self._console.print(
-                f"Stopped with {self._done} of {self._total} passages encoded: {kept}.", soft_wrap=True
-            )
+    try:
+        vectors = model.encode_documents(texts, batch_size=_BATCH, progress=hear)
+    except KeyboardInterrupt:
+        bar.stop()
+        kept = "they are kept, and the same command goes on from there" if cached else "none is kept"
+        done = finished[-1] if finished else 0
+        console.print(f"Stopped with {done} of {total} passages encoded: {kept}.", soft_wrap=True)
+        raise
+    finally:
+        bar.stop()
+    return vectors, finished[0] if cached and finished else 0

@@ -13,7 +13,7 @@ import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
 from dartboard.cli.doctor_plugins import Seen, seen_plugins
-from dartboard.cli.terminal import counted
+from dartboard.display.plain_text import counted
 from dartboard.errors import install_command
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def doctor(
     """
     from rich.text import Text
 
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
 
     plugins = seen_plugins()
     settings = configured(store=store, collection=collection, model=model)

@@ -4,7 +4,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -204,12 +204,16 @@ def _run(
     resume: bool,
 ) -> None:
     # What only a run needs is imported here: --help stays quick.
-    from dartboard.cli.terminal import messages
-    from dartboard.datasets import progress_bar
+    from dartboard.cli.common_options import load_model
+    from dartboard.cli.console import messages
+    from dartboard.datasets import load_dataset, progress_bar
+    from dartboard.evaluation.experiment import evaluate_dataset
     from dartboard.evaluation.report import write_report
 
     progress: dict[str, tuple[int, int]] = {}
     texts: dict[str, dict[str, str]] = {}
+    outcomes: list[Outcome] = []
+    parts = Path(config.output_dir) / "parts"
     try:
         with progress_bar() as listen:
 
@@ -217,10 +221,18 @@ def _run(
                 progress[step] = (done, total)
                 listen(step, done, total)
 
-            outcomes = [
-                _one(name, config, data, texts, hear, listen, remote, asking, resume=resume)
-                for name in config.datasets
-            ]
+            for name in config.datasets:
+                model = None if name in _WITHOUT_MODEL else load_model(messages())
+                dataset = load_dataset(name, data, model, progress=listen, paths=True)
+                texts[dataset.name] = dict(zip(dataset.query_ids, dataset.queries, strict=True))
+                if asking.answers is not None:
+                    asking.check(dataset)
+                outcome = evaluate_dataset(
+                    dataset, config, journal_dir=parts, resume=resume, remote=remote, listener=hear
+                )
+                if asking.answers is not None:
+                    outcome = asking.measured(outcome, dataset, config, hear)
+                outcomes.append(outcome)
             page = write_report(outcomes, config, texts)
     except KeyboardInterrupt:
         said = "; ".join(f"{step}: {done} of {total}" for step, (done, total) in progress.items())
@@ -230,33 +242,6 @@ def _run(
     _show(outcomes, page)
 
 
-def _one(
-    name: str,
-    config: "EvaluationConfig",
-    data: Path | None,
-    texts: dict[str, dict[str, str]],
-    hear: "Listener",
-    listen: Any,
-    remote: "RemoteRunner | None",
-    asking: AnswerOptions,
-    *,
-    resume: bool,
-) -> "Outcome":
-    from dartboard.cli.common_options import load_model
-    from dartboard.cli.terminal import messages
-    from dartboard.datasets import load_dataset
-    from dartboard.evaluation.experiment import evaluate_dataset
-
-    model = None if name in _WITHOUT_MODEL else load_model(messages())
-    loaded = load_dataset(name, data, model, progress=listen, paths=True)
-    texts[loaded.name] = dict(zip(loaded.query_ids, loaded.queries, strict=True))
-    if asking.answers is not None:
-        asking.check(loaded)
-    parts = Path(config.output_dir) / "parts"
-    outcome = evaluate_dataset(loaded, config, journal_dir=parts, resume=resume, remote=remote, listener=hear)
-    return outcome if asking.answers is None else asking.measured(outcome, loaded, config, hear)
-
-
 _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
 """Data sets whose vectors are made, not encoded."""
 
@@ -264,7 +249,7 @@ _WITHOUT_MODEL = ("synthetic_clustered", "synthetic_query_focused")
 def _show(outcomes: "list[Outcome]", page: Path) -> None:
     from rich.table import Table
 
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
     from dartboard.evaluation.summary import rows, sentences, short, signed
 
     console = results()
@@ -304,7 +289,7 @@ def _numbers(option: str, given: str) -> list[int]:
 
 
 def _tell(found: "Estimate", dataset: "Dataset", outcome: "Outcome", name: str) -> None:
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
 
     usage = found.usage
     systems = len(outcome.runs)

@@ -92,7 +92,7 @@ def index(
       dartboard index docs/ --store postgresql://me@localhost/docs --collection handbook
       dartboard index docs/ --ray auto
     """
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
     from dartboard.engine import index_paths
     from dartboard.ingest import ReadOptions, RowFields
     from dartboard.ingest.files import check_paths
@@ -162,7 +162,7 @@ def _progress() -> "Iterator[Listener]":
     """A bar by bytes on a terminal, with the rate in chunks and the time left; elsewhere nothing."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
 
     console = messages()
     bar = Progress(
@@ -191,8 +191,8 @@ def _progress() -> "Iterator[Listener]":
 
 
 def _draw(report: "IndexReport", store: str) -> None:
-    from dartboard.cli.terminal import counted, messages, results
-    from dartboard.display.plain_text import clean
+    from dartboard.cli.console import messages, results
+    from dartboard.display.plain_text import clean, counted
     from dartboard.stores.urls import without_password
 
     console = results()

@@ -74,7 +74,7 @@ def create(
     if as_json:
         print(json.dumps({**_facts(key), "secret": secret, "file": str(path)}, indent=2))
         return
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
 
     print(secret)
     notes = messages()
@@ -107,7 +107,7 @@ def list_keys(file: FileOption = None, as_json: JsonOption = False) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
 
     table = Table("id", "name", "scopes", "limit", "created", "state", box=None, pad_edge=False)
     for key in found:

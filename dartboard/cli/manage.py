@@ -20,7 +20,7 @@ def stats(
       dartboard stats
       dartboard stats --store postgresql://me@localhost/docs --json
     """
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
     from dartboard.display.plain_text import clean
     from dartboard.ingest.documents import Kind
     from dartboard.stores.filters import Equal
@@ -126,7 +126,7 @@ def restore(
     A model that the snapshot names is not loaded. Your own snapshots keep what you confirmed for their index;
     for those of others, --trust-model has to be given with the first search.
     """
-    from dartboard.cli.terminal import warn
+    from dartboard.cli.console import warn
     from dartboard.engine.trust import confirm, stored_names
     from dartboard.errors import UntrustedModelError
     from dartboard.stores.snapshot_file import read_snapshot_file
@@ -167,7 +167,7 @@ def config(
     """
     from rich.table import Table
 
-    from dartboard.cli.terminal import results, warn
+    from dartboard.cli.console import results, warn
     from dartboard.engine import load_settings
     from dartboard.engine.settings import MEANING
     from dartboard.engine.trust import trust_file

@@ -65,24 +65,24 @@ def mcp(
 
 
 def _serve(found: "Configured", port: int | None) -> None:
-    from dartboard.cli.terminal import warn
+    from dartboard.cli.console import warn
     from dartboard.errors import DartboardError
     from dartboard.integrations.mcp.index import OpenIndex
     from dartboard.integrations.mcp.limits import K
     from dartboard.integrations.mcp.server import create_server, serve_stdio
-    from dartboard.integrations.mcp.tools import Defaults
+    from dartboard.integrations.mcp.tools import check_method
+    from dartboard.search_options import SearchOptions
 
     settings = found.settings
     if not 1 <= settings.k <= K:
         raise ConfigError(f"k must be in 1 to {K} for dartboard mcp, got {settings.k}")
-    defaults = Defaults(
+    defaults = SearchOptions(
         k=settings.k,
-        method=settings.method,
+        method=check_method(settings.method),
         sigma=settings.sigma,
         triage_k=settings.triage_k,
         reranker=found.reranker_type,
     )
-    defaults.who(None)
     index = OpenIndex(
         settings.store,
         collection=settings.collection,

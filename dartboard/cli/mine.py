@@ -97,8 +97,8 @@ def extract(
       dartboard mine extract cases.yaml --corpus folder:docs --out raw.jsonl --hard 10
       dartboard mine extract cases.yaml --corpus store:index.dartboard#manuals
     """
+    from dartboard.cli.console import results
     from dartboard.cli.mine_run import extracted
-    from dartboard.cli.terminal import results
 
     raw, _ = extracted(registry, corpus, out, drawing.settings(seed))
     facts = {
@@ -208,8 +208,8 @@ def validate(file: FileArgument, as_json: JsonOption = False) -> None:
       dartboard mine validate mined
       dartboard mine validate mined/retrieval_dataset.yaml --json
     """
+    from dartboard.cli.console import results
     from dartboard.cli.mine_view import draw_problems
-    from dartboard.cli.terminal import results
     from dartboard.mining.validation import validate as check
 
     path = _file(file)
@@ -238,8 +238,8 @@ def compare(file: FileArgument, as_json: JsonOption = False) -> None:
       dartboard mine compare mined
       dartboard mine compare mined --json
     """
+    from dartboard.cli.console import results
     from dartboard.cli.mine_view import draw_comparisons
-    from dartboard.cli.terminal import results
     from dartboard.mining.kernels.comparison import compare_sources
 
     found = compare_sources(_file(file))

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dartboard.cli.console import messages, results, warn
 from dartboard.cli.mine_judges import JudgeOptions
 from dartboard.cli.mine_view import cost_bar, draw_estimate, draw_outcome
-from dartboard.cli.terminal import messages, results, warn
 from dartboard.datasets.preparation import progress_bar
 from dartboard.errors import ConfigError, DartboardError, DatasetError
 from dartboard.mining.benchmark_registry import load_cases

@@ -33,7 +33,7 @@ def encoding_elsewhere(found: "Configured", *, trust: bool = False) -> "Iterator
         if cluster is None:
             yield None
             return
-        from dartboard.cli.terminal import messages
+        from dartboard.cli.console import messages
         from dartboard.cluster import ClusterEncoder, recipe_of
 
         with messages().status("Looking at the machines of the cluster"):
@@ -49,7 +49,7 @@ def answering_elsewhere(address: str, systems: list[str]) -> "Iterator[RemoteRun
         if cluster is None:
             yield None
             return
-        from dartboard.cli.terminal import messages
+        from dartboard.cli.console import messages
         from dartboard.cluster import Recipe, recipe_of
         from dartboard.evaluation.distributed import ClusterRunner
         from dartboard.evaluation.registry import reads_texts
@@ -82,7 +82,8 @@ def _model_name(found: "Configured", trust: bool) -> str:
 
 
 def _say(machines: int, slots: int, one: str, of_what: str) -> None:
-    from dartboard.cli.terminal import counted, messages
+    from dartboard.cli.console import messages
+    from dartboard.display.plain_text import counted
 
     said = f"{counted(machines, 'machine')} of the cluster, {counted(slots, one)} {of_what} at a time"
     messages().print(said, soft_wrap=True)

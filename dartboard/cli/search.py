@@ -1,7 +1,7 @@
 """``dartboard search``: the passages of an index that together answer a question."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ from dartboard.cli.common_options import (
     opened,
     spelled_out,
 )
-
-if TYPE_CHECKING:
-    from dartboard.types import RetrievalResult
 
 
 @spelled_out
@@ -50,33 +47,11 @@ def search(
     with opened(found, trust=target.trust_model) as engine:
         result = engine.search(query, flags.options(found))
     if as_json:
-        print(json.dumps(as_dict(result), indent=2, ensure_ascii=False))
+        from dartboard.display.records import as_record
+
+        print(json.dumps(as_record(result), indent=2, ensure_ascii=False))
         return
-    from dartboard.cli.terminal import results
+    from dartboard.cli.console import results
     from dartboard.display.terminal import print_result
 
     print_result(results(), result, explain=explain)
-
-
-def as_dict(result: "RetrievalResult") -> dict[str, Any]:
-    """A result for programs: chunks with what is known of each, then what is known of all."""
-    facts = dict(result.metadata)
-    each = {
-        "gain": facts.pop("gain", []),
-        "coverage": facts.pop("coverage", []),
-        "similarity": facts.pop("similarity", []),
-        "stands_for": facts.pop("stands_for", []),
-        "shares": facts.pop("shares", []),
-        "retriever_score": facts.pop("retriever_score", []),
-    }
-    chunks = [
-        {
-            "rank": place + 1,
-            "id": chunk.id,
-            "text": chunk.text,
-            "metadata": chunk.metadata,
-            **{name: values[place] for name, values in each.items() if values},
-        }
-        for place, chunk in enumerate(result.chunks)
-    ]
-    return {"query": result.query, "chunks": chunks, **facts}

@@ -1,6 +1,7 @@
 """``dartboard serve``: the service and the playground, until it is told to stop."""
 
 import socket
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
     from dartboard.api.settings import ServiceSettings
 
 
-@spelled_out
-def serve(
-    *,
+@dataclass(frozen=True, kw_only=True)
+class ServiceFlags:
+    """How the service is reached and what it allows; fields have the names of the service's settings."""
+
     host: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS", help="The address to listen on; by default 127.0.0.1, this machine only."
         ),
-    ] = None,
+    ] = None
     port: Annotated[
         int | None,
         typer.Option("--port", "-p", metavar="N", help="The port; by default 8000, 0 takes a free one."),
-    ] = None,
-    target: IndexOptions,
+    ] = None
     reranker: Annotated[
         str | None,
         typer.Option(
@@ -39,65 +40,76 @@ def serve(
             help="Pair scorer for requests that ask for crossencoder or hybrid: late-interaction (the "
             "default) or cross-encoder:PATH.",
         ),
-    ] = None,
+    ] = None
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The file of dartboard keys; without one, no key is asked for."),
-    ] = None,
+    ] = None
     home: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where uploads, reports and cases live; by default dartboard-data."),
-    ] = None,
+    ] = None
     demo: Annotated[
         bool | None, typer.Option("--demo/--no-demo", help="Whether the small demo corpus is there to ask.")
-    ] = None,
-    origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="A site whose pages may call the service (CORS); may be repeated."),
-    ] = None,
-    public_name: Annotated[
+    ] = None
+    origins: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST", help="A host name that leads here, beside the address; may be repeated."
+            "--origin", metavar="URL", help="A site whose pages may call the service (CORS); may be repeated."
         ),
-    ] = None,
+    ] = None
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--public-name",
+            metavar="HOST",
+            help="A host name that leads here, beside the address; may be repeated.",
+        ),
+    ] = None
     workers: Annotated[
         int | None, typer.Option(metavar="N", help="Requests that are worked on at a time.")
-    ] = None,
+    ] = None
     queue: Annotated[
         int | None,
         typer.Option(metavar="N", help="Requests that may wait; those beyond get 429. By default 16."),
-    ] = None,
+    ] = None
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest time for a request; by default 30.")
-    ] = None,
+    ] = None
     rate: Annotated[
         float | None,
         typer.Option(
             metavar="N", help="Requests a second for each key or address; by default 1000, 0 is no limit."
         ),
-    ] = None,
-    max_k: Annotated[
+    ] = None
+    k: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Most passages that a request may ask for; by default 100."),
-    ] = None,
-    max_triage: Annotated[
-        int | None, typer.Option(metavar="N", help="Most candidates to pick from; by default 1000.")
-    ] = None,
-    max_query_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Longest question, in tokens; by default 512.")
-    ] = None,
+        typer.Option(
+            "--max-k", metavar="N", help="Most passages that a request may ask for; by default 100."
+        ),
+    ] = None
+    triage_k: Annotated[
+        int | None,
+        typer.Option("--max-triage", metavar="N", help="Most candidates to pick from; by default 1000."),
+    ] = None
+    query_tokens: Annotated[
+        int | None,
+        typer.Option("--max-query-tokens", metavar="N", help="Longest question, in tokens; by default 512."),
+    ] = None
     answer_model: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC", help="Who writes the answers of /ask: openai:MODEL@URL or gemini:MODEL[@URL]."
         ),
-    ] = None,
+    ] = None
     log_queries: Annotated[
         bool | None,
         typer.Option("--log-queries/--no-log-queries", help="Whether logs hold what is asked."),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@spelled_out
+def serve(*, flags: ServiceFlags, target: IndexOptions) -> None:
     """Serve an index over HTTP, with a playground to look at it.
 
     The page is at /, the API at /api/dartboard, its description at /openapi.json. Until the collection
@@ -128,28 +140,8 @@ def serve(
         raise MissingExtraError("fastapi and uvicorn", "serve", "dartboard serve")
     from dartboard.api.settings import service_settings
 
-    settings = service_settings(
-        {
-            "host": host,
-            "port": port,
-            **target.settings,
-            "reranker": reranker,
-            "keys": keys,
-            "home": home,
-            "demo": demo,
-            "origins": tuple(origin) if origin else None,
-            "hosts": tuple(public_name) if public_name else None,
-            "workers": workers,
-            "queue": queue,
-            "timeout": timeout,
-            "rate": rate,
-            "k": max_k,
-            "triage_k": max_triage,
-            "query_tokens": max_query_tokens,
-            "answer_model": answer_model,
-            "log_queries": log_queries,
-        }
-    )
+    lists = {"origins": tuple(flags.origins or ()) or None, "hosts": tuple(flags.hosts or ()) or None}
+    settings = service_settings(vars(flags) | lists | target.settings)
     settings.check_exposure()
     if target.trust_model:
         trust_index(settings.store)
@@ -159,7 +151,7 @@ def serve(
 def _run(settings: "ServiceSettings") -> None:
     from dartboard.api.app import create_app
     from dartboard.blas import one_thread_each
-    from dartboard.cli.terminal import messages
+    from dartboard.cli.console import messages
 
     with listening(settings.host, settings.port) as bound, one_thread_each():
         app = create_app(settings)

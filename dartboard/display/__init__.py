@@ -1,8 +1,16 @@
-"""What results look like: a table in a terminal; a map, gains and a table in a notebook.
+"""What results look like, in every form that they are shown in.
 
-A result says what it holds as a :class:`~dartboard.display.view.View` of plain values; :func:`as_text` and
-:func:`as_html` draw that. The command line prints passages by ``terminal.print_result``. Nothing here knows a
-model, a store or a way to select.
+::
+
+    view.py            a result as plain values (View), and the sentences about it
+    selection_view.py  the same for what ``select`` returns; its map, its data frame
+    terminal.py        a table at a Python prompt (as_text); passages on the command line (print_result)
+    html.py            the card of a notebook (as_html): svg_map.py draws its map, layout.py finds the
+                       places on it, style.py has colours and rules
+    records.py         a result as dictionaries: JSON, and metadata of other frameworks' documents
+    plain_text.py      text from anywhere, made harmless; where a passage stands; counts in words
+
+Nothing here knows a model or a store.
 """
 
 from dartboard.display.html import as_html

@@ -65,6 +65,11 @@ def shortened(text: object, most: int) -> str:
     return f"{cut[:last] if last > 0.7 * most else cut} …"
 
 
+def counted(number: int, what: str) -> str:
+    """1 chunk, 2 chunks, 3,000 chunks."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def place_of(metadata: Mapping[str, Any], id: str) -> str:
     """``guide.pdf, page 3`` or ``guide.md:12``; the passage's id where no document is known."""
     where = " ".join(plain_text(str(metadata.get("source", id))).splitlines())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dartboard.display.layout import radial_layout
-from dartboard.display.plain_text import shortened
+from dartboard.display.plain_text import counted, shortened
 from dartboard.errors import InvalidInputError
 from dartboard.types import Chunk, FloatArray, IntArray, RetrievalResult
 
@@ -119,7 +119,27 @@ def sigma_text(sigma: float, source: str) -> str:
 def removed_text(count: int, method: str) -> str:
     """That candidates are near-duplicates of others; Dartboard removes them, other methods may pick them."""
     fate = "removed" if method in ("dartboard", "exhaustive") else "among them"
-    return f"{count} near-duplicate{'' if count == 1 else 's'} {fate}"
+    return f"{counted(count, 'near-duplicate')} {fate}"
+
+
+def facts_of(
+    *,
+    coverage: float | None,
+    bound: float | None,
+    sigma: tuple[float, str] | None,
+    near_copies: int,
+    method: str,
+) -> tuple[tuple[str, ...], float | None]:
+    """How a set was made, a sentence for each thing that is known, and the most that any set could cover."""
+    facts, most = [], None
+    if coverage is not None and bound is not None:
+        words, most = coverage_text(coverage, bound)
+        facts.append(words)
+    if sigma is not None:
+        facts.append(sigma_text(*sigma))
+    if near_copies:
+        facts.append(removed_text(near_copies, method))
+    return tuple(facts), most
 
 
 def stands_for_text(pick: Pick, most: int) -> str:
@@ -142,7 +162,14 @@ def view_of(result: RetrievalResult, *, board: bool = True) -> View:
     known, count = result.metadata, len(result.chunks)
     gains = _numbers(known, "gain", count)
     coverage, similarity = _numbers(known, "coverage", count), _numbers(known, "similarity", count)
-    facts, most = _facts(known, coverage)
+    bound, sigma = known.get("bound"), known.get("sigma")
+    facts, most = facts_of(
+        coverage=coverage[-1] if coverage else None,
+        bound=bound if isinstance(bound, float) else None,
+        sigma=(sigma, str(known.get("sigma_source", "given"))) if isinstance(sigma, float) else None,
+        near_copies=int(known.get("near_copies") or 0),
+        method=str(known.get("method")),
+    )
     return View(
         head=f"“{shortened(result.query, _LONGEST_QUERY)}”",
         facts=(*_warned(known), _counted(known, count), *facts),
@@ -181,11 +208,10 @@ def _at(numbers: list[float] | None, place: int) -> float | None:
 
 
 def _counted(known: Mapping[str, Any], count: int) -> str:
-    passages = f"{count} passage{'' if count == 1 else 's'}"
     found = f" of {known['candidates']} candidates" if "candidates" in known else ""
     method = f" by {known['method']}" if "method" in known else ""
     retriever = f", found by {known['retriever']}" if "retriever" in known else ""
-    return f"{passages}{found}{method}{retriever}"
+    return f"{counted(count, 'passage')}{found}{method}{retriever}"
 
 
 def _warned(known: Mapping[str, Any]) -> tuple[str, ...]:
@@ -193,19 +219,6 @@ def _warned(known: Mapping[str, Any]) -> tuple[str, ...]:
     relevance = known.get("relevance")
     message = relevance.get("message") if isinstance(relevance, Mapping) else None
     return (message,) if isinstance(message, str) and message else ()
-
-
-def _facts(known: Mapping[str, Any], coverage: list[float] | None) -> tuple[tuple[str, ...], float | None]:
-    facts, most = [], None
-    bound, sigma = known.get("bound"), known.get("sigma")
-    if coverage and isinstance(bound, float):
-        words, most = coverage_text(coverage[-1], bound)
-        facts.append(words)
-    if isinstance(sigma, float):
-        facts.append(sigma_text(sigma, str(known.get("sigma_source", "given"))))
-    if near_copies := known.get("near_copies"):
-        facts.append(removed_text(int(near_copies), str(known.get("method"))))
-    return tuple(facts), most
 
 
 def _named(chunk: Chunk) -> str:

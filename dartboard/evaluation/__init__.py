@@ -3,12 +3,12 @@
 The specification's metrics for one list are functions (:func:`ndcg_at_k` …); :func:`evaluate` computes
 measures by name (``"ndcg@10"``) for all queries of a run at once; :func:`evaluate_dataset` lets systems
 answer a data set and compares them, and :func:`write_report` puts the results into a folder. A new metric
-goes into ``batch_metrics`` and ``measures``, a new baseline into ``baselines`` and ``registry``.
+goes into ``metric_formulas`` and ``measures``, a new baseline into ``baselines`` and ``registry``.
 """
 
-from dartboard.evaluation.assessed import Run
 from dartboard.evaluation.baselines import System
 from dartboard.evaluation.experiment import Outcome, evaluate_dataset
+from dartboard.evaluation.judged_run import Run
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.evaluation.measures import MEASURES, Measure, Scores, evaluate
 from dartboard.evaluation.metrics import (

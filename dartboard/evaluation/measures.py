@@ -1,6 +1,6 @@
 """Measures as values: ``ndcg@10`` says what is computed; :data:`MEASURES` says how.
 
-A new measure is a function in :mod:`dartboard.evaluation.batch_metrics` and a line in that table.
+A new measure is a function in :mod:`dartboard.evaluation.metric_formulas` and a line in that table.
 
 >>> Measure.parse("ndcg@10")
 Measure(name='ndcg', k=10)
@@ -13,8 +13,8 @@ from typing import Self
 import numpy as np
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.evaluation import batch_metrics as formulas
-from dartboard.evaluation.assessed import Assessed, Run, assess
+from dartboard.evaluation import metric_formulas as formulas
+from dartboard.evaluation.judged_run import JudgedRun, Run
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.plugins import Plugin, find, names
 from dartboard.types import FloatArray
@@ -24,16 +24,16 @@ from dartboard.types import FloatArray
 class Kind:
     """How a measure is computed for all queries, what readers call it, and what of a data set it needs."""
 
-    compute: Callable[[Assessed, int | None], FloatArray]
+    compute: Callable[[JudgedRun, int | None], FloatArray]
     title: str
     needs: str = ""
 
 
-def _needs_a_model(run: Assessed, k: int | None) -> FloatArray:
+def _needs_a_model(run: JudgedRun, k: int | None) -> FloatArray:
     raise ConfigError("answer is measured by asking a model: dartboard eval --answers MODEL")
 
 
-def _plain(compute: Callable[[Assessed, int | None], FloatArray]) -> Callable[..., FloatArray]:
+def _plain(compute: Callable[[JudgedRun, int | None], FloatArray]) -> Callable[..., FloatArray]:
     """The measure by chunk ids, as the specification has it: a copy is a chunk like any other."""
     return lambda run, k: compute(run.plain, k)
 
@@ -77,7 +77,7 @@ def kind_of(name: str) -> Kind:
 
 
 def plugged(plugin: Plugin) -> Kind:
-    """A plug-in's measure: a :class:`Kind`, or a function of an assessed run and a depth."""
+    """A plug-in's measure: a :class:`Kind`, or a function of a judged run and a depth."""
     given = plugin.load()
     kind = given if isinstance(given, Kind) else Kind(given, plugin.name)
     if not callable(kind.compute) or kind.needs not in NEEDS:
@@ -88,7 +88,7 @@ def plugged(plugin: Plugin) -> Kind:
     return Kind(lambda run, k: _values(plugin, kind, run, k), kind.title, kind.needs)
 
 
-def _values(plugin: Plugin, kind: Kind, run: Assessed, k: int | None) -> FloatArray:
+def _values(plugin: Plugin, kind: Kind, run: JudgedRun, k: int | None) -> FloatArray:
     """What a plug-in computes, one finite number a query, or an error that names it."""
     values: FloatArray = plugin.call(lambda: np.asarray(kind.compute(run, k), dtype=np.float64))
     if values.shape != (len(run),) or not np.isfinite(values).all():
@@ -213,8 +213,8 @@ def evaluate(
     for one in wanted:
         if kind_of(one.name).needs == "facets" and not judgements.facets:
             raise ConfigError(f"{one} needs facets, and these judgements have none")
-    assessed = assess(run, judgements, content)
-    values = {str(one): kind_of(one.name).compute(assessed, one.k) for one in wanted}
+    judged = JudgedRun.of(run, judgements, content)
+    values = {str(one): kind_of(one.name).compute(judged, one.k) for one in wanted}
     return Scores(query_ids=judgements.query_ids, values=values)
 
 

@@ -1,6 +1,6 @@
 """The specification's metrics, for one list at a time.
 
-Each is its sister over many queries (:mod:`~dartboard.evaluation.batch_metrics`) applied to one, so there is
+Each is a formula for all queries (:mod:`~dartboard.evaluation.metric_formulas`) applied to one, so there is
 one rule for each. An id that is retrieved twice counts once, where it stands first.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.evaluation import batch_metrics
-from dartboard.evaluation.assessed import Assessed, assess
+from dartboard.evaluation import metric_formulas as formulas
+from dartboard.evaluation.judged_run import JudgedRun
 from dartboard.evaluation.judgements import Judgements
 from dartboard.selection.kernels import check_distance, distances, prepared
 from dartboard.types import Chunk, FloatArray
@@ -23,52 +23,52 @@ from dartboard.utils import cosine_similarity
 
 def precision_at_k(retrieved: Sequence[str], relevant: Sequence[str], k: int) -> float:
     """``|relevant ∩ retrieved[:k]| / k``."""
-    return _one(batch_metrics.precision, retrieved, dict.fromkeys(relevant, 1.0), k)
+    return _one(formulas.precision, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
 def recall_at_k(retrieved: Sequence[str], relevant: Sequence[str], k: int) -> float:
     """``|relevant ∩ retrieved[:k]| / |relevant|``; 0 where nothing is relevant."""
-    return _one(batch_metrics.recall, retrieved, dict.fromkeys(relevant, 1.0), k)
+    return _one(formulas.recall, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
 def hit_rate_at_k(retrieved: Sequence[str], relevant: Sequence[str], k: int) -> float:
     """1 if at least one of the first k is relevant."""
-    return _one(batch_metrics.hit_rate, retrieved, dict.fromkeys(relevant, 1.0), k)
+    return _one(formulas.hit_rate, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
 def reciprocal_rank(retrieved: Sequence[str], relevant: Sequence[str], k: int | None = None) -> float:
     """1 / the rank of the first relevant one; its mean over queries is MRR."""
-    return _one(batch_metrics.reciprocal_rank, retrieved, dict.fromkeys(relevant, 1.0), k)
+    return _one(formulas.reciprocal_rank, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
 def average_precision(retrieved: Sequence[str], relevant: Sequence[str], k: int | None = None) -> float:
     """The mean over all relevant of the precision where each stands; its mean over queries is MAP."""
-    return _one(batch_metrics.average_precision, retrieved, dict.fromkeys(relevant, 1.0), k)
+    return _one(formulas.average_precision, retrieved, dict.fromkeys(relevant, 1.0), k)
 
 
 def ndcg_at_k(retrieved: Sequence[str], relevance_scores: Mapping[str, float], k: int) -> float:
     """``DCG@k / IDCG@k`` with ``DCG@k = Σ (2^rel_i - 1) / log2(i + 2)``, i from 0."""
-    return _one(batch_metrics.ndcg, retrieved, relevance_scores, k)
+    return _one(formulas.ndcg, retrieved, relevance_scores, k)
 
 
 def set_recall(retrieved: Sequence[str], kernel: Sequence[str], k: int) -> float:
     """The share of the required kernel among the first k."""
-    return _one(batch_metrics.set_recall, retrieved, dict.fromkeys(kernel, 1.0), k)
+    return _one(formulas.set_recall, retrieved, dict.fromkeys(kernel, 1.0), k)
 
 
 def success_at_k(retrieved: Sequence[str], kernel: Sequence[str], k: int) -> float:
     """1 if the whole kernel is among the first k."""
-    return _one(batch_metrics.success, retrieved, dict.fromkeys(kernel, 1.0), k)
+    return _one(formulas.success, retrieved, dict.fromkeys(kernel, 1.0), k)
 
 
 def jaccard(retrieved: Sequence[str], kernel: Sequence[str]) -> float:
     """``|retrieved ∩ kernel| / |retrieved ∪ kernel|``."""
-    return _one(batch_metrics.jaccard, list(dict.fromkeys(retrieved)), dict.fromkeys(kernel, 1.0), None)
+    return _one(formulas.jaccard, list(dict.fromkeys(retrieved)), dict.fromkeys(kernel, 1.0), None)
 
 
 def subtopic_recall(retrieved: Sequence[str], facets: Mapping[Hashable, Sequence[str]], k: int) -> float:
     """The share of the facets that one of the first k covers."""
-    return float(batch_metrics.subtopic_recall(_with_facets(retrieved, facets), _check_k(k))[0])
+    return float(formulas.subtopic_recall(_with_facets(retrieved, facets), _check_k(k))[0])
 
 
 def alpha_ndcg(
@@ -88,14 +88,14 @@ def alpha_ndcg(
     order of ``relevance_scores``, since the ideal list is made of all relevant chunks and irrelevant ones
     gain nothing. Chunks that are alike or not (1 or 0) make both the same number.
     """
-    batch_metrics.check_alpha(alpha)
+    formulas.check_alpha(alpha)
     _check_k(k)
     if facets is not None:
         if relevance_scores is not None or similarity_matrix is not None:
             raise ConfigError(
                 "alpha_ndcg takes facets, or relevance_scores with a similarity_matrix: not both"
             )
-        return float(batch_metrics.alpha_ndcg(_with_facets(retrieved, facets), k, alpha)[0])
+        return float(formulas.alpha_ndcg(_with_facets(retrieved, facets), k, alpha)[0])
     if relevance_scores is None or similarity_matrix is None:
         raise ConfigError("alpha_ndcg needs facets, or relevance_scores with a similarity_matrix")
     return _soft_alpha_ndcg(retrieved, relevance_scores, similarity_matrix, alpha, k)
@@ -142,16 +142,16 @@ def f1_diversity(precision: float, diversity: float) -> float:
 
 
 def _one(
-    measure: Callable[[Assessed, int | None], FloatArray],
+    measure: Callable[[JudgedRun, int | None], FloatArray],
     retrieved: Sequence[str],
     grades: Mapping[str, float],
     k: int | None,
 ) -> float:
-    return float(measure(assess({"": retrieved}, Judgements(qrels={"": grades})), _check_k(k))[0])
+    return float(measure(JudgedRun.of({"": retrieved}, Judgements(qrels={"": grades})), _check_k(k))[0])
 
 
-def _with_facets(retrieved: Sequence[str], facets: Mapping[Hashable, Sequence[str]]) -> Assessed:
-    return assess({"": retrieved}, Judgements(qrels={"": {}}, facets={"": facets}))
+def _with_facets(retrieved: Sequence[str], facets: Mapping[Hashable, Sequence[str]]) -> JudgedRun:
+    return JudgedRun.of({"": retrieved}, Judgements(qrels={"": {}}, facets={"": facets}))
 
 
 def _check_k(k: int | None) -> int | None:

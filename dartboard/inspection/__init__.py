@@ -5,7 +5,7 @@
 
 from dartboard.display.layout import Layout, kruskal_stress, radial_layout
 from dartboard.inspection.exploration import Exploration, explore
-from dartboard.inspection.picked_sets import PickedSet, Survival, overlap, picked_set, redundancy, survival
+from dartboard.inspection.set_comparison import PickedSet, Survival, overlap, picked_set, redundancy, survival
 from dartboard.inspection.trace import RunnerUp, Step, Trace, trace
 
 __all__ = [

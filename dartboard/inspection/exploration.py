@@ -16,8 +16,15 @@ from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
-from dartboard.inspection.picked_sets import PickedSet, Survival, overlap, picked_set, sigma_range, survival
-from dartboard.inspection.query_candidates import QueryCandidates
+from dartboard.inspection.search_session import SearchSession
+from dartboard.inspection.set_comparison import (
+    PickedSet,
+    Survival,
+    overlap,
+    picked_set,
+    sigma_range,
+    survival,
+)
 from dartboard.inspection.trace import Step, Trace, trace
 from dartboard.relevance import Relevance, assess
 from dartboard.retrievers.candidates import Share
@@ -177,7 +184,7 @@ def explore(
     )
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
     watch = _Watch()
-    board = QueryCandidates(engine, query, options)
+    session = SearchSession(engine, query, options)
     watch.lap("gather")
     facts: dict[str, Any] = {
         "query": query,
@@ -186,44 +193,44 @@ def explore(
         "model": engine.model.name,
         "k": options.k,
         "token_budget": token_budget,
-        "candidates": board.chunks,
-        "scores": board.found.scores,
-        "shares": [board.found.shares(chunk.id) for chunk in board.chunks],
-        "relevance": assess(board.query_vector, board.found.vectors, engine.similarity_levels),
+        "candidates": session.chunks,
+        "scores": session.found.scores,
+        "shares": [session.found.shares(chunk.id) for chunk in session.chunks],
+        "relevance": assess(session.query_vector, session.found.vectors, engine.similarity_levels),
     }
-    if not len(board):
-        return _nothing(facts, board, sigma, methods, watch)
-    limits = board.limits(options.k, token_budget)
-    automatic = board.pool_at("auto")
-    pool = automatic if sigma == "auto" else board.pool_at(sigma)
+    if not len(session):
+        return _nothing(facts, session, sigma, methods, watch)
+    limits = session.limits(options.k, token_budget)
+    automatic = session.pool_at("auto")
+    pool = automatic if sigma == "auto" else session.pool_at(sigma)
     watch.lap("pool")
     selections = {}
     for method in methods:
-        given = board.pool_at(sigma, method) if method.name == TopK.name else pool
+        given = session.pool_at(sigma, method) if method.name == TopK.name else pool
         selections[method.name] = method.select(given, limits)
     watch.lap("select")
     check()
     found = trace(pool, limits, selections["dartboard"])
     watch.lap("trace")
-    similarity = 1.0 - 2.0 * board.to_query
-    cosines = 1.0 - 2.0 * board.distances
+    similarity = 1.0 - 2.0 * session.to_query
+    cosines = 1.0 - 2.0 * session.distances
     sets = {
-        name: picked_set(each, board.chunks, cosines, similarity, board.tokens)
+        name: picked_set(each, session.chunks, cosines, similarity, session.tokens)
         for name, each in selections.items()
     }
     watch.lap("describe")
-    placed = radial_layout(board.to_query, board.distances) if layout else None
+    placed = radial_layout(session.to_query, session.distances) if layout else None
     watch.lap("layout", layout)
-    survived = survival(board.pool_at, limits, automatic.sigma.value) if sweep else None
+    survived = survival(session.pool_at, limits, automatic.sigma.value) if sweep else None
     watch.lap("sweep", sweep)
     return Exploration(
         **facts,
-        variant=board.selector.variant_of(board.options),
+        variant=session.selector.variant_of(session.options),
         sigma=SigmaUsed.of(
-            pool.sigma.value, board.selector.sigma_source(pool.sigma, options), automatic.sigma.value
+            pool.sigma.value, session.selector.sigma_source(pool.sigma, options), automatic.sigma.value
         ),
-        tokens=board.tokens,
-        distance=board.to_query,
+        tokens=session.tokens,
+        distance=session.to_query,
         probability=_probability(limits.apply(pool)),
         layout=placed,
         sets=sets,
@@ -231,7 +238,7 @@ def explore(
         sweep=survived,
         bound=selections["dartboard"].bound,
         near_copies=selections["dartboard"].near_copies,
-        seconds=watch.seconds(board.found.seconds),
+        seconds=watch.seconds(session.found.seconds),
     )
 
 
@@ -248,13 +255,13 @@ def _probability(pool: Pool) -> FloatArray:
 
 def _nothing(
     facts: dict[str, Any],
-    board: QueryCandidates,
+    session: SearchSession,
     sigma: float | Auto,
     methods: tuple[Method, ...],
     watch: "_Watch",
 ) -> Exploration:
     """What there is to say where no candidate was found."""
-    stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=board.engine.model.sigma)
+    stand_in = auto_sigma(np.zeros((0, 0)), "scaled_cosine", model_sigma=session.engine.model.sigma)
     value, source = (stand_in.value, stand_in.source) if sigma == "auto" else (float(sigma), "given")
     none = np.zeros(0)
     empty = PickedSet(
@@ -269,7 +276,7 @@ def _nothing(
     )
     return Exploration(
         **facts,
-        variant=board.selector.variant_of(board.options),
+        variant=session.selector.variant_of(session.options),
         sigma=SigmaUsed.of(value, source, stand_in.value),
         tokens=[],
         distance=none,
@@ -280,7 +287,7 @@ def _nothing(
         sweep=None,
         bound=0.0,
         near_copies=0,
-        seconds=watch.seconds(board.found.seconds),
+        seconds=watch.seconds(session.found.seconds),
     )
 
 

@@ -9,8 +9,8 @@
 
 Shared by them: retrievers ask an index by ``index_search``; components that select from given documents go
 through ``rerank``, which gets vectors from ``vector_source`` (ready-made, or by ``models`` and
-``document_vectors``); ``options`` and ``pydantic_options`` are what can be asked for, ``notes`` what is
-written beside each pick.
+``document_vectors``); ``options`` is what can be asked for, ``pick_metadata`` what is written beside each
+pick.
 
 Importing this package loads no framework. Importing one of the packages does, and says what to install
 where it is missing.

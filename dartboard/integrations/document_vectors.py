@@ -46,7 +46,7 @@ def embed_documents(
 ) -> tuple[FloatArray, list[Length] | None]:
     """One row a text, no text twice; lengths only of a model that counts tokens.
 
-    Texts that the model embedded lately come from :mod:`dartboard.integrations.document_vectors`.
+    Vectors of texts that the model embedded lately come from the cache.
     """
     vectors: FloatArray = encode_documents(model, texts)
     lengths = _lengths(model, texts)
@@ -126,7 +126,7 @@ def read_as(model: Any, texts: Sequence[str]) -> list[bytes]:
 
 
 def knows_any(model: EmbeddingModel, texts: Sequence[str]) -> bool:
-    """Whether a vector of any of the texts is in the"""
+    """Whether a vector of any of the texts is in the cache."""
     key = _key_of(model, "vector")
     return any(_kept.get(_hashed(key, text)) is not None for text in texts)
 

@@ -1,31 +1,121 @@
-"""Search options as the attributes of a framework's component, checked when they are set."""
+"""The options of a search as fields of a framework's component, checked when they are set.
 
+LangChain's and LlamaIndex's components, which are pydantic models, inherit the fields below; Haystack's take
+the same ones as keywords (:func:`set_options`). Names, types and defaults are those of
+:class:`~dartboard.search_options.SearchOptions`: a new option of a search is one more field here.
+"""
+
+from collections.abc import Mapping
 from dataclasses import fields
-from inspect import signature
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, Literal, Self
 
+from pydantic import BaseModel, model_validator
+
+from dartboard.config import RerankerType
 from dartboard.errors import ConfigError
-from dartboard.search_options import SearchOptions
+from dartboard.integrations.pick_metadata import KEY
+from dartboard.search_options import TRIAGE, SearchOptions
+from dartboard.wrong_names import check_names
 
 _NAMED_ELSEWHERE = {"top_n": "k", "top_k": "k"}
+_NAMES = tuple(field.name for field in fields(SearchOptions))
 
 
-def check_names(settings: Any, owner: str) -> None:
-    """An error for a setting that other rerankers call by another name, with the name that it has here."""
-    for theirs, ours in _NAMED_ELSEWHERE.items():
-        if isinstance(settings, dict) and theirs in settings:
-            raise ConfigError(f"{theirs} is called {ours} here: {owner}({ours}={settings[theirs]!r})")
+class SelectionFields(BaseModel):
+    """How much to select, and how."""
+
+    k: int | None = None
+    """How many to pick; 5 where there is no ``token_budget`` either."""
+    token_budget: int | None = None
+    """What the picks may cost together, in tokens."""
+    method: Any = "dartboard"
+    """How to choose: a name, such as ``mmr``, or a selection method."""
+    sigma: float | Literal["auto"] = "auto"
+    """How near a pick has to be to stand for a passage; ``auto`` finds it from the candidates."""
+    max_per_source: int | None = None
+    """The most picks that one source may have."""
+    source_field: str = "source"
+    """The metadata field that ``max_per_source`` counts."""
+    min_gain_share: float = 0.0
+    """Stop once a pick would add less than this share of what the first one added."""
+    min_similarity: float | None = None
+    """Leave out candidates whose cosine to the question is lower."""
+    metadata_key: str = KEY
+    """Where in the metadata the note on each pick is put."""
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        options_of(self)
+        return self
+
+
+class SearchFields(SelectionFields):
+    """What a retriever over an index can be asked for."""
+
+    where: Any = None
+    """A filter on metadata, as text or made by ``parse_filter``."""
+    triage_k: int = TRIAGE
+    """How many candidates are found before some are chosen."""
+    reranker: RerankerType = "cosine"
+    """By what the question's side is scored: ``cosine``, ``crossencoder`` or ``hybrid``."""
+    must_include: tuple[str, ...] = ()
+    """Ids of chunks that have to be among the picks."""
+    exclude: tuple[str, ...] = ()
+    """Ids of chunks that must not be."""
+
+
+class RerankFields(SelectionFields):
+    """What a component that selects from given documents can be asked for."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, settings: Any) -> Any:
+        """An error for a setting that other rerankers call by another name, with the name it has here."""
+        for theirs, ours in _NAMED_ELSEWHERE.items():
+            if isinstance(settings, dict) and theirs in settings:
+                raise ConfigError(
+                    f"{theirs} is called {ours} here: {cls.__name__}({ours}={settings[theirs]!r})"
+                )
+        return settings
 
 
 def options_of(owner: Any, **changes: Any) -> SearchOptions:
     """The options that a component has as attributes; those in ``changes`` are taken from there."""
-    names = [field.name for field in fields(SearchOptions) if hasattr(owner, field.name)]
+    names = [name for name in _NAMES if hasattr(owner, name)]
     if unknown := sorted(set(changes) - {"k", "where", *names}):
         raise ConfigError(f"unknown option {unknown[0]!r}: there are {', '.join(names)}")
     return SearchOptions(**{name: getattr(owner, name) for name in names} | changes)
 
 
+def set_options(component: Any, kind: type[SelectionFields], given: Mapping[str, Any], *without: str) -> None:
+    """Give a component that is no pydantic model the options of ``kind`` as attributes.
+
+    Args:
+        component: what gets them.
+        kind: whose fields and defaults they are.
+        given: those that differ from the defaults.
+        without: fields that the component has under other names.
+
+    Raises:
+        TypeError: an option does not exist; the message has the name that was probably meant.
+    """
+    names = [name for name in kind.model_fields if name in _NAMES and name not in without]
+    check_names(given, [*_parameters(component), *names], type(component).__name__)
+    for name in names:
+        setattr(component, name, given.get(name, kind.model_fields[name].default))
+
+
 def settings_of(component: Any, *without: str) -> dict[str, Any]:
-    """The parameters of a component's ``__init__`` with their values, which are its attributes."""
-    names = list(signature(type(component).__init__).parameters)[1:]
-    return {name: getattr(component, name) for name in names if name not in without}
+    """The parameters of a component's ``__init__`` and its options, all of which are its attributes."""
+    options = [name for name in _NAMES if hasattr(component, name)]
+    found = {
+        name: getattr(component, name) for name in (*_parameters(component), *options) if name not in without
+    }
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
+def _parameters(component: Any) -> list[str]:
+    """The parameters of ``__init__`` that have names."""
+    own = list(signature(type(component).__init__).parameters.values())[1:]
+    return [parameter.name for parameter in own if parameter.kind is not Parameter.VAR_KEYWORD]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dartboard.config import DartboardConfig
 from dartboard.core import DartboardRetriever
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.notes import Note, notes_of
+from dartboard.integrations.pick_metadata import Note, notes_of
 from dartboard.integrations.vector_source import GatheredVectors, Item, VectorSource
 from dartboard.retrievers.candidates import Candidates
 from dartboard.retrievers.query import check_query

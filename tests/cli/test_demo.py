@@ -9,8 +9,8 @@ from rich.console import Console
 
 from dartboard import MMR, Dartboard, DartboardConfig, DartboardRetriever
 from dartboard.cli import main
+from dartboard.cli.console import warn
 from dartboard.cli.demo_view import encode_passages
-from dartboard.cli.terminal import warn
 from dartboard.datasets import demo as demo_corpus
 from dartboard.embeddings import CachedModel, default_model
 from dartboard.selection import TopK

@@ -1,6 +1,6 @@
 """Groups of options: typer is shown each option, the command gets the group."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dartboard.cli.common_options import spelled_out
+from dartboard.cli.common_options import SearchFlags, spelled_out
+from dartboard.engine import load_settings
+from dartboard.search_options import SearchOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,3 +80,20 @@ def test_help_lists_options_where_the_groups_stand(run):
 def test_what_is_wrong_is_told_and_nothing_runs(run, seen, given, complaint):
     found = run(*given)
     assert found.exit_code == 2 and complaint in found.output and not seen
+
+
+def test_flags_of_a_search_are_its_options():
+    names = {field.name for field in fields(SearchFlags)}
+    assert names <= {field.name for field in fields(SearchOptions)}
+    assert all(field.default is None for field in fields(SearchFlags))
+    flags = SearchFlags(token_budget=300, max_per_source=2, where="year >= 2020", sigma="0.2", triage_k=40)
+    assert flags.options(load_settings(flags.settings)) == SearchOptions(
+        token_budget=300, max_per_source=2, where="year >= 2020", sigma=0.2, triage_k=40
+    )
+    assert SearchFlags().options(load_settings({})) == SearchOptions(k=5)
+
+
+def test_a_wrong_option_is_called_by_its_flag():
+    flags = SearchFlags(max_per_source=2.5)
+    with pytest.raises(typer.BadParameter, match=r"^--max-per-source must be"):
+        flags.options(load_settings({}))

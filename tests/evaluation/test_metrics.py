@@ -32,7 +32,7 @@ from dartboard.evaluation import (
     subtopic_recall,
     success_at_k,
 )
-from dartboard.evaluation.assessed import Rankings, places_by_score, ranked
+from dartboard.evaluation.judged_run import Rankings, places_by_score, ranked
 from dartboard.evaluation.measures import at_depths, available, with_distinct
 from dartboard.types import Chunk
 from tests.evaluation.data import clustered

@@ -9,7 +9,7 @@ import pytest
 import pytrec_eval
 
 from dartboard.evaluation import Judgements, alpha_ndcg, evaluate
-from dartboard.evaluation.assessed import ranked
+from dartboard.evaluation.judged_run import ranked
 
 REFERENCE = Path(os.environ.get("DARTBOARD_DATA", "../shared/data")) / "trec_eval_reference"
 DEPTHS = (1, 3, 5, 10, 100)

@@ -8,8 +8,8 @@ from dartboard.errors import DeadlineError
 from dartboard.evaluation.metrics import pairwise_diversity
 from dartboard.inspection import overlap, picked_set, redundancy, survival
 from dartboard.inspection.exploration import plain
-from dartboard.inspection.picked_sets import sigma_range, spaced
-from dartboard.inspection.query_candidates import CachedScorer, TokenCounts
+from dartboard.inspection.search_session import CachedScorer, TokenCounts
+from dartboard.inspection.set_comparison import sigma_range, spaced
 from dartboard.selection import Dartboard, Limits, TopK, from_embeddings
 from tests.models import SharedWords, chunks_of
 from tests.selection.pools import topical

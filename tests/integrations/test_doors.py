@@ -18,7 +18,7 @@ from dartboard.integrations.mcp import tools
 from dartboard.integrations.mcp.answers import select_text
 from dartboard.integrations.mcp.arguments import SelectArguments
 from dartboard.integrations.mcp.index import OpenIndex
-from dartboard.integrations.mcp.tools import Defaults
+from dartboard.search_options import SearchOptions
 from tests.integrations.samples import cloud
 from tests.tea import QUERY
 
@@ -71,7 +71,7 @@ def test_the_frame_the_table_and_the_tool_say_it_too(tmp_path):
     assert all(pick in some for pick, some in zip(found, stands, strict=True)) and max(map(len, stands)) > 1
     assert found.to_frame()["stands_for"].tolist() == stands
     asked = SelectArguments(query_vector=ASKED.tolist(), vectors=VECTORS.tolist(), k=K)
-    answer = tools.select(OpenIndex(str(tmp_path / "none.dartboard")), Defaults(), asked)
+    answer = tools.select(OpenIndex(str(tmp_path / "none.dartboard")), SearchOptions(), asked)
     assert [pick.stands_for for pick in answer.picks] == stands
     for shown in (repr(found).splitlines()[2:], select_text(answer).splitlines()[1:]):
         for line, some in zip(shown, stands, strict=False):

@@ -30,7 +30,7 @@ from dartboard.integrations.mcp.answers import NOTICE
 from dartboard.integrations.mcp.arguments import SearchArguments, SelectArguments, schema_of
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.integrations.mcp.server import lines_of
-from dartboard.integrations.mcp.tools import Defaults
+from dartboard.search_options import SearchOptions
 from tests.cli.running import PATIENCE, environment, run
 
 DOCS = Path(__file__).parents[2] / "docs" / "mcp.md"
@@ -101,7 +101,7 @@ async def refused(client: Client, tool: str, **arguments) -> str:
     return found.content[0].text
 
 
-def in_process(index: OpenIndex, work, defaults: Defaults | None = None):
+def in_process(index: OpenIndex, work, defaults: SearchOptions | None = None):
     async def go():
         async with Client(server.create_server(index, defaults)) as client:
             return await work(client)
@@ -340,7 +340,7 @@ def test_over_http(home):
 )
 def test_what_is_wrong_is_said(index, tool, arguments, complaint):
     said = server.answered(
-        next(kind for kind in server.KINDS if kind.name == tool), index, Defaults(), arguments
+        next(kind for kind in server.KINDS if kind.name == tool), index, SearchOptions(), arguments
     )
     assert said.is_error and said.structured_content is None
     assert complaint in said.content[0].text and "\n" not in said.content[0].text
@@ -359,7 +359,7 @@ def test_vectors_need_neither_index_nor_model(tmp_path, monkeypatch):
     monkeypatch.setattr("dartboard.integrations.mcp.index.model_by_name", None)
     index = OpenIndex(str(tmp_path / "none.dartboard"))
     asked = SelectArguments(query_vector=[1, 0], vectors=[[1, 0.1], [0.1, 1]], k=5)
-    assert [pick.position for pick in tools.select(index, Defaults(), asked).picks] == [0, 1]
+    assert [pick.position for pick in tools.select(index, SearchOptions(), asked).picks] == [0, 1]
 
 
 def test_budgets(index):
@@ -416,7 +416,7 @@ def test_explanations_of_all_kinds(index):
     async def beyond(client):
         return await ask(client, "explain", query=QUESTION, id=outside["id"])
 
-    far = in_process(index, beyond, Defaults(k=2, triage_k=2)).structured_content
+    far = in_process(index, beyond, SearchOptions(k=2, triage_k=2)).structured_content
     assert far["verdict"] == "not a candidate" and "2 passages that match the question better" in far["why"]
     assert far["similarity"] == pytest.approx(outside["similarity"], abs=1e-6)
 
@@ -472,7 +472,7 @@ def test_names_cannot_break_out_of_their_line(tmp_path):
 def test_long_passages_are_cut(index, monkeypatch):
     monkeypatch.setattr(limits, "SHOWN_CHARACTERS", 20)
     asked = SearchArguments(query=QUESTION, k=1)
-    (passage,) = tools.search(index, Defaults(), asked).passages
+    (passage,) = tools.search(index, SearchOptions(), asked).passages
     assert passage.cut and len(passage.text) == 20
 
 
@@ -481,7 +481,7 @@ def test_what_nobody_expects_is_logged_and_not_told(index, monkeypatch, caplog):
         raise RuntimeError("secret inside")
 
     kind = server.ToolKind("search", "", "", SearchArguments, server.SearchAnswer, broken, str)
-    said = server.answered(kind, index, Defaults(), {"query": "x"})
+    said = server.answered(kind, index, SearchOptions(), {"query": "x"})
     assert said.is_error and "secret" not in said.content[0].text and "secret inside" in caplog.text
 
 
@@ -508,7 +508,7 @@ def test_settings_that_change_are_followed(home, tmp_path):
 
 def test_another_collection_is_asked_for_by_name(home):
     index = OpenIndex(str(home / "docs.dartboard"), collection="other")
-    said = server.answered(server.KINDS[0], index, Defaults(), {"query": "x"})
+    said = server.answered(server.KINDS[0], index, SearchOptions(), {"query": "x"})
     assert "no collection 'other'" in said.content[0].text and "dartboard index PATH" in said.content[0].text
     assert index.model().embedding_dim == 384
     (home / "no.dartboard").write_text("something else, and long enough to be looked at as a database file")

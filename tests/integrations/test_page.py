@@ -7,7 +7,7 @@ from pathlib import Path
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
-from dartboard.integrations import notes
+from dartboard.integrations import pick_metadata
 from dartboard.selection.auto_sigma import SMALLEST_POOL
 from tests.tea import QUERY, TEXTS
 
@@ -89,6 +89,9 @@ def test_the_extras_are_those_of_the_package():
 
 
 def test_every_key_of_a_note_is_explained():
-    for text in (PAGE, notes.__doc__):
-        for key in re.findall(r'^            "(\w+)":', Path(notes.__file__).read_text(), flags=re.MULTILINE):
+    for text in (PAGE, pick_metadata.__doc__):
+        source = Path(pick_metadata.__file__).read_text()
+        keys = re.findall(r'^            "(\w+)":', source, flags=re.MULTILINE)
+        assert len(keys) > 12
+        for key in keys:
             assert re.search(rf"\b{key}\b", text), key

@@ -1,18 +1,22 @@
 """What the frameworks share: models, vectors, knobs, filters."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
 from types import SimpleNamespace
 
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+
 import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError, install_command
-from dartboard.integrations.index_search import from_haystack, from_llama_index
+from dartboard.integrations.haystack.retriever import from_haystack
+from dartboard.integrations.llama_index.retriever import from_llama_index
 from dartboard.integrations.models import ForeignModel, UnknownModel, as_model
-from dartboard.integrations.notes import with_note
+from dartboard.integrations.pick_metadata import with_note
 from tests.models import WordBag
 
 

@@ -10,7 +10,17 @@ import pytest
 from dartboard.web import static_folder
 
 STATIC = static_folder()
-SHARED = ("index.html", "api.js", "app.css", "chrome.js", "dom.js", "table.js", "theme.js", "icon.svg")
+SHARED = (
+    "index.html",
+    "api.js",
+    "app.css",
+    "chrome.js",
+    "dom.js",
+    "numbers.js",
+    "table.js",
+    "theme.js",
+    "icon.svg",
+)
 OURS = sorted([*STATIC.joinpath("playground").iterdir(), *(STATIC / name for name in SHARED)])
 FORBIDDEN = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
 
@@ -120,7 +130,7 @@ class TestPermalink:
 
 def test_numbers(run):
     shares = [0, 0.00001, 0.0042, 0.031, 0.0996, 0.5, 1]
-    assert run("numbers", "return given[0].map(m.percent)", shares) == [
+    assert run("../numbers", "return given[0].map(m.percent)", shares) == [
         text.replace(" ", "\u00a0")
         for text in ("0 %", "< 0.01 %", "0.42 %", "3.1 %", "10 %", "50 %", "100 %")
     ]

@@ -107,7 +107,7 @@ def test_the_strip_as_table_keeps_the_gaps(open_page, served):
     page = open_page()
     page.goto(f"{served.url}/#{urlencode({'q': question})}")
     page.wait_for_selector(".card")
-    write = "async (sigmas) => sigmas.map((await import('/static/playground/numbers.js')).sigmaText)"
+    write = "async (sigmas) => sigmas.map((await import('/static/numbers.js')).sigmaText)"
     words = page.evaluate(write, sweep["sigmas"])
     page.get_by_role("button", name="Survival across sigma as table").click()
     assert set(page.locator("#strip .ranges").all_inner_texts()) - {""} == ranges(sweep, words)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.components.embedders.types import DocumentEmbedder, TextEmbedder
@@ -14,13 +14,12 @@ from haystack.utils import deserialize_callable, serialize_callable
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.errors import ConfigError
 from dartboard.integrations.models import ForeignModel, as_model
-from dartboard.integrations.notes import KEY, with_note
-from dartboard.integrations.options import options_of, settings_of
+from dartboard.integrations.options import RerankFields, options_of, set_options, settings_of
+from dartboard.integrations.pick_metadata import KEY, with_note
 from dartboard.integrations.rerank import rerank
 from dartboard.integrations.vector_source import Item, VectorSource, check_documents
-from dartboard.search_options import SearchOptions
+from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import Method
-from dartboard.selection.kernels import Auto
 
 _NO_EMBEDDINGS = (
     "If the document store has their vectors, use these: return_embedding=True in the retriever and "
@@ -39,6 +38,9 @@ class DartboardRanker:
     ``query_embedding`` that ``run`` gets, else what ``text_embedder`` or ``model`` makes.
 
     ``use_scores`` takes the order of the documents' scores, such as another ranker's, on the query's side.
+
+    ``options`` are ``token_budget``, ``method``, ``sigma``, ``max_per_source``, ``source_field``,
+    ``min_gain_share`` and ``min_similarity``, as in :class:`~dartboard.search_options.SearchOptions`.
     """
 
     def __init__(
@@ -51,14 +53,8 @@ class DartboardRanker:
         vectors: Callable[[list[Document]], Any] | None = None,
         use_document_embeddings: bool = False,
         use_scores: bool = False,
-        token_budget: int | None = None,
-        method: Method | str = "dartboard",
-        sigma: float | Auto = "auto",
-        max_per_source: int | None = None,
-        source_field: str = "source",
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
         meta_key: str = KEY,
+        **options: Unpack[SearchKeywords],
     ) -> None:
         self.top_k = top_k
         self.model = model
@@ -67,14 +63,9 @@ class DartboardRanker:
         self.vectors = vectors
         self.use_document_embeddings = use_document_embeddings
         self.use_scores = use_scores
-        self.token_budget = token_budget
-        self.method = method
-        self.sigma = sigma
-        self.max_per_source = max_per_source
-        self.source_field = source_field
-        self.min_gain_share = min_gain_share
-        self.min_similarity = min_similarity
         self.meta_key = meta_key
+        self.method: Method | str
+        set_options(self, RerankFields, options, "k")
         self._options(None)
         self._source()
 

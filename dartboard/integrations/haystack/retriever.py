@@ -1,24 +1,24 @@
 """A Haystack retriever over an index."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.core.errors import SerializationError
 from haystack.document_stores.types import FilterPolicy, apply_filter_policy
 from haystack.utils import Secret
 
-from dartboard.config import RerankerType
 from dartboard.engine import Engine
-from dartboard.errors import ConfigError
-from dartboard.integrations.index_search import Answer, from_haystack, search
-from dartboard.integrations.notes import KEY
-from dartboard.integrations.options import options_of, settings_of
-from dartboard.search_options import TRIAGE, SearchOptions
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.integrations.index_search import Answer, search
+from dartboard.integrations.options import SearchFields, options_of, set_options, settings_of
+from dartboard.integrations.pick_metadata import KEY
+from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.selection import Method
-from dartboard.selection.kernels import Auto
 from dartboard.stores import DEFAULT_COLLECTION
+from dartboard.stores.filters import DEEPEST, Among, And, Exists, Filter, Not, Or, comparison
 from dartboard.stores.urls import without_password
 
 
@@ -44,16 +44,9 @@ class DartboardRetriever:
         top_k: int | None = None,
         filters: dict[str, Any] | None = None,
         filter_policy: str | FilterPolicy = FilterPolicy.REPLACE,
-        token_budget: int | None = None,
-        method: Method | str = "dartboard",
-        sigma: float | Auto = "auto",
-        triage_k: int = TRIAGE,
-        reranker: RerankerType = "cosine",
-        max_per_source: int | None = None,
-        min_gain_share: float = 0.0,
-        min_similarity: float | None = None,
         return_embedding: bool = False,
         meta_key: str = KEY,
+        **options: Unpack[SearchKeywords],
     ) -> None:
         if (store is None) == (engine is None):
             raise ConfigError("give a store (a file path or a URL) or an open engine, one of them")
@@ -66,16 +59,10 @@ class DartboardRetriever:
         self.filter_policy = (
             FilterPolicy.from_str(filter_policy) if isinstance(filter_policy, str) else filter_policy
         )
-        self.token_budget = token_budget
-        self.method = method
-        self.sigma = sigma
-        self.triage_k = triage_k
-        self.reranker: RerankerType = reranker
-        self.max_per_source = max_per_source
-        self.min_gain_share = min_gain_share
-        self.min_similarity = min_similarity
         self.return_embedding = return_embedding
         self.meta_key = meta_key
+        self.method: Method | str
+        set_options(self, SearchFields, options, "k", "where")
         self._engine = engine
         self._lock = Lock()
         self._options(None, None)
@@ -160,3 +147,51 @@ class DartboardRetriever:
             score=answer.note["score"],
             embedding=chunk.embedding.tolist() if self.return_embedding else None,
         )
+
+
+def from_haystack(given: Mapping[str, Any], depth: int = 0) -> Filter:
+    """``{"field": "meta.year", "operator": ">=", "value": 2020}`` and what ``conditions`` make of such.
+
+    What it says that dartboard's own language cannot (a substring, a date) is an error, never a filter that
+    lets more through. Fields that are missing behave as in :mod:`dartboard.stores.filters`.
+    """
+    if depth > DEEPEST:
+        raise InvalidInputError(f"filters are nested more than {DEEPEST} deep")
+    if not isinstance(given, Mapping) or "operator" not in given:
+        raise InvalidInputError(
+            'filters are such as {"field": "meta.year", "operator": ">=", "value": 2020}, or "operator" with '
+            '"conditions"'
+        )
+    operator = given["operator"]
+    if "field" in given:
+        if "value" not in given:
+            raise InvalidInputError(f"the filter on {given['field']!r} has no value")
+        return _haystack_comparison(given["field"], operator, given["value"])
+    conditions = given.get("conditions")
+    if (
+        operator not in ("AND", "OR", "NOT")
+        or not isinstance(conditions, Sequence)
+        or isinstance(conditions, str)
+    ):
+        raise InvalidInputError(
+            'a filter without a field has an "operator" of AND, OR or NOT, and "conditions"'
+        )
+    parts = tuple(from_haystack(part, depth + 1) for part in conditions)
+    if operator == "NOT":
+        return Not(And(parts))
+    return And(parts) if operator == "AND" else Or(parts)
+
+
+def _haystack_comparison(field: Any, operator: Any, value: Any) -> Filter:
+    if not isinstance(field, str):
+        raise InvalidInputError(f"a filter's field is text, got {type(field).__name__}")
+    if field in ("content", "score", "embedding", "blob"):
+        raise InvalidInputError(f"an index cannot be filtered by {field!r}: use id or a field of meta")
+    name = field.removeprefix("meta.")
+    if field == "id" and operator in ("==", "in"):
+        return Among((value,) if operator == "==" else tuple(value))
+    if operator in ("==", "!=") and value is None:
+        return Not(Exists(name)) if operator == "==" else Exists(name)
+    if operator == "not in":
+        return Not(comparison(name, "in", value))
+    return comparison(name, operator, value)

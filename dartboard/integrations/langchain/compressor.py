@@ -10,9 +10,8 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ConfigDict, model_validator
 
 from dartboard.errors import ConfigError
-from dartboard.integrations.notes import with_note
-from dartboard.integrations.options import options_of
-from dartboard.integrations.pydantic_options import RerankFields
+from dartboard.integrations.options import RerankFields, options_of
+from dartboard.integrations.pick_metadata import with_note
 from dartboard.integrations.rerank import rerank
 from dartboard.integrations.vector_source import Item, StoredVectors, VectorSource, check_documents
 

@@ -11,8 +11,7 @@ from pydantic import ConfigDict
 
 from dartboard.engine import Engine
 from dartboard.integrations.index_search import NO_PICKLE, search
-from dartboard.integrations.options import options_of
-from dartboard.integrations.pydantic_options import SearchFields
+from dartboard.integrations.options import SearchFields, options_of
 
 
 class DartboardRetriever(SearchFields, BaseRetriever):

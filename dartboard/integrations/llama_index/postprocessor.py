@@ -16,9 +16,8 @@ from pydantic import FieldSerializationInfo
 
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.models import as_model
-from dartboard.integrations.notes import with_note
-from dartboard.integrations.options import options_of
-from dartboard.integrations.pydantic_options import RerankFields
+from dartboard.integrations.options import RerankFields, options_of
+from dartboard.integrations.pick_metadata import with_note
 from dartboard.integrations.rerank import Pick, rerank
 from dartboard.integrations.vector_source import Item, StoredVectors, VectorSource, check_documents
 from dartboard.search_options import SearchOptions

@@ -9,10 +9,11 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from dartboard.engine import Engine
-from dartboard.errors import ConfigError
-from dartboard.integrations.index_search import NO_PICKLE, Answer, from_llama_index, search
-from dartboard.integrations.notes import KEY
+from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.integrations.index_search import NO_PICKLE, Answer, search
+from dartboard.integrations.pick_metadata import KEY
 from dartboard.search_options import SearchKeywords, SearchOptions
+from dartboard.stores.filters import DEEPEST, And, Equal, Exists, Filter, Not, Or, comparison
 
 BOOKKEEPING = ("content_hash", "document_hash", "pieces", "position", "start", "end", "read_as", "uploaded")
 """What indexing writes into metadata for itself: no language model needs to read it."""
@@ -79,3 +80,42 @@ class DartboardRetriever(BaseRetriever):
             if isinstance(source, str)
             else {},
         )
+
+
+def from_llama_index(given: Any, depth: int = 0) -> Filter:
+    """``MetadataFilters``, of ``MetadataFilter`` and of themselves.
+
+    What it says that dartboard's own language cannot (a substring, a date) is an error, never a filter that
+    lets more through. Fields that are missing behave as in :mod:`dartboard.stores.filters`.
+    """
+    if depth > DEEPEST:
+        raise InvalidInputError(f"filters are nested more than {DEEPEST} deep")
+    if not hasattr(given, "filters"):
+        if not hasattr(given, "key"):
+            raise InvalidInputError(f"filters must be MetadataFilters, got {type(given).__name__}")
+        return _llama_index_comparison(given.key, _plain(given.operator), given.value)
+    parts = tuple(from_llama_index(part, depth + 1) for part in given.filters)
+    condition = _plain(given.condition or "and")
+    if condition == "not":  # as LlamaIndex has it: none of them matches
+        return Not(Or(parts))
+    return And(parts) if condition == "and" else Or(parts)
+
+
+def _llama_index_comparison(key: str, operator: str, value: Any) -> Filter:
+    if operator in ("any", "nin"):
+        among = comparison(key, "in", value)
+        return among if operator == "any" else Not(among)
+    if operator == "all":
+        return And(tuple(Equal(key, each) for each in value))
+    if operator == "contains":
+        return Equal(key, value)
+    if operator == "is_empty":
+        return Not(Exists(key))
+    if operator.startswith("text_match"):
+        raise InvalidInputError(f"an index cannot look for a part of {key!r}: use == or in")
+    return comparison(key, operator, value)
+
+
+def _plain(value: Any) -> str:
+    """An enumeration's value, or the text itself."""
+    return str(getattr(value, "value", value))

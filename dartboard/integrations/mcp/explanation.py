@@ -1,5 +1,6 @@
 """An exploration of a question, told from the side of one passage."""
 
+from dartboard.display.plain_text import counted
 from dartboard.engine import Engine
 from dartboard.inspection import Exploration
 from dartboard.inspection.trace import Step as Traced
@@ -53,7 +54,7 @@ def _why_chosen(found: Exploration, place: int) -> str:
     number = found.sets["dartboard"].picks.index(place)
     step = found.trace.steps[number]
     others = len(step.stands_for) - 1
-    stands = f" It also stands for {others} other candidate{'s' * (others != 1)}." if others > 0 else ""
+    stands = f" It also stands for {counted(others, 'other candidate')}." if others > 0 else ""
     if number == 0 and step.criterion == "probability":
         return f"It is the likeliest answer: the first pick, which covers {share(step.gain)} alone.{stands}"
     rule = "adds most per token" if step.criterion == "gain_per_token" else "adds most"
@@ -62,7 +63,7 @@ def _why_chosen(found: Exploration, place: int) -> str:
         rival = found.candidates[step.runner_up.index]
         lead = f", ahead of {_name(rival)} by {step.runner_up.behind:.0%}"
     return (
-        f"Of what was left, it {rule} to the {number} pick{'s' * (number != 1)} before it "
+        f"Of what was left, it {rule} to the {counted(number, 'pick')} before it "
         f"({share(step.gain)}{lead}).{stands}"
     )
 

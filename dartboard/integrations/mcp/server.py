@@ -41,7 +41,7 @@ from dartboard.integrations.mcp.arguments import (
     schema_of,
 )
 from dartboard.integrations.mcp.index import OpenIndex
-from dartboard.integrations.mcp.tools import Defaults
+from dartboard.search_options import SearchOptions
 from dartboard.version import __version__
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class ToolKind:
     description: str
     takes: type[Arguments]
     gives: type[BaseModel]
-    work: Callable[[OpenIndex, Defaults, Any], Any]
+    work: Callable[[OpenIndex, SearchOptions, Any], Any]
     words: Callable[[Any], str]
 
-    def described(self, defaults: Defaults) -> types.Tool:
+    def described(self, defaults: SearchOptions) -> types.Tool:
         """As clients list it."""
         takes = schema_of(self.takes)
         count = takes["properties"]["k"]
@@ -131,11 +131,11 @@ KINDS = (
 )
 
 
-def create_server(index: OpenIndex, defaults: Defaults | None = None) -> Server[Any]:
+def create_server(index: OpenIndex, defaults: SearchOptions | None = None) -> Server[Any]:
     """A server over an index; whoever runs it closes the index."""
     known = {kind.name: kind for kind in KINDS}
     limiter = anyio.CapacityLimiter(limits.AT_ONCE)
-    chosen = defaults or Defaults()
+    chosen = defaults or SearchOptions()
 
     async def list_tools(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
@@ -162,7 +162,7 @@ def create_server(index: OpenIndex, defaults: Defaults | None = None) -> Server[
 
 
 def answered(
-    kind: ToolKind, index: OpenIndex, defaults: Defaults, arguments: dict[str, Any]
+    kind: ToolKind, index: OpenIndex, defaults: SearchOptions, arguments: dict[str, Any]
 ) -> types.CallToolResult:
     """One call from arguments to result; it raises nothing."""
     try:

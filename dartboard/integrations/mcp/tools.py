@@ -1,11 +1,13 @@
 """The three tools: arguments in, data and the same in words out. They read, and raise what is wrong."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
-from dartboard.config import RerankerType
 from dartboard.display.plain_text import heading_of
+from dartboard.display.records import pick_records
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import ConfigError, InvalidInputError
@@ -24,12 +26,10 @@ from dartboard.integrations.mcp.explanation import explained, left_out, source_o
 from dartboard.integrations.mcp.index import OpenIndex
 from dartboard.near_duplicates import candidate_groups
 from dartboard.plugins import names
-from dartboard.search_options import DEFAULT_K, TRIAGE
+from dartboard.search_options import DEFAULT_K, SearchOptions, as_filter
 from dartboard.selection import Limits, from_embeddings
-from dartboard.selection.kernels import Auto
 from dartboard.selection.methods import method_of
-from dartboard.stores import parse_filter
-from dartboard.types import FloatArray, RetrievalResult, check_matrix, check_vector
+from dartboard.types import Chunk, FloatArray, check_matrix, check_vector
 
 OWN_METHODS = ("dartboard", "top_k", "mmr", "near_duplicate_filter")
 
@@ -39,66 +39,59 @@ def methods() -> tuple[str, ...]:
     return (*OWN_METHODS, *(name for name in names("selector") if name not in OWN_METHODS))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defaults:
-    """What holds where a call says nothing."""
-
-    k: int = DEFAULT_K
-    method: str = "dartboard"
-    sigma: float | Auto = "auto"
-    triage_k: int = TRIAGE
-    reranker: RerankerType = "cosine"
-
-    def count(self, k: int | None, token_budget: int | None) -> int | None:
-        """How many, unless a budget alone decides."""
-        return min(self.k, limits.K) if k is None and token_budget is None else k
-
-    def who(self, method: str | None) -> str:
-        """Who picks."""
-        wanted = method or self.method
-        if wanted not in methods():
-            raise ConfigError(f"unknown method {wanted!r}: use one of {', '.join(methods())}")
-        return wanted
+def check_method(name: str) -> str:
+    """The name, if it is one of :func:`methods`."""
+    if name not in methods():
+        raise ConfigError(f"unknown method {name!r}: use one of {', '.join(methods())}")
+    return name
 
 
-def search(index: OpenIndex, defaults: Defaults, asked: SearchArguments) -> SearchAnswer:
+def options_of(defaults: SearchOptions, asked: SearchArguments | ExplainArguments) -> SearchOptions:
+    """What a call asks for: arguments that are called like options change the defaults."""
+    known = {field.name for field in fields(SearchOptions)}
+    changes = {name: value for name, value in asked if name in known and value is not None}
+    if "method" in changes:
+        check_method(changes["method"])
+    changes |= {"k": (k := count(defaults, asked)), "triage_k": max(defaults.triage_k, k or 1)}
+    return replace(defaults, **changes, where=asked.filter or None)
+
+
+def count(defaults: SearchOptions, asked: SearchArguments | SelectArguments | ExplainArguments) -> int | None:
+    """How many to pick, unless a budget alone decides."""
+    if asked.k is None and asked.token_budget is None:
+        return min(defaults.k or DEFAULT_K, limits.K)
+    return asked.k
+
+
+def search(index: OpenIndex, defaults: SearchOptions, asked: SearchArguments) -> SearchAnswer:
     """The passages of the index that together say most about a question."""
     engine = index.engine()
     _check_query(engine.model, asked.query)
-    k = defaults.count(asked.k, asked.token_budget)
-    result = engine.search(
-        asked.query,
-        k=k,
-        token_budget=asked.token_budget,
-        method=defaults.who(asked.method),
-        where=asked.filter or None,
-        triage_k=max(defaults.triage_k, k or 1),
-        sigma=defaults.sigma,
-        reranker=defaults.reranker,
-        exclude=asked.exclude,
-        max_per_source=asked.max_per_source,
-    )
+    options = options_of(defaults, asked)
+    result = engine.search(asked.query, options)
     facts = result.metadata
     return SearchAnswer(
         query=asked.query,
         collection=engine.name,
         retriever=str(facts["retriever"]),
-        method=str(facts.get("method", defaults.who(asked.method))),
+        method=str(facts.get("method", method_of(options.method).name)),
         candidates=int(facts["candidates"]),
         relevance=FoundRelevance(**facts["relevance"]),
         coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
-        passages=[_passage(result, place) for place in range(len(result.chunks))],
+        passages=[
+            _passage(chunk, record) for chunk, record in zip(result.chunks, pick_records(result), strict=True)
+        ],
     )
 
 
-def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> SelectAnswer:
+def select(index: OpenIndex, defaults: SearchOptions, asked: SelectArguments) -> SelectAnswer:
     """The candidates of the caller that together say most; nothing of them is kept."""
-    who = method_of(defaults.who(asked.method))
+    method = method_of(check_method(asked.method) if asked.method else defaults.method)
     reads = asked.query is not None or asked.vectors is None or asked.token_budget is not None
     model = index.model() if reads else None
     vectors = _candidates(model, asked)
     query = _asked(model, asked, vectors.shape[1])
-    selection = who.select(
+    selection = method.select(
         from_embeddings(
             query,
             vectors,
@@ -107,7 +100,7 @@ def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> Sele
             groups=None if asked.texts is None else candidate_groups(vectors, asked.texts),
         ),
         Limits(
-            k=defaults.count(asked.k, asked.token_budget),
+            k=count(defaults, asked),
             token_budget=asked.token_budget,
             costs=None if asked.token_budget is None else count_tokens(model, asked.texts or ()),
         ),
@@ -132,54 +125,51 @@ def select(index: OpenIndex, defaults: Defaults, asked: SelectArguments) -> Sele
     )
 
 
-def explain(index: OpenIndex, defaults: Defaults, asked: ExplainArguments) -> ExplainAnswer:
+def explain(index: OpenIndex, defaults: SearchOptions, asked: ExplainArguments) -> ExplainAnswer:
     """Why a passage is among the picks of a search, or is not."""
     engine = index.engine()
     _check_query(engine.model, asked.query)
-    k = defaults.count(asked.k, asked.token_budget)
     records = engine.collection.get([asked.id])
     if not records:
         raise InvalidInputError(f"no passage {asked.id!r} in the index: take an id from a search")
+    options = options_of(defaults, asked)
     found = explore(
         engine,
         asked.query,
-        k=k,
-        token_budget=asked.token_budget,
-        sigma=defaults.sigma,
-        triage_k=max(defaults.triage_k, k or 1),
-        where=asked.filter or None,
-        reranker=defaults.reranker,
+        k=options.k,
+        token_budget=options.token_budget,
+        sigma=options.sigma,
+        triage_k=options.triage_k,
+        where=options.where,
+        reranker=options.reranker,
         layout=False,
         sweep=False,
     )
     place = next((at for at, each in enumerate(found.candidates) if each.id == asked.id), None)
     if place is not None:
         return explained(found, place)
-    condition = parse_filter(asked.filter) if asked.filter else None
-    return left_out(found, records[0].chunk, engine, condition)
+    return left_out(found, records[0].chunk, engine, as_filter(options.where))
 
 
-def _passage(result: RetrievalResult, place: int) -> Passage:
-    chunk, facts = result.chunks[place], result.metadata
-    stands = [str(one) for one in facts["stands_for"][place]]
+def _passage(chunk: Chunk, record: Mapping[str, Any]) -> Passage:
     described = chunk.metadata
     where = next(
         (f"{name} {described[key]}" for key, name in _PLACES.items() if type(described.get(key)) is int), None
     )
     return Passage(
-        rank=place + 1,
+        rank=record["rank"],
         id=chunk.id,
         source=source_of(chunk),
         place=where,
         heading=heading_of(described) or None,
         text=chunk.text[: limits.SHOWN_CHARACTERS],
         cut=len(chunk.text) > limits.SHOWN_CHARACTERS,
-        gain=float(facts["gain"][place]),
-        coverage=float(facts["coverage"][place]),
-        similarity=float(facts["similarity"][place]),
-        stands_for=stands[: limits.SHOWN_IDS],
-        stands_for_count=len(stands),
-        found_by={name: int(share["rank"]) for name, share in facts["shares"][place].items()},
+        gain=record["gain"],
+        coverage=record["coverage"],
+        similarity=record["similarity"],
+        stands_for=[str(one) for one in record["stands_for"][: limits.SHOWN_IDS]],
+        stands_for_count=len(record["stands_for"]),
+        found_by={name: share["rank"] for name, share in record["shares"].items()},
     )
 
 

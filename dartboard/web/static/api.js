@@ -114,20 +114,27 @@ async function send(path, { method, json, body, signal } = {}) {
 }
 
 async function problemOf(answer) {
-  let told = {};
-  try {
-    told = await answer.json();
-  } catch {
-    // A proxy may answer with a page of its own.
-  }
-  const seconds = Number.parseFloat(answer.headers.get("Retry-After") ?? "");
+  const told = await answer.json().catch(() => ({})); // a proxy may answer with a page of its own
+  return asProblem(answer.status, told, answer.headers.get("Retry-After"));
+}
+
+/**
+ * What an answer with an error means. Where a key is missing, the document hears "key-needed".
+ * @param {number} status
+ * @param {any} told the body, as JSON
+ * @param {string|null} retryAfter the header
+ * @param {Record<number, string>} [messages] that say more than the usual ones
+ * @returns {Problem}
+ */
+export function asProblem(status, told, retryAfter, messages = {}) {
+  const seconds = Number.parseFloat(retryAfter ?? "");
   const wait = Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : null;
   const errors = Array.isArray(told.errors) ? told.errors : [];
-  const message = String(told.code ?? "").startsWith("model_")
-    ? String(told.detail)
-    : friendly(answer.status, String(told.detail ?? ""), errors, wait);
-  const problem = new Problem(answer.status, message, { code: String(told.code ?? ""), errors, wait });
-  if (answer.status === 401) document.dispatchEvent(new CustomEvent("key-needed", { detail: problem }));
+  const code = String(told.code ?? "");
+  const detail = String(told.detail ?? "");
+  const usual = code.startsWith("model_") ? detail : friendly(status, detail, errors, wait);
+  const problem = new Problem(status, messages[status] ?? usual, { code, errors, wait });
+  if (status === 401) document.dispatchEvent(new CustomEvent("key-needed", { detail: problem }));
   return problem;
 }
 

@@ -44,6 +44,40 @@ export function announce(text) {
   if (live && live.textContent !== text) live.textContent = text;
 }
 
+/**
+ * A button that copies a text, and says for a moment whether it could.
+ * @param {HTMLElement} button @param {() => string} text
+ */
+export function copies(button, text) {
+  const label = button.textContent;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Copying is not allowed here";
+    }
+    announce(button.textContent);
+    setTimeout(() => (button.textContent = label), 1600);
+  });
+}
+
+/** Keeps a value in this browser; one that forbids storage forgets it with the page. */
+export function remember(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {}
+}
+
+/** @returns {string|null} what was kept under the name */
+export function remembered(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
 function themeButton() {
   const flipper = button({ class: "quiet theme", onclick: flip });
   const dark = () =>
@@ -56,11 +90,7 @@ function themeButton() {
   };
   function flip() {
     document.documentElement.dataset.theme = dark() ? "light" : "dark";
-    try {
-      localStorage.setItem("dartboard-theme", document.documentElement.dataset.theme);
-    } catch {
-      // The choice then lasts as long as the page.
-    }
+    remember("dartboard-theme", document.documentElement.dataset.theme);
     label();
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);

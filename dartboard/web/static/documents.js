@@ -5,7 +5,8 @@
 import { call } from "./api.js";
 import { announce, mountChrome } from "./chrome.js";
 import { button, byId, h, quoted, set, shown } from "./dom.js";
-import { follow, many, problem, seconds, size } from "./jobs.js";
+import { follow, problem } from "./jobs.js";
+import { count, seconds, size } from "./numbers.js";
 import { table } from "./table.js";
 import { dropped, picked, send, withoutHidden } from "./upload.js";
 
@@ -52,14 +53,14 @@ function drawChosen() {
       button({ class: "link", "aria-label": `Leave out ${shown(one.name, 80)}`, onclick: () => remove(at) }, "Leave out"),
     ),
   );
-  const left = hiddenFiles ? `; ${many(hiddenFiles, "hidden file")} of the folder left out` : "";
+  const left = hiddenFiles ? `; ${count(hiddenFiles, "hidden file")} of the folder left out` : "";
   set(
     root,
-    h("p", {}, h("strong", {}, many(chosen.length, "file")), `, ${size(total)}${left}`),
+    h("p", {}, h("strong", {}, count(chosen.length, "file")), `, ${size(total)}${left}`),
     h("ul", { "aria-label": "Files to send", tabindex: "0" }, ...rows),
-    chosen.length > LISTED && h("p", { class: "hint" }, `and ${many(chosen.length - LISTED, "more", "more")}`),
+    chosen.length > LISTED && h("p", { class: "hint" }, `and ${count(chosen.length - LISTED, "more", "more")}`),
   );
-  announce(`${many(chosen.length, "file")} chosen`);
+  announce(`${count(chosen.length, "file")} chosen`);
   ready();
 }
 
@@ -154,7 +155,7 @@ async function deliver(name) {
   const said = h("p", { class: "job-said", role: "status" }, "Sending …");
   set(
     root,
-    h("div", { class: "row" }, h("h3", {}, `Sending ${many(chosen.length, "file")}`), button({ class: "small", onclick: () => stop.abort() }, "Cancel")),
+    h("div", { class: "row" }, h("h3", {}, `Sending ${count(chosen.length, "file")}`), button({ class: "small", onclick: () => stop.abort() }, "Cancel")),
     bar,
     said,
   );
@@ -189,9 +190,9 @@ function drawOutcome(result) {
   });
   set(
     byId("outcome"),
-    h("p", {}, h("strong", {}, counts.map(([count, word]) => `${many(count, "file")} ${word}`).join(", ") || "No files"), `; ${many(result.chunks, "passage")} in ${seconds(result.seconds)}. `, h("a", { href: askAddress(result.collection), id: "ask-it" }, "Ask it")),
+    h("p", {}, h("strong", {}, counts.map(([number, word]) => `${count(number, "file")} ${word}`).join(", ") || "No files"), `; ${count(result.chunks, "passage")} in ${seconds(result.seconds)}. `, h("a", { href: askAddress(result.collection), id: "ask-it" }, "Ask it")),
     table("What became of each file", ["File", "State", "Passages", "Remark"], rows),
-    result.more_files > 0 && h("p", { class: "hint" }, `and ${many(result.more_files, "file")} more`),
+    result.more_files > 0 && h("p", { class: "hint" }, `and ${count(result.more_files, "file")} more`),
   );
 }
 
@@ -249,7 +250,7 @@ function drawPicker(selected) {
   const open = collections.filter((one) => one.writable);
   set(
     picker,
-    ...open.map((one) => h("option", { value: one.name }, `${shown(one.name, 80)} (${many(one.passages, "passage")})`)),
+    ...open.map((one) => h("option", { value: one.name }, `${shown(one.name, 80)} (${count(one.passages, "passage")})`)),
     h("option", { value: NEW }, "New collection …"),
   );
   picker.value = open.some((one) => one.name === wanted) ? wanted : open.length ? open[0].name : NEW;
@@ -280,7 +281,7 @@ function askToDelete(collection) {
   byId("delete-name").value = "";
   byId("delete-yes").disabled = true;
   set(byId("delete-problem"));
-  set(byId("delete-said"), quoted(collection.name, 200), ` and its ${many(collection.passages, "passage")} will be gone for good.`);
+  set(byId("delete-said"), quoted(collection.name, 200), ` and its ${count(collection.passages, "passage")} will be gone for good.`);
   dialog.showModal();
   byId("delete-name").focus();
 }

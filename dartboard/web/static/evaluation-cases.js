@@ -5,7 +5,8 @@
 import { call, download } from "./api.js";
 import { announce } from "./chrome.js";
 import { button, byId, h, quoted, set, shown } from "./dom.js";
-import { command, keep, many, problem } from "./jobs.js";
+import { command, keep, problem } from "./jobs.js";
+import { count } from "./numbers.js";
 
 /** Asks for the sets and draws them. @param {string[]} [open] sets whose questions stay unfolded */
 export async function loadCases(open = []) {
@@ -22,7 +23,7 @@ export async function loadCases(open = []) {
 
 function entry(found, unfolded) {
   const said = h("div", { role: "alert" });
-  const facts = `${many(found.cases.length, "question")}, ${many(found.passages, "passage")} from `;
+  const facts = `${count(found.cases.length, "question")}, ${count(found.passages, "passage")} from `;
   return h(
     "article",
     { class: "entry" },

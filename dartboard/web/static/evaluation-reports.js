@@ -8,7 +8,8 @@
 import { call, download } from "./api.js";
 import { announce } from "./chrome.js";
 import { button, byId, h, quoted, set, shown } from "./dom.js";
-import { command, keep, many, problem } from "./jobs.js";
+import { command, keep, problem } from "./jobs.js";
+import { count } from "./numbers.js";
 import { scrolling } from "./table.js";
 
 const SHOWN_FILES = ["results.json", "report.md", "timings.json", "report.html"];
@@ -26,7 +27,7 @@ export async function loadReports() {
       h("p", { class: "hint" }, "To make one, on the machine of the service (HOME is what it was started with as --home):"),
       command("dartboard eval --dataset synthetic_clustered --systems quick --out HOME/reports/first"),
     ];
-    if (reports.length) set(root, ...reports.map(entry), more > 0 && h("p", { class: "hint" }, `and ${many(more, "older report")}`), h("details", { class: "entry" }, h("summary", {}, "How to make another"), ...howTo));
+    if (reports.length) set(root, ...reports.map(entry), more > 0 && h("p", { class: "hint" }, `and ${count(more, "older report")}`), h("details", { class: "entry" }, h("summary", {}, "How to make another"), ...howTo));
     else set(root, h("p", { class: "empty" }, "There is none yet."), ...howTo);
   } catch (error) {
     set(root, problem(error.message));
@@ -55,7 +56,7 @@ function headline(found) {
     h("ul", { class: "said" }, ...found.sentences.slice(0, 1).map((said) => h("li", {}, quoted(said, 300)))),
     scrolling(
       `Figures on ${shown(found.dataset, 80)}`,
-      [quoted(found.dataset, 80), `: ${many(found.chunks, "passage")}, ${many(found.judged, "judged question")}`],
+      [quoted(found.dataset, 80), `: ${count(found.chunks, "passage")}, ${count(found.judged, "judged question")}`],
       head.map((name, at) => h("th", { scope: "col", class: at ? "figure" : null }, shown(name, 60))),
       found.rows.map(line),
       { class: "figures" },

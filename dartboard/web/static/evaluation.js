@@ -3,11 +3,12 @@
  */
 
 import { call } from "./api.js";
-import { announce, mountChrome } from "./chrome.js";
+import { announce, mountChrome, remember, remembered } from "./chrome.js";
 import { byId, h, quoted, set, shown } from "./dom.js";
 import { loadCases } from "./evaluation-cases.js";
 import { BOUNDS, loadReports } from "./evaluation-reports.js";
-import { follow, many, problem } from "./jobs.js";
+import { follow, problem } from "./jobs.js";
+import { count } from "./numbers.js";
 import { scrolling } from "./table.js";
 
 const SYSTEMS = [
@@ -65,7 +66,7 @@ async function loadDatasets() {
       h(
         "option",
         { value: one.name, disabled: !one.usable },
-        `${shown(one.name, 80)} (${one.usable ? `${many(one.num_queries, "question")}, ${many(one.num_chunks, "passage")}` : "cannot be read"})`,
+        `${shown(one.name, 80)} (${one.usable ? `${count(one.num_queries, "question")}, ${count(one.num_chunks, "passage")}` : "cannot be read"})`,
       ),
     ),
   );
@@ -103,7 +104,7 @@ byId("measure").addEventListener("submit", async (event) => {
   setBusy(true);
   try {
     const started = await call("evaluate", { json: body });
-    remember(started.job_id);
+    remember(MEASURED, started.job_id);
     await finish(started.job_id, body.dataset_name);
   } catch (error) {
     set(byId("said"), problem(error.message));
@@ -134,7 +135,7 @@ function drawOutcome(result) {
     const cell = (name) => h("td", { class: !bound && figures[name] === best[name] ? "figure best" : "figure" }, figures[name].toFixed(3));
     return h("tr", { class: system === OURS ? "ours" : bound ? "bound" : null }, h("th", { scope: "row" }, shown(system, 60)), ...names.map(cell));
   };
-  const caption = `${shown(result.dataset, 80)}: ${many(result.num_queries, "question")}; best ${lead} first, the best of each measure marked`;
+  const caption = `${shown(result.dataset, 80)}: ${count(result.num_queries, "question")}; best ${lead} first, the best of each measure marked`;
   set(
     byId("outcome"),
     scrolling(
@@ -147,29 +148,13 @@ function drawOutcome(result) {
     ...Object.entries(result.skipped).map(([system, reason]) => h("p", { class: "hint" }, quoted(`${system} was skipped: ${reason}.`, 300))),
     h("p", { class: "hint" }, `σ ${result.config.sigma}, k ${result.config.top_k}, from ${result.config.triage_k} candidates.`),
   );
-  announce(`Measured ${many(order.length, "system")}`);
-}
-
-/* A browser may forbid storage: then a page that is opened again starts empty. */
-
-function remember(id) {
-  try {
-    localStorage.setItem(MEASURED, id);
-  } catch {}
-}
-
-function remembered() {
-  try {
-    return localStorage.getItem(MEASURED);
-  } catch {
-    return null;
-  }
+  announce(`Measured ${count(order.length, "system")}`);
 }
 
 /** What this browser measured last is followed again, or shown with the form as it was; not what others did. */
 async function resume() {
   const { jobs } = await call("jobs");
-  const mine = jobs.find((job) => job.kind === "evaluate" && job.id === remembered());
+  const mine = jobs.find((job) => job.kind === "evaluate" && job.id === remembered(MEASURED));
   if (busy || !mine) return;
   if (mine.state === "done" && mine.result) {
     fillForm(mine.result);

@@ -3,8 +3,9 @@
  */
 
 import { call } from "./api.js";
-import { announce } from "./chrome.js";
+import { announce, copies } from "./chrome.js";
 import { button, h, set, shown } from "./dom.js";
+import { seconds } from "./numbers.js";
 
 const SOON = 250;
 const LATER = 1500;
@@ -89,22 +90,6 @@ export function problem(message) {
   return h("div", { class: "problem", role: "alert" }, h("strong", {}, "That did not work. "), shown(message));
 }
 
-/** @param {number} value */
-export function seconds(value) {
-  return value < 90 ? `${value.toFixed(value < 10 ? 1 : 0)} s` : `${Math.round(value / 60)} min`;
-}
-
-/** @param {number} value */
-export function size(value) {
-  if (value < 1000) return `${value} B`;
-  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e4 ? 1 : 0)} kB` : `${(value / 1e6).toFixed(1)} MB`;
-}
-
-/** "1 file", "2 files". @param {number} count @param {string} word @param {string} [words] */
-export function many(count, word, words = `${word}s`) {
-  return `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
-}
-
 /** @param {number} milliseconds */
 export function pause(milliseconds) {
   return new Promise((done) => setTimeout(done, milliseconds));
@@ -119,16 +104,7 @@ export function keep(name, blob) {
 
 /** A line to type, with a button that copies it. @param {string} text @returns {HTMLElement} */
 export function command(text) {
-  const copier = button({ class: "quiet small", "aria-label": `Copy: ${text}`, onclick: copy }, "Copy");
-  async function copy() {
-    try {
-      await navigator.clipboard.writeText(text);
-      copier.textContent = "Copied";
-      announce("Copied");
-    } catch {
-      copier.textContent = "Select and copy";
-    }
-    setTimeout(() => (copier.textContent = "Copy"), 2000);
-  }
+  const copier = button({ class: "quiet small", "aria-label": `Copy: ${text}` }, "Copy");
+  copies(copier, () => text);
   return h("div", { class: "command" }, h("code", {}, text), copier);
 }

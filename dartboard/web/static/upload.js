@@ -2,7 +2,13 @@
  * Files from the reader's machine: gathered from a drop or a choice, and sent with progress.
  */
 
-import { address, key, Problem, setKey } from "./api.js";
+import { address, asProblem, key, Problem } from "./api.js";
+
+const MESSAGES = {
+  401: "This service asks for an API key with write access.",
+  403: "This key may only read: uploading needs one with write access.",
+  429: "The service has enough to do: try again when a task has ended.",
+};
 
 /** @typedef {{name: string, file: File}} Chosen `name` may hold folders */
 
@@ -73,34 +79,11 @@ export function send(path, files, listen, signal) {
     request.upload.addEventListener("progress", (event) => listen(event.loaded, event.total));
     request.addEventListener("load", () => {
       if (request.status >= 200 && request.status < 300) done(request.response);
-      else failed(problemOf(request));
+      else failed(asProblem(request.status, request.response ?? {}, request.getResponseHeader("Retry-After"), MESSAGES));
     });
     request.addEventListener("error", () => failed(new Problem(0, "The service stopped listening: is it still running, and is this less than it takes at once?")));
     request.addEventListener("abort", () => failed(new DOMException("stopped", "AbortError")));
     signal.addEventListener("abort", () => request.abort());
     request.send(form);
   });
-}
-
-function problemOf(request) {
-  const told = request.response ?? {};
-  const problem = new Problem(request.status, messageOf(request.status, String(told.detail ?? "")), { code: String(told.code ?? "") });
-  if (request.status === 401) {
-    document.dispatchEvent(new CustomEvent("key-needed", { detail: problem }));
-  }
-  return problem;
-}
-
-function messageOf(status, detail) {
-  switch (status) {
-    case 401:
-      if (key()) setKey("");
-      return "This service asks for an API key with write access.";
-    case 403:
-      return "This key may only read: uploading needs one with write access.";
-    case 429:
-      return "The service has enough to do: try again when a task has ended.";
-    default:
-      return detail || `The service answered with error ${status}.`;
-  }
 }

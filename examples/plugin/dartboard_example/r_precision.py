@@ -3,13 +3,13 @@
 R-precision = |relevant ∩ first R| / R
 """
 
-from dartboard.evaluation.assessed import Assessed
-from dartboard.evaluation.batch_metrics import share
+from dartboard.evaluation.judged_run import JudgedRun
 from dartboard.evaluation.measures import Kind
+from dartboard.evaluation.metric_formulas import share
 from dartboard.types import FloatArray
 
 
-def r_precision(run: Assessed, k: int | None) -> FloatArray:
+def r_precision(run: JudgedRun, k: int | None) -> FloatArray:
     """One number a query; with ``k``, of the first k picks alone."""
     run = run.plain  # by chunk ids; without this line copies of one passage count once
     wanted = run.judgements.relevant_counts

@@ -7,7 +7,7 @@
 import { Problem, call, events } from "../api.js";
 import { announce } from "../chrome.js";
 import { button, byId, h, quoted, set, shown } from "../dom.js";
-import { retrieveBody } from "./snippets.js";
+import { searchBody } from "./state.js";
 
 /** @param {any} store */
 export function mountAnswer(store) {
@@ -35,7 +35,8 @@ export function mountAnswer(store) {
     set(tools, stop, note(`${model} is asked …`));
     set(box, h("p", { class: "answer-text" }, live));
     try {
-      for await (const one of events("ask", { json: askBody(store.get()), signal: mine.signal })) {
+      const json = { ...searchBody(store.get(), "top_k"), stream: true }; // the passages of the view
+      for await (const one of events("ask", { json, signal: mine.signal })) {
         if (one.name === "text") live.append(shown(one.data.text));
         if (one.name === "answer") show(one.data);
       }
@@ -86,12 +87,6 @@ export function mountAnswer(store) {
       if (model) clear();
     },
   };
-}
-
-/** Body of POST /ask: the passages are those of the view. */
-function askBody(state) {
-  const { explain, ...body } = retrieveBody(state);
-  return { ...body, stream: true };
 }
 
 function told(error) {

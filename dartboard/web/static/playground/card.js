@@ -3,9 +3,9 @@
  */
 
 import { button, h, quoted } from "../dom.js";
+import { fixed, percent } from "../numbers.js";
 import { help } from "./help.js";
 import { named } from "./names.js";
-import { fixed, percent } from "./numbers.js";
 import { tint } from "./reading.js";
 
 const SHORT = 420;

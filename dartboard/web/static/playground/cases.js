@@ -6,7 +6,7 @@ import { announce } from "../chrome.js";
 import { call, download } from "../api.js";
 import { button, h, set } from "../dom.js";
 import { keep } from "../jobs.js";
-import { count } from "./numbers.js";
+import { count } from "../numbers.js";
 
 /** @param {HTMLElement} root @param {any} store */
 export function mountCases(root, store) {

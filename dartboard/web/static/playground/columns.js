@@ -3,11 +3,17 @@
  */
 
 import { h, s, set } from "../dom.js";
+import { count, fixed, percent } from "../numbers.js";
 import { card, refreshMarkers } from "./card.js";
-import { connect } from "./connectors.js";
-import { count, fixed, percent } from "./numbers.js";
-import { METHODS, different, stepOf } from "./reading.js";
-import { mountTabs } from "./tabs.js";
+import { METHODS, different, stepOf, tint } from "./reading.js";
+
+/** As in playground.css: from 860 pixels on the columns stand side by side, without tabs. */
+const NARROW = matchMedia("(max-width: 859.98px)");
+const TAB_KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -METHODS.length, End: METHODS.length };
+const PAIRS = [
+  ["top_k", "mmr"],
+  ["mmr", "dartboard"],
+];
 
 /** @param {HTMLElement} root @param {any} store */
 export function mountColumns(root, store) {
@@ -134,4 +140,86 @@ function light(root, state) {
     one.classList.toggle("covers", index === stands && index !== hover);
     one.classList.toggle("asked", Boolean(reading) && reading.candidates[index]?.id === why);
   }
+}
+
+/**
+ * Where three columns do not fit, one is shown at a time: a tab for each method.
+ * @param {HTMLElement} root of the columns @param {any} store
+ * @returns {() => void} shows the state's tab after the columns were drawn
+ */
+function mountTabs(root, store) {
+  const tabs = METHODS.map(([method], at) =>
+    h("button", {
+      type: "button",
+      role: "tab",
+      class: "column-tab",
+      id: `tab-${method}`,
+      "aria-controls": `column-${method}`,
+      onclick: () => store.update({ tab: method }),
+      onkeydown: (event) => steer(event, at),
+    }),
+  );
+  root.before(h("div", { class: "column-tabs", role: "tablist", "aria-label": "Method" }, ...tabs));
+
+  function steer(event, at) {
+    if (!(event.key in TAB_KEYS)) return;
+    const to = Math.max(0, Math.min(METHODS.length - 1, at + TAB_KEYS[event.key]));
+    store.update({ tab: METHODS[to][0] });
+    tabs[to].focus();
+    event.preventDefault();
+  }
+
+  function show() {
+    const { tab, reading } = store.get();
+    METHODS.forEach(([method, , short], at) => {
+      const chosen = method === tab;
+      tabs[at].setAttribute("aria-selected", String(chosen));
+      tabs[at].setAttribute("tabindex", chosen ? "0" : "-1");
+      if (!reading) return;
+      const said = h("span", { class: "hint" }, `${different(reading, method)} different`);
+      set(tabs[at], h("strong", {}, short), " ", said);
+      const column = root.querySelector(`.column.${method}`);
+      column.classList.toggle("chosen", chosen);
+      if (NARROW.matches) column.setAttribute("role", "tabpanel");
+      else column.removeAttribute("role");
+    });
+  }
+  store.on(["tab"], show);
+  NARROW.addEventListener("change", show);
+  return show;
+}
+
+/**
+ * Lines between the columns: solid from one column to the next, dashed where a passage skips MMR.
+ * @param {HTMLElement} root the columns @param {SVGElement} svg over all of it
+ */
+function connect(root, svg, reading) {
+  const room = root.getBoundingClientRect();
+  const ends = new Map();
+  for (const card of root.querySelectorAll(".card")) {
+    const box = card.getBoundingClientRect();
+    const at = { left: box.left - room.left, right: box.right - room.left, y: box.top - room.top + 20 };
+    ends.set(`${card.dataset.method} ${card.dataset.index}`, at);
+  }
+  const lines = [];
+  for (const [from, to] of PAIRS) {
+    for (const index of reading.data.methods[from].picks) {
+      if (reading.data.methods[to].picks.includes(index)) lines.push([from, to, index, "kept"]);
+    }
+  }
+  for (const index of reading.data.methods.top_k.picks) {
+    const skips = !reading.data.methods.mmr.picks.includes(index);
+    if (skips && reading.place.has(index)) lines.push(["top_k", "dartboard", index, "kept skips"]);
+  }
+  svg.setAttribute("width", String(room.width));
+  svg.setAttribute("height", String(room.height));
+  set(
+    svg,
+    ...lines.map(([from, to, index, kind]) => {
+      const [a, b] = [ends.get(`${from} ${index}`), ends.get(`${to} ${index}`)];
+      const bend = Math.min(60, (b.left - a.right) / 2);
+      const d = `M${a.right} ${a.y}C${a.right + bend} ${a.y} ${b.left - bend} ${b.y} ${b.left} ${b.y}`;
+      return s("path", { d, class: `${kind} ${tint(reading.owner[index])}`, "data-index": index });
+    }),
+  );
 }

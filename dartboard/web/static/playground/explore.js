@@ -8,6 +8,7 @@
 
 import { Problem, call } from "../api.js";
 import { read } from "./reading.js";
+import { searchBody } from "./state.js";
 
 /** Milliseconds after which a slow answer is given up for a newer σ. */
 const PATIENCE = 150;
@@ -35,7 +36,8 @@ export function createExplorer(store) {
     flying = true;
     store.update({ busy: true });
     try {
-      const data = await call("explore", { json: bodyOf(state, parts), signal: mine.signal });
+      const json = { ...searchBody(state, "k"), mmr_relevance: state.mmr, ...parts };
+      const data = await call("explore", { json, signal: mine.signal });
       if (mine !== running) return;
       flying = false;
       owed = { layout: false, sweep: false };
@@ -66,22 +68,6 @@ export function createExplorer(store) {
       else next();
     },
   };
-}
-
-function bodyOf(state, { layout, sweep }) {
-  const body = {
-    query: state.query,
-    sigma: state.sigma,
-    triage_k: state.size === "k" ? Math.max(state.pool, state.k) : state.pool,
-    mmr_relevance: state.mmr,
-    layout,
-    sweep,
-  };
-  if (state.size === "tokens") body.token_budget = state.tokens;
-  else body.k = state.k;
-  if (state.collection) body.collection = state.collection;
-  if (state.filter) body.filter = state.filter;
-  return body;
 }
 
 /** Selections that the new answer no longer has are let go. */

@@ -3,8 +3,8 @@
  */
 
 import { h, s, set } from "../dom.js";
+import { fixed } from "../numbers.js";
 import { panel, table } from "../table.js";
-import { fixed } from "./numbers.js";
 import { METHODS } from "./reading.js";
 
 const CELL = 34;

@@ -3,15 +3,15 @@
  */
 
 import { address, key } from "../api.js";
-import { announce, mountChrome } from "../chrome.js";
+import { announce, copies, mountChrome } from "../chrome.js";
 import { button, byId, h, quoted, set } from "../dom.js";
+import { count, fixed, percent, sigmaText } from "../numbers.js";
 import { mountAnswer } from "./answer.js";
 import { mountCases } from "./cases.js";
 import { mountColumns } from "./columns.js";
 import { createExplorer } from "./explore.js";
 import { mountHeat } from "./heat.js";
 import { mountMap } from "./map.js";
-import { count, fixed, percent, sigmaText } from "./numbers.js";
 import { fromHash, toHash } from "./permalink.js";
 import { mountQuery } from "./query.js";
 import { different } from "./reading.js";
@@ -47,9 +47,9 @@ store.on(
 );
 addEventListener("hashchange", restore);
 document.addEventListener("key-given", start);
-copies("copy-link", () => location.href);
-copies("copy-curl", () => asCurl(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
-copies("copy-python", () => asPython(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
+copies(byId("copy-link"), () => location.href);
+copies(byId("copy-curl"), () => asCurl(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
+copies(byId("copy-python"), () => asPython(retrieveBody(store.get()), address("retrieve").href, Boolean(key())));
 start();
 
 /** First visit: the first ready question runs by itself. */
@@ -138,19 +138,4 @@ function restore() {
   store.update({ ...initialState(), collection, tab, ...fromHash(location.hash), reading });
   restoring = false;
   explorer.everything();
-}
-
-function copies(id, text) {
-  const button = byId(id);
-  const label = button.textContent;
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Copying is not allowed here";
-    }
-    announce(button.textContent);
-    setTimeout(() => (button.textContent = label), 1600);
-  });
 }

@@ -6,10 +6,10 @@
  */
 
 import { button, h, quoted, s, set, shown } from "../dom.js";
+import { count, fixed, percent } from "../numbers.js";
 import { panel, table } from "../table.js";
 import { help } from "./help.js";
 import { nameOf, named } from "./names.js";
-import { count, fixed, percent } from "./numbers.js";
 import { stepOf, tint } from "./reading.js";
 import { rings, scaleOf } from "./rings.js";
 import { createTooltip } from "./tooltip.js";

@@ -3,8 +3,8 @@
  */
 
 import { button, h, set } from "../dom.js";
+import { sigmaText } from "../numbers.js";
 import { help } from "./help.js";
-import { sigmaText } from "./numbers.js";
 
 const FINE = 1000;
 const SOURCES = {

@@ -2,17 +2,11 @@
  * The same retrieval as a command or a program. A key is named by a variable, never written out.
  */
 
+import { searchBody } from "./state.js";
+
 /** Body of POST /retrieve for a view. @param {import("./state.js").State} state */
 export function retrieveBody(state) {
-  const body = { query: state.query };
-  if (state.collection) body.collection = state.collection;
-  if (state.size === "tokens") body.token_budget = state.tokens;
-  else body.top_k = state.k;
-  body.sigma = state.sigma;
-  body.triage_k = state.size === "k" ? Math.max(state.pool, state.k) : state.pool;
-  if (state.filter) body.filter = state.filter;
-  body.explain = true;
-  return body;
+  return { ...searchBody(state, "top_k"), explain: true };
 }
 
 /** @param {any} body @param {string} url @param {boolean} keyed */

@@ -46,6 +46,18 @@ export function initialState() {
   };
 }
 
+/** What the view asks the service for. @param {State} state @param {"k"|"top_k"} k what the endpoint calls it */
+export function searchBody(state, k) {
+  const body = { query: state.query };
+  if (state.collection) body.collection = state.collection;
+  if (state.size === "tokens") body.token_budget = state.tokens;
+  else body[k] = state.k;
+  body.sigma = state.sigma;
+  body.triage_k = state.size === "k" ? Math.max(state.pool, state.k) : state.pool;
+  if (state.filter) body.filter = state.filter;
+  return body;
+}
+
 /** A store of one object. @param {State} state */
 export function createStore(state) {
   const views = [];

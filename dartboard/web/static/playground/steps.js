@@ -4,9 +4,9 @@
 
 import { announce } from "../chrome.js";
 import { button, h, s, set } from "../dom.js";
+import { percent } from "../numbers.js";
 import { panel, table } from "../table.js";
 import { named } from "./names.js";
-import { percent } from "./numbers.js";
 import { stepOf, tint } from "./reading.js";
 
 const PACE = 1100;

@@ -3,10 +3,10 @@
  */
 
 import { button, h, s, set } from "../dom.js";
+import { count, sigmaText } from "../numbers.js";
 import { panel, table } from "../table.js";
 import { help } from "./help.js";
 import { named } from "./names.js";
-import { count, sigmaText } from "./numbers.js";
 import { tint } from "./reading.js";
 import { logScale } from "./sigma.js";
 

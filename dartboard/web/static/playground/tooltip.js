@@ -3,8 +3,8 @@
  */
 
 import { h, quoted, set } from "../dom.js";
+import { fixed, percent } from "../numbers.js";
 import { named } from "./names.js";
-import { fixed, percent } from "./numbers.js";
 
 /** @param {HTMLElement} frame positioned ancestor that the tooltip stays within */
 export function createTooltip(frame) {

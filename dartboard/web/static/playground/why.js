@@ -3,12 +3,12 @@
  */
 
 import { button, byId, h, quoted, s, set, shown } from "../dom.js";
+import { count, fixed, percent } from "../numbers.js";
 import { table, twin } from "../table.js";
 import { badge, markButton, refreshMarkers } from "./card.js";
 import { diffWords } from "./diff.js";
 import { help } from "./help.js";
 import { named } from "./names.js";
-import { count, fixed, percent } from "./numbers.js";
 import { METHODS, largestDrop, tint } from "./reading.js";
 
 /** @param {HTMLElement} root @param {any} store */

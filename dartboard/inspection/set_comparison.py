@@ -1,4 +1,4 @@
-"""Sets of picks: how alike their members are, what they share, and which picks stay when σ changes."""
+"""Sets of picks compared: how alike their members are, what methods share, what stays when σ changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks.
-
-Beside :mod:`dartboard.display` and not in it, since the map needs the distances of selection.
-"""
+"""What a :class:`~dartboard.selection.Selection` shows of itself; worked out only when somebody looks."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,8 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dartboard.display import Board, Pick, View, as_html, as_text, radial_layout
-from dartboard.display.view import coverage_text, removed_text, sigma_text
+from dartboard.display.html import as_html
+from dartboard.display.layout import radial_layout
+from dartboard.display.plain_text import counted
+from dartboard.display.terminal import as_text
+from dartboard.display.view import Board, Pick, View, facts_of
 from dartboard.errors import InvalidInputError, MissingExtraError
 from dartboard.selection.kernels import distances, log_kernel, prepared
 from dartboard.selection.result import Origin
@@ -47,18 +47,18 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
     head = f"{len(picks)} of {_candidates(selection)} by {selection.method}"
     if selection.parameters:
         head += f" ({', '.join(f'{name} = {value}' for name, value in selection.parameters.items())})"
-    facts, most = [], None
-    if picks:
-        words, most = coverage_text(float(selection.coverage[-1]), selection.bound)
-        facts.append(words)
-    facts.append(sigma_text(*selection.sigma))
-    if selection.near_copies:
-        facts.append(removed_text(selection.near_copies, selection.method))
+    facts, most = facts_of(
+        coverage=float(selection.coverage[-1]) if picks else None,
+        bound=selection.bound,
+        sigma=selection.sigma,
+        near_copies=selection.near_copies,
+        method=selection.method,
+    )
     on_candidates = selection.targets is not None
     stands_for = selection.stands_for
     return View(
         head=head,
-        facts=tuple(facts),
+        facts=facts,
         picks=tuple(
             Pick(
                 name=str(pick),
@@ -101,7 +101,7 @@ def _candidates(selection: "Selection") -> str:
         count = len(selection.relevance)
     else:
         return "the candidates"
-    return f"{count:,} candidate{'' if count == 1 else 's'}"
+    return counted(count, "candidate")
 
 
 def board_of(selection: "Selection") -> Board | None:

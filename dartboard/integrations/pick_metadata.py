@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dartboard.display.records import pick_records
 from dartboard.types import RetrievalResult
 
 KEY = "dartboard"
@@ -47,23 +48,23 @@ def notes_of(
     facts = result.metadata
     return [
         {
-            "rank": rank + 1,
-            "score": facts["similarity"][rank],
-            "similarity": facts["similarity"][rank],
-            "gain": facts["gain"][rank],
-            "coverage": facts["coverage"][rank],
-            "stands_for": [name(id) for id in facts["stands_for"][rank]],
-            "stands_for_count": len(facts["stands_for"][rank]),
+            "rank": record["rank"],
+            "score": record["similarity"],
+            "similarity": record["similarity"],
+            "gain": record["gain"],
+            "coverage": record["coverage"],
+            "stands_for": [name(id) for id in record["stands_for"]],
+            "stands_for_count": len(record["stands_for"]),
             "bound": facts["bound"],
             "sigma": facts["sigma"] if math.isfinite(facts["sigma"]) else None,
             "sigma_source": facts["sigma_source"],
             "method": facts["method"],
             "candidates": facts["candidates"],
             "relevance": facts["relevance"],
-            "vector_source": vector_sources[rank],
+            "vector_source": source,
             "query_model": query_model,
         }
-        for rank in range(len(result))
+        for record, source in zip(pick_records(result), vector_sources, strict=True)
     ]
 
 

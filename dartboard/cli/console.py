@@ -1,4 +1,4 @@
-"""What every command shares of the terminal: results go to stdout, everything else to stderr.
+"""The consoles of every command: results go to stdout, everything else to stderr.
 
 rich decides what a terminal can do: colours never reach a pipe, nor a terminal under ``NO_COLOR``.
 """
@@ -28,11 +28,6 @@ def results() -> Console:
 def messages() -> Console:
     """Where progress and warnings go."""
     return Console(stderr=True, highlight=False)
-
-
-def counted(number: int, what: str) -> str:
-    """1 chunk, 2 chunks."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def warn(message: str) -> None:

@@ -1,4 +1,4 @@
-/** Numbers as the page writes them. */
+/** Numbers as the pages write them. */
 
 /** A share as a percentage with two figures that say something. @param {number} share */
 export function percent(share) {
@@ -20,7 +20,18 @@ export function sigmaText(value) {
   return String(Number(Number(value).toPrecision(3)));
 }
 
-/** "1 passage", "2 passages". */
+/** "1 passage", "2,000 passages". @param {number} number @param {string} one @param {string} [many] */
 export function count(number, one, many = `${one}s`) {
-  return `${number} ${number === 1 ? one : many}`;
+  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+}
+
+/** @param {number} value */
+export function seconds(value) {
+  return value < 90 ? `${value.toFixed(value < 10 ? 1 : 0)} s` : `${Math.round(value / 60)} min`;
+}
+
+/** Bytes. @param {number} value */
+export function size(value) {
+  if (value < 1000) return `${value} B`;
+  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e4 ? 1 : 0)} kB` : `${(value / 1e6).toFixed(1)} MB`;
 }

@@ -3,7 +3,7 @@
 Four groups: relevance, required kernels (sets), facets (novelty), and how different the picks are from one
 another. :mod:`~dartboard.evaluation.metrics` has the same for one list, :mod:`~dartboard.evaluation.measures`
 the names under which commands and reports know them. What counts as one, a chunk or a base with its copies,
-is decided by the assessed run: see :attr:`~dartboard.evaluation.assessed.Assessed.plain`.
+is decided by the run: see :attr:`~dartboard.evaluation.judged_run.JudgedRun.plain`.
 
 Hand-written, and held to trec_eval and ndeval by the tests: pytrec_eval cannot count copies of a chunk as
 one, takes gains of ``rel`` where the specification has ``2^rel - 1``, re-ranks lists by score, and is
@@ -17,28 +17,28 @@ from functools import lru_cache
 import numpy as np
 
 from dartboard.errors import ConfigError
-from dartboard.evaluation.assessed import Assessed
+from dartboard.evaluation.judged_run import JudgedRun
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.types import FloatArray, IntArray
 
 
-def precision(run: Assessed, k: int | None) -> FloatArray:
+def precision(run: JudgedRun, k: int | None) -> FloatArray:
     """Relevant picks / k, however short the list; without k, / the picks there are."""
     found = run.count(run.relevant_within(k))
     return share(found, run.lengths if k is None else np.full(len(run), k))
 
 
-def recall(run: Assessed, k: int | None) -> FloatArray:
+def recall(run: JudgedRun, k: int | None) -> FloatArray:
     """Relevant picks / all relevant."""
     return share(run.count(run.relevant_within(k)), run.judgements.relevant_counts)
 
 
-def hit_rate(run: Assessed, k: int | None) -> FloatArray:
+def hit_rate(run: JudgedRun, k: int | None) -> FloatArray:
     """1 where at least one pick is relevant."""
     return (run.count(run.relevant_within(k)) > 0).astype(np.float64)
 
 
-def reciprocal_rank(run: Assessed, k: int | None) -> FloatArray:
+def reciprocal_rank(run: JudgedRun, k: int | None) -> FloatArray:
     """1 / the rank of the first relevant pick; 0 where there is none."""
     hits = run.relevant_within(k)
     queries, first = np.unique(run.query[hits], return_index=True)
@@ -47,14 +47,14 @@ def reciprocal_rank(run: Assessed, k: int | None) -> FloatArray:
     return values
 
 
-def average_precision(run: Assessed, k: int | None) -> FloatArray:
+def average_precision(run: JudgedRun, k: int | None) -> FloatArray:
     """The sum of the precisions at each relevant pick / all relevant."""
     hits = run.relevant_within(k)
     precisions = (order_within(run.query[hits]) + 1.0) / (run.rank[hits] + 1.0)
     return share(run.count(hits, precisions), run.judgements.relevant_counts)
 
 
-def ndcg(run: Assessed, k: int | None) -> FloatArray:
+def ndcg(run: JudgedRun, k: int | None) -> FloatArray:
     """``Σ (2^rel - 1) / log2(rank + 2)`` over its largest possible value; ranks count from 0."""
     hits = run.relevant_within(k)
     gained = run.count(hits, (np.exp2(run.grade[hits]) - 1.0) / discount(run.rank[hits]))
@@ -81,32 +81,32 @@ def order_within(groups: IntArray) -> IntArray:
     return np.arange(len(groups)) - np.repeat(starts, np.diff(starts, append=len(groups)))
 
 
-def set_recall(run: Assessed, k: int | None) -> FloatArray:
+def set_recall(run: JudgedRun, k: int | None) -> FloatArray:
     """``|picks ∩ kernel| / |kernel|``, of the sufficient set that the picks come closest to."""
     return _best_set(run, share(_in_sets(run, k), run.judgements.set_sizes))
 
 
-def success(run: Assessed, k: int | None) -> FloatArray:
+def success(run: JudgedRun, k: int | None) -> FloatArray:
     """1 where the whole kernel was picked."""
     sizes = run.judgements.set_sizes
     return _best_set(run, ((_in_sets(run, k) == sizes) & (sizes > 0)).astype(np.float64))
 
 
-def jaccard(run: Assessed, k: int | None) -> FloatArray:
+def jaccard(run: JudgedRun, k: int | None) -> FloatArray:
     """``|picks ∩ kernel| / |picks ∪ kernel|``; a copy of an earlier pick widens the union."""
     found = _in_sets(run, k)
     picked = run.lengths if k is None else np.minimum(run.lengths, k)
     return _best_set(run, share(found, picked[run.judgements.set_queries] + run.judgements.set_sizes - found))
 
 
-def _in_sets(run: Assessed, k: int | None) -> FloatArray:
+def _in_sets(run: JudgedRun, k: int | None) -> FloatArray:
     """``(S,)`` picks in each sufficient set."""
     hits, sets = run.set_hits
     inside = sets[run.within(k)[hits]]
     return np.bincount(inside, minlength=len(run.judgements.set_sizes)).astype(np.float64)
 
 
-def _best_set(run: Assessed, values: FloatArray) -> FloatArray:
+def _best_set(run: JudgedRun, values: FloatArray) -> FloatArray:
     """``(Q,)`` the largest value of each query's sets."""
     largest = np.zeros(len(run))
     np.maximum.at(largest, run.judgements.set_queries, values)
@@ -116,7 +116,7 @@ def _best_set(run: Assessed, values: FloatArray) -> FloatArray:
 ALPHA = 0.5
 
 
-def subtopic_recall(run: Assessed, k: int | None) -> FloatArray:
+def subtopic_recall(run: JudgedRun, k: int | None) -> FloatArray:
     """The share of the facets that some pick covers."""
     hits, facets = run.facet_hits
     inside = run.within(k)[hits]
@@ -125,7 +125,7 @@ def subtopic_recall(run: Assessed, k: int | None) -> FloatArray:
     return share(covered, run.judgements.facet_counts)
 
 
-def alpha_ndcg(run: Assessed, k: int | None, alpha: float = ALPHA) -> FloatArray:
+def alpha_ndcg(run: JudgedRun, k: int | None, alpha: float = ALPHA) -> FloatArray:
     """α-nDCG over the facets of the judgements (Clarke et al., SIGIR 2008).
 
     ``α-DCG@k = Σ_r ( Σ_{facets f of pick r} (1-α)^(earlier picks that cover f) ) / log2(r + 2)``, divided by
@@ -170,13 +170,13 @@ def _ideal_gain(left: list[tuple[int, ...]], k: int | None, alpha: float) -> flo
     return total
 
 
-def diversity(run: Assessed, k: int | None) -> FloatArray:
+def diversity(run: JudgedRun, k: int | None) -> FloatArray:
     """1 - mean cosine over pairs of picks, kept in [0, 1]; 0 for fewer than two picks."""
     kept: FloatArray = np.clip(2.0 * intra_list_distance(run, k), 0.0, 1.0)
     return kept
 
 
-def intra_list_distance(run: Assessed, k: int | None) -> FloatArray:
+def intra_list_distance(run: JudgedRun, k: int | None) -> FloatArray:
     """The mean scaled cosine distance ``(1 - cos) / 2`` over pairs of picks; 0 for fewer than two."""
     content = content_of(run)
     distances = np.zeros(len(run))
@@ -186,7 +186,7 @@ def intra_list_distance(run: Assessed, k: int | None) -> FloatArray:
     return distances
 
 
-def cluster_coverage(run: Assessed, k: int | None) -> FloatArray:
+def cluster_coverage(run: JudgedRun, k: int | None) -> FloatArray:
     """Clusters among the picks / all clusters of the data set."""
     labels = content_of(run).clusters
     if not labels:
@@ -195,14 +195,14 @@ def cluster_coverage(run: Assessed, k: int | None) -> FloatArray:
     return np.array(covered, dtype=np.float64) / len(set(labels.values()))
 
 
-def distinct_share(run: Assessed, k: int | None) -> FloatArray:
+def distinct_share(run: JudgedRun, k: int | None) -> FloatArray:
     """Distinct bases / picks: 1 where no pick is a copy of another, 0 for an empty list."""
     lists = _cut(run, k)
     distinct = [len(set(run.judgements.bases(picks))) for picks in lists]
     return share(np.array(distinct, dtype=np.float64), np.array([len(picks) for picks in lists]))
 
 
-def f1_diversity(run: Assessed, k: int | None) -> FloatArray:
+def f1_diversity(run: JudgedRun, k: int | None) -> FloatArray:
     """The harmonic mean of precision and diversity."""
     return harmonic(precision(run.plain, k), diversity(run, k))
 
@@ -212,14 +212,14 @@ def harmonic(left: FloatArray, right: FloatArray) -> FloatArray:
     return share(2.0 * left * right, left + right)
 
 
-def content_of(run: Assessed) -> Content:
+def content_of(run: JudgedRun) -> Content:
     """The vectors behind a run, or what to do without them."""
     if run.content is None:
         raise ConfigError("this measure looks at vectors: pass content=Content.of(dataset)")
     return run.content
 
 
-def _cut(run: Assessed, k: int | None) -> list[Sequence[str]]:
+def _cut(run: JudgedRun, k: int | None) -> list[Sequence[str]]:
     return [picks[:k] for picks in run.lists]
 
 

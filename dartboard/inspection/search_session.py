@@ -1,4 +1,4 @@
-"""The candidates of one query, kept, so that a selection can be made again at another σ.
+"""One query's search, kept open, so that a selection can be made again at another σ.
 
 Candidates, choosers and pools are made by the engine's own steps, in the order in which
 :meth:`~dartboard.engine.Engine.search` takes them: what is looked at here is what a search does.
@@ -27,7 +27,7 @@ from dartboard.types import Chunk, FloatArray
 _DARTBOARD = Dartboard()
 
 
-class QueryCandidates:
+class SearchSession:
     """The candidates of one query, found once, in the retriever's order."""
 
     def __init__(self, engine: Engine, query: str, options: SearchOptions) -> None:

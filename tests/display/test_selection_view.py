@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from dartboard.display.selection_view import MOST, board_of, view_of
 from dartboard.selection import (
     Dartboard,
     Limits,
@@ -15,7 +16,6 @@ from dartboard.selection import (
     select_many,
 )
 from dartboard.selection.kernels import distances, unit_rows
-from dartboard.selection_view import MOST, board_of, view_of
 from tests.display.views import check_alone, rows_of
 from tests.selection.pools import topical
 
