@@ -1,4 +1,5 @@
-"""docs/benchmarks/quality.md, the same as a page with pictures, and its plot."""
+# ruff: noqa: E501 - prose
+"""docs/benchmarks/quality.md and quality-tables.md, the same as a page with pictures, and its plot."""
 
 from html import escape
 from typing import Any
@@ -25,35 +26,45 @@ from dartboard.evaluation.plots import condition_lines
 from dartboard.evaluation.summary import BOUNDS, family, short
 
 INTRODUCTION = (
-    "Made by `make bench-quality` with the default model. *Recall* is that of the required passages among 5 "
-    "or 10 picks from the nearest 100, any copy of a passage counting once. *Share* is that recall as a part "
-    "of what nearest neighbours (`cosine`) reach on the clean set, the mean of both depths. Each set is "
-    "measured as it is, with five near-copies of every passage by noise on the vectors (cosine .97 and .90), "
-    "and with five copies by edits of the text: truncated, sentences shuffled, boilerplate around, wording "
-    "revised, truncated otherwise. Every weight and threshold is one that a person would have had to guess; "
+    "*Recall* counts the required passages among 5 or 10 picks from the nearest 100; copies of a passage count "
+    "once. *Share* is recall divided by what nearest neighbours (`cosine`) reach on the clean set, mean of both "
+    "depths. Each set is measured clean, with five near-copies of every passage by noise on the vectors (cosine "
+    ".97 and .90), and with five edited copies of the text. MMR weights and filter thresholds are in the names; "
     "`dartboard` takes σ from the candidates, `dartboard-0.09` fixes it. `oracle` and `random` are bounds. "
-    "Intervals are 95 % bootstraps over queries; ▲ and ▼ are significantly better and worse than "
-    "`dartboard` (permutation test over queries, Holm over systems, 5 %)."
+    "Intervals are 95 % bootstraps over queries. ▲ and ▼ mark systems significantly better and worse than "
+    "`dartboard` (permutation test over queries, Holm-corrected, 5 %). Script: `make bench-quality`, default "
+    "model."
 )
 HINDSIGHT = (
-    "Shares again. For each row the MMR weight (.3, .5, .7, .9) and the threshold (.80, .85, .90, .95) that "
-    "happened to be best on it stand in brackets; nobody knows them beforehand."
+    "Shares. The MMR weight (.3, .5, .7, .9) or threshold (.80, .85, .90, .95) that was best on each row is in "
+    "brackets. Without labels you cannot know it."
 )
-LEAD = "What each way of choosing keeps of recall when a corpus repeats itself, on public data sets."
+LEAD = "This page shows how much recall each selection method keeps on corpora with added redundancy."
+TABLES = (
+    "Recall by data set, behind [Quality](quality.md), which explains systems and measures. ▲ and ▼: "
+    "significantly better and worse than `dartboard`."
+)
 ASIDE = (
-    "The variants that read texts are in [decisions.md](../decisions.md). Copies at .90 stand on the edge of "
-    "the threshold .90: rounding decides which of them it drops."
+    "Variants that read texts are in [decisions.md](../decisions.md). Copies at .90 lie at the threshold .90, so "
+    "rounding decides which of them that filter drops."
 )
 
 
 def markdown_page(found: Found) -> str:
-    """What every system keeps of clean nearest neighbours, over all sets and set by set."""
-    lines = ["# Quality on real data", "", INTRODUCTION, "", _aside(found), ""]
+    """What every system keeps of clean nearest neighbours, over all sets."""
+    lines = ["# Quality with added redundancy", "", LEAD, "", INTRODUCTION, "", _aside(found), ""]
+    lines += ["Recall set by set: [All tables](quality-tables.md), or [with pictures](quality.html).", ""]
     lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", "", caption(found), ""]
     lines += ["## All together: share of clean nearest neighbours", "", share_table(found), ""]
     lines += ["## Against the best setting, picked with hindsight", "", HINDSIGHT, "", hindsight_table(found)]
     lines += ["", "## Where something else is significantly better", "", *losses(found), ""]
-    lines += [_tally_table(found)]
+    lines += ["Number of sets, conditions and depths:", "", _tally_table(found)]
+    return "\n".join(lines) + "\n"
+
+
+def tables_page(found: Found) -> str:
+    """Recall of every system, set by set."""
+    lines = ["# Quality: all tables", "", TABLES]
     for name, by_condition in found.items():
         first = next(iter(by_condition.values()))
         lines += ["", f"## {name}: {first['queries']} queries, {first['chunks']:,} passages"]
@@ -63,9 +74,9 @@ def markdown_page(found: Found) -> str:
 
 
 def html_page(found: Found) -> str:
-    """The same with pictures, in one file."""
+    """Both pages with pictures, in one file."""
     body = [
-        "<h1>Quality on real data</h1>",
+        "<h1>Quality with added redundancy</h1>",
         f"<p class='lead'>{LEAD}</p>",
         "<div class='grid'>",
         card("What redundancy costs", _NOTE, redundancy_plot(found), wide=True),
@@ -84,12 +95,12 @@ def html_page(found: Found) -> str:
             "</div>",
             *(_html_table(by_condition, depth) for depth in DEPTHS),
         ]
-    return document("Quality on real data", body)
+    return document("Quality with added redundancy", body)
 
 
 _NOTE = (
     "Recall as a share of what nearest neighbours reach on the clean corpus; bars are 95 % intervals. "
-    "A flat line at 1 is a system that redundancy does not hurt."
+    "A flat line at 1: redundancy costs this system nothing."
 )
 
 
@@ -143,7 +154,7 @@ def _aside(found: Found) -> str:
 def losses(found: Found) -> list[str]:
     """Where something is significantly better than Dartboard, as a list."""
     said = better_than_ours(found)
-    return [f"- {line}" for line in said] or ["- Nothing was, anywhere."]
+    return [f"- {line}" for line in said] or ["- None."]
 
 
 def _tally_table(found: Found) -> str:

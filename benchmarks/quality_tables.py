@@ -106,7 +106,7 @@ def mark(score: Mapping[str, float]) -> str:
 
 
 def caption(found: Found) -> str:
-    """What the redundancy plot shows, in a few honest sentences."""
+    """What the redundancy plot shows."""
     names = conditions(found)
     ours = {condition: shares(found, REFERENCE, condition) for condition in names}
     nearest = {condition: shares(found, "cosine", condition) for condition in names}
@@ -123,10 +123,7 @@ def caption(found: Found) -> str:
         else "On clean corpora it costs nothing."
     )
     return (
-        f"*Recall of the required passages among 5 and 10 picks, as a share of what nearest neighbours reach "
-        f"on the clean corpus: means over {sets} with 95 % intervals. `dartboard` has nothing set by hand, "
-        f"the weights and thresholds of the others "
-        f"are guesses that someone has to make. Dartboard, and in brackets nearest neighbours (`cosine`): "
+        f"*Means over {sets} with 95 % intervals. Dartboard, and in brackets nearest neighbours (`cosine`): "
         f"{told}. {price}*"
     )
 

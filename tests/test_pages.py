@@ -43,7 +43,6 @@ RUN_ELSEWHERE = {
     "integrations.md": "integrations/test_page.py",
     "mcp.md": "integrations/test_mcp.py",
     "mining.md": "mining/test_mining_document.py",
-    "notebooks.md": "test_notebooks.py",
     "plugins.md": "test_plugins.py",
     "rerank.md": "api/test_rerank_clients.py",
     "scaling.md": "cluster/test_index.py",
@@ -186,7 +185,7 @@ def test_the_tutorial_does_what_it_says(tmp_path, monkeypatch, capsys):
                 printed, ran = run(line, capsys), ran + 1
         elif language == "text":
             assert told(text, printed), f"the tutorial shows\n{text}\nand the command says\n{printed}"
-    assert ran == 9
+    assert ran == 8
     assert Path("report/report.html").stat().st_size > 1000
 
 
@@ -219,7 +218,7 @@ def test_a_wrong_output_would_be_noticed():
 
 
 def test_every_benchmark_is_listed():
-    page = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
+    page = (DOCS / "benchmarks" / "reproduce.md").read_text(encoding="utf-8")
     measuring, making = page.split("## What makes pages of it")
     making, parts = making.split("All other files")
     folder = DOCS.parent / "benchmarks"
@@ -229,12 +228,12 @@ def test_every_benchmark_is_listed():
     first = re.compile(r"^\|.*?`(\w+\.py)` \|", flags=re.MULTILINE)
     assert set(first.findall(measuring)) == run - makers
     assert set(first.findall(making)) == makers
-    parts = parts.split("## Repeat them")[0]
+    parts = parts.split("## The data sets")[0]
     assert set(re.findall(r"`(\w+\.py)`", parts)) - run == set(sources) - run
 
 
 def test_the_list_says_which_results_there_are():
-    page = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
+    page = (DOCS / "benchmarks" / "reproduce.md").read_text(encoding="utf-8")
     there = {path.name for path in (DOCS.parent / "benchmarks" / "results").glob("*.json")}
     rows = re.findall(r"^\|[^|]*\| `(\w+)\.py` \| ([^|]*) \|", page, flags=re.MULTILINE)
     assert {f"{name}.json" for name, result in rows if result == f"`{name}.json`"} == there
