@@ -29,9 +29,8 @@ def page(found: Found, moved: Found) -> str:
         f"FastAPI service. Measured on {setting['measured']} with `benchmarks/load.py --soak 600`: {setting['chunks']:,} "
         f"passages, {setting['cores']} cores, client and server on the same cores. Each request selects 5 of 100 candidates. "
         f"{setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} hot ones. Arrivals are "
-        "Poisson, and latency counts from the scheduled time. *Stolen* is CPU time that the host gave to other machines: "
-        "phases above 3 % were repeated up to three times, and the least disturbed one is shown. Compare ratios, not "
-        "absolute times.",
+        "Poisson; latency counts from the scheduled time. *Stolen* is CPU time that the host gave to other machines. Compare "
+        "ratios, not absolute times.",
         *[f"## {NAMES[name]}\n\n{phases(found[name])}" for name in NAMES if name in found],
         "## Findings",
         "\n".join(f"- {line}" for line in findings(found)),

@@ -50,12 +50,10 @@ the repository; `DARTBOARD_DATA` names its folder. Intervals are 95 % Wilson int
 KERNELS = """\
 ## Kernels with a judge that knows the answer
 
-HotpotQA and MuSiQue mark the paragraphs that a question needs. A simulated judge says YES only if all are \
-present; otherwise it describes what is missing. The finder starts from the first paragraph and searches the \
-whole set. A kernel is exact if it equals the set of supporting paragraphs.
+HotpotQA and MuSiQue mark the paragraphs that a question needs. A simulated judge says YES if all are present, \
+otherwise it describes what is missing. A kernel is exact if it equals the set of these paragraphs.
 
-- *title*, *common words*, *sub-question*: how the judge describes the missing paragraph: by its title, by five \
-words that at least nine other paragraphs share, or by MuSiQue's sub-question.
+- *title*, *common words*, *sub-question*: how the judge describes a missing paragraph.
 - *flips*: share of verdicts that are wrong at random, over three seeds. *asked once*: no votes. *no target*: \
 the finder starts from the question.
 - *calls*: cost of one case, alternatives included. *false alternatives*: wrong replacements per case.
@@ -81,16 +79,15 @@ It compares strings. Results on questions that need several paragraphs:
 """
 
 PLAIN = """\
-- **It cannot do several steps.** A paragraph that contains the answer string counts as sufficient, so \
-kernels come out too small. Use a model as judge, or an executable check.
-- **It ignores context.** A sentence that denies the answer, or names it for another year, is a YES.
-- **It cannot judge answers that occur nowhere**: yes and no, counts, comparisons.
-- **It knows only the given spellings** and those its rules produce.
-- **Prompt injection does not work on it.** Stuffed and injected passages fool it only where the question \
-contains the answer (such cases are marked) or the answer is a common word ("it" for Italy).
+- Kernels of multi-step questions come out too small, because one paragraph with the answer string counts as \
+sufficient.
+- A sentence that denies the answer, or names it for another year, is a YES.
+- It cannot judge yes and no, counts, comparisons, or spellings that its rules do not produce.
+- Prompt injection works only where the question contains the answer (such cases are marked) or the answer is a \
+common word ("it" for Italy).
 
-Use it where the answer is one string in one document, as in API questions. Otherwise use a model, and read its \
-false positive and false negative rates, which every run measures.
+Use it where the answer is one string in one document, as in API questions. Otherwise use a model or an executable \
+check, and read the error rates that every run measures.
 """
 
 

@@ -48,19 +48,18 @@ nearest neighbours find on the clean set**:
 - jest: the section asked for, in any of three releases of the documentation.
 - The other sets: the required passages, or the relevant ones where none is marked as required.
 
-`dartboard` is the default: it removes near-duplicates by their texts and sets σ to the median distance / 4.5.
-`median / d` uses vectors alone, with σ = median distance / d. We wrote AdaGReS (arXiv 2512.25052) and VRSD
-(arXiv 2407.04573) from their papers (`benchmarks/rivals.py`). The encoder is all-MiniLM-L6-v2. Intervals,
-hybrid candidates, other encoders and the choice of the divisor: [All tables](natural-tables.md). The script is
-`benchmarks/natural.py`."""
+`dartboard` is the default: it removes near-duplicates by their texts and sets σ to the median distance / 4.5. We
+wrote AdaGReS (arXiv 2512.25052) and VRSD (arXiv 2407.04573) from their papers. The encoder is
+all-MiniLM-L6-v2. Intervals, hybrid candidates, other encoders and the choice of σ:
+[All tables](natural-tables.md)."""
 
 TABLES = """\
-The long tables behind [Natural redundancy](natural.md), which explains the systems and the measure. Intervals
-are 95 % bootstraps over queries."""
+The long tables behind [Natural redundancy](natural.md), which explains systems and measure. Intervals are 95 %
+bootstraps over queries. `median / d` uses vectors alone, with σ = median distance / d."""
 
 HYBRID = """\
-The 100 best candidates by vectors and BM25, which is the default of an index. Shares are of the first 5 and 10
-in that order. All systems except VRSD take relevance from that order; VRSD uses vectors only."""
+The 100 best candidates by vectors and BM25, the default of an index. Shares are of the first 5 / 10 in that
+order. All systems except VRSD use this order as relevance."""
 
 EDITS = """\
 Five edited copies of every passage (truncated, sentences shuffled, boilerplate added, wording revised). Shares
@@ -81,13 +80,12 @@ We made two sets after the rule was fixed and measured them once: the documentat
 picks, and how often the section asked for is among them (success@5)."""
 
 FACETS = """\
-The tables above count each relevant passage of RGB fact. Counted by facets, any passage of a facet is enough.
-5 / 10 picks, all queries:"""
+The other tables count each relevant passage of RGB fact. Here any passage of a facet is enough. 5 / 10 picks:"""
 
 CHOICE = """\
-Mean share over all clean sets and both depths. The criterion: the smallest divisor (the widest σ) whose mean
-on the choosing halves lies within the 95 % interval of the best. We settled the divisor with all queries in
-view, before we wrote this criterion down, so the reporting halves are not held out."""
+Mean share over all clean sets and both depths. The criterion is the smallest divisor (the widest σ) whose mean on
+the choosing halves lies within the 95 % interval of the best. The reporting halves are not held out: we settled
+the divisor with all queries in view."""
 
 NUMBERS = """\
 Medians over all queries of `dartboard` on the clean sets. `dartboard calibrate` fits σ by likelihood to the
@@ -114,7 +112,7 @@ def tables_page(found: Found, held_out: Found) -> str:
         lines += [f"## Clean, {depth[1:]} picks, all queries", "", share_table(first, "clean", depth), ""]
     lines += ["## Both halves", "", "5 / 10 picks; clean.", ""]
     for half in ("choosing", "reporting"):
-        lines += [f"The {HALVES[half]}:", "", pair_table(first, "clean", half), ""]
+        lines += [f"The {HALVES[half]}:", "", pair_table(first, "clean", half, sweep=True), ""]
     lines += ["## The divisor", "", CHOICE, "", divisor_table(first), "", choice(first), ""]
     lines += ["## Hybrid candidates", "", HYBRID, "", pair_table(first, "hybrid", "all"), ""]
     lines += ["## Held-out sets, hybrid", "", held_out_table(default(held_out), "hybrid"), ""]
@@ -145,12 +143,16 @@ def sets(by_set: Mapping[str, Mapping[str, Any]], condition: str) -> list[str]:
 
 def share_table(by_set: Mapping[str, Mapping[str, Any]], condition: str, depth: str) -> str:
     """Shares with intervals, system by system."""
-    return _table(by_set, condition, lambda row: _interval(row["all"][depth]))
+    return _table(
+        by_set, condition, lambda row: _interval(row["all"][depth]).replace(" ", "<br>"), sweep=True
+    )
 
 
-def pair_table(by_set: Mapping[str, Mapping[str, Any]], condition: str, half: str) -> str:
+def pair_table(
+    by_set: Mapping[str, Mapping[str, Any]], condition: str, half: str, *, sweep: bool = False
+) -> str:
     """Shares among 5 / 10 picks."""
-    return _table(by_set, condition, lambda row: pair(row[half]))
+    return _table(by_set, condition, lambda row: pair(row[half]), sweep=sweep)
 
 
 def pair(row: Mapping[str, Any]) -> str:
@@ -162,12 +164,17 @@ def _interval(cell: Mapping[str, float]) -> str:
     return f"{cell['mean']:.3f} ({cell['low']:.2f}–{cell['high']:.2f})"
 
 
-def _table(by_set: Mapping[str, Mapping[str, Any]], condition: str, cell: Any) -> str:
+def _systems(rows: Mapping[str, Any], *, sweep: bool = False) -> list[str]:
+    """The systems of a table; a sweep over σ (``median / d``) only where it is asked for."""
+    return [system for system in rows if sweep or not system.startswith("median")]
+
+
+def _table(by_set: Mapping[str, Mapping[str, Any]], condition: str, cell: Any, *, sweep: bool = False) -> str:
     names = sets(by_set, condition)
     if not names:
         return "Not measured."
     lines = ["| | " + " | ".join(NAMES[name] for name in names) + " |", "|---" * (len(names) + 1) + "|"]
-    for system in by_set[names[0]][condition]["systems"]:
+    for system in _systems(by_set[names[0]][condition]["systems"], sweep=sweep):
         cells = [cell(by_set[name][condition]["systems"][system]) for name in names]
         if system == OURS:
             cells = [f"**{one}**" for one in cells]
@@ -181,7 +188,9 @@ def sections_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
         "| | " + " | ".join(f"sections of 5, success@5: {half}" for half in HALVES.values()) + " |",
         "|---|---|---|---|",
     ]
-    for system, row in by_set["jest_versions"]["clean"]["systems"].items():
+    systems = by_set["jest_versions"]["clean"]["systems"]
+    for system in _systems(systems):
+        row = systems[system]
         cells = [f"{row['sections@5'][half]:.2f}, {row[half]['@5']['found']:.3f}" for half in HALVES]
         name = "**dartboard**" if system == OURS else system
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -192,7 +201,7 @@ def held_out_table(by_set: Mapping[str, Mapping[str, Any]], condition: str) -> s
     """Held-out sets: shares, different sections among five picks, success@5."""
     heads = [f"{name}: share | sections of 5 | success@5" for name in HELD_OUT.values()]
     lines = ["| | " + " | ".join(heads) + " |", "|---" * (3 * len(heads) + 1) + "|"]
-    for system in by_set[next(iter(HELD_OUT))][condition]["systems"]:
+    for system in _systems(by_set[next(iter(HELD_OUT))][condition]["systems"]):
         rows = [by_set[name][condition]["systems"][system] for name in HELD_OUT]
         cells = [
             f"{pair(row['all'])} | {row['sections@5']['all']:.2f} | {row['all']['@5']['found']:.3f}"
@@ -203,20 +212,14 @@ def held_out_table(by_set: Mapping[str, Mapping[str, Any]], condition: str) -> s
 
 
 def facet_table(by_set: Mapping[str, Mapping[str, Any]]) -> str:
-    """Facets and passages found on RGB fact, as shares of nearest neighbours."""
+    """Facets found on RGB fact, as shares of nearest neighbours."""
     found = {name: by_set["rgb_en_fact"].get(name, {}).get("systems", {}) for name in CONDITIONS}
     cells = {name: systems for name, systems in found.items() if "facets" in systems.get(OURS, {})}
-    lines = [
-        "| | " + " | ".join(f"facets, {name} | passages, {name}" for name in cells) + " |",
-        "|---" * (2 * len(cells) + 1) + "|",
-    ]
-    for system in cells["clean"]:
+    lines = ["| | " + " | ".join(cells) + " |", "|---" * (len(cells) + 1) + "|"]
+    for system in _systems(cells["clean"]):
         rows = [by_system[system] for by_system in cells.values()]
-        lines.append(
-            f"| {system} | "
-            + " | ".join(f"{pair(row['facets'])} | {pair(row['all'])}" for row in rows)
-            + " |"
-        )
+        name = "**dartboard**" if system == OURS else system
+        lines.append(f"| {name} | " + " | ".join(pair(row["facets"]) for row in rows) + " |")
     return "\n".join(lines)
 
 

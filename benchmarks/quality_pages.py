@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - prose
-"""docs/benchmarks/quality.md and quality-tables.md, the same as a page with pictures, and its plot."""
+"""docs/benchmarks/quality.md, quality.html with the recall of every set, and the plot of both."""
 
 from html import escape
 from typing import Any
@@ -14,7 +14,6 @@ from benchmarks.quality_tables import (
     hindsight_table,
     mark,
     missing,
-    recall_table,
     share_table,
     shares,
     systems,
@@ -26,34 +25,25 @@ from dartboard.evaluation.plots import condition_lines
 from dartboard.evaluation.summary import BOUNDS, family, short
 
 INTRODUCTION = (
-    "*Recall* counts the required passages among 5 or 10 picks from the nearest 100; copies of a passage count "
-    "once. *Share* is recall divided by what nearest neighbours (`cosine`) reach on the clean set, mean of both "
-    "depths. Each set is measured clean, with five near-copies of every passage by noise on the vectors (cosine "
-    ".97 and .90), and with five edited copies of the text. MMR weights and filter thresholds are in the names; "
-    "`dartboard` takes σ from the candidates, `dartboard-0.09` fixes it. `oracle` and `random` are bounds. "
-    "Intervals are 95 % bootstraps over queries. ▲ and ▼ mark systems significantly better and worse than "
-    "`dartboard` (permutation test over queries, Holm-corrected, 5 %). Script: `make bench-quality`, default "
-    "model."
+    "*Recall* counts the required passages among 5 or 10 picks from the nearest 100; copies count once. *Share* is "
+    "recall divided by that of nearest neighbours (`cosine`) on the clean set, mean of both depths. Each set is measured "
+    "clean, with five copies of every passage by noise on the vectors (cosine .97 and .90), and with five edited copies "
+    "of the text. Names contain the MMR weight or the threshold. `dartboard` uses automatic σ, `dartboard-0.09` a fixed "
+    "one. Intervals are 95 % bootstraps over queries; ▲ and ▼ are significantly better and worse than `dartboard` "
+    "(permutation test, Holm-corrected, 5 %)."
 )
-HINDSIGHT = (
-    "Shares. The MMR weight (.3, .5, .7, .9) or threshold (.80, .85, .90, .95) that was best on each row is in "
-    "brackets. Without labels you cannot know it."
-)
+HINDSIGHT = "Shares, with the best MMR weight and threshold of each row in brackets. Without labels you cannot know them."
 LEAD = "This page shows how much recall each selection method keeps on corpora with added redundancy."
-TABLES = (
-    "Recall by data set, behind [Quality](quality.md), which explains systems and measures. ▲ and ▼: "
-    "significantly better and worse than `dartboard`."
-)
 ASIDE = (
-    "Variants that read texts are in [decisions.md](../decisions.md). Copies at .90 lie at the threshold .90, so "
-    "rounding decides which of them that filter drops."
+    "Variants that read texts: [decisions.md](../decisions.md). Copies at .90 lie at the threshold of `dedup-0.90`, so "
+    "rounding decides which ones it drops."
 )
 
 
 def markdown_page(found: Found) -> str:
     """What every system keeps of clean nearest neighbours, over all sets."""
     lines = ["# Quality with added redundancy", "", LEAD, "", INTRODUCTION, "", _aside(found), ""]
-    lines += ["Recall set by set: [All tables](quality-tables.md), or [with pictures](quality.html).", ""]
+    lines += ["Recall of every system, set by set, with pictures: [All tables](quality.html).", ""]
     lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", "", caption(found), ""]
     lines += ["## All together: share of clean nearest neighbours", "", share_table(found), ""]
     lines += ["## Against the best setting, picked with hindsight", "", HINDSIGHT, "", hindsight_table(found)]
@@ -62,19 +52,8 @@ def markdown_page(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tables_page(found: Found) -> str:
-    """Recall of every system, set by set."""
-    lines = ["# Quality: all tables", "", TABLES]
-    for name, by_condition in found.items():
-        first = next(iter(by_condition.values()))
-        lines += ["", f"## {name}: {first['queries']} queries, {first['chunks']:,} passages"]
-        for depth in DEPTHS:
-            lines += ["", f"Recall{depth}", "", recall_table(by_condition, depth)]
-    return "\n".join(lines) + "\n"
-
-
 def html_page(found: Found) -> str:
-    """Both pages with pictures, in one file."""
+    """Recall set by set with pictures, in one file."""
     body = [
         "<h1>Quality with added redundancy</h1>",
         f"<p class='lead'>{LEAD}</p>",

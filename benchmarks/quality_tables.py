@@ -82,22 +82,6 @@ def best(share: Mapping[str, float], kind: str) -> str:
     return max((system for system in share if family(system) == kind), key=lambda system: share[system])
 
 
-def recall_table(by_condition: Mapping[str, Any], depth: str) -> str:
-    """Markdown: one data set's recall with intervals; marks say better or worse than Dartboard."""
-    first = next(iter(by_condition.values()))
-    lines = ["| | " + " | ".join(by_condition) + " |", "|---" * (len(by_condition) + 1) + "|"]
-    for system in first["systems"]:
-        cells = [recall_cell(cell["systems"][system][depth]) for cell in by_condition.values()]
-        line = f"| {system} | " + " | ".join(cells) + " |"
-        lines.append(_bold(line) if system == REFERENCE else line)
-    return "\n".join(lines)
-
-
-def recall_cell(score: Mapping[str, float]) -> str:
-    """The mean, its interval, and a mark where the difference from Dartboard is significant."""
-    return f"{short(score['mean'])}{mark(score)} ({short(score['low'])} – {short(score['high'])})"
-
-
 def mark(score: Mapping[str, float]) -> str:
     """``▲`` significantly better than Dartboard, ``▼`` worse, nothing where chance would do."""
     if score.get("p", 1.0) >= LEVEL:

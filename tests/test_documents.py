@@ -21,7 +21,6 @@ DOCUMENTS = [
     "docs/benchmarks/index.md",
     "docs/benchmarks/natural-tables.md",
     "docs/benchmarks/natural.md",
-    "docs/benchmarks/quality-tables.md",
     "docs/benchmarks/quality.md",
     "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
