@@ -179,18 +179,22 @@ def answers(part: dict[str, Any]) -> str:
 
 
 def errors(part: dict[str, Any]) -> str:
-    """Every error, with its cause."""
-    rows: dict[tuple[str, str, str, str], int] = {}
+    """Every error by its cause."""
+    counts: dict[tuple[str, str], int] = {}
+    questions: dict[tuple[str, str], list[str]] = {}
     for data in part.values():
         for one in data["errors"]:
-            cause = CAUSES.get((one["query"], one["error"]), "not looked into")
-            key = (one["query"], one["error"], one["answer"], cause)
-            rows[key] = rows.get(key, 0) + 1
-    total = sum(rows.values())
-    labels = sum(count for key, count in rows.items() if key[3] in (ANSWERS, EXCHANGED))
-    head = f"Its {total} errors; {labels} of them are label errors."
-    heads = ("question", "error", "looked for", "passages", "why")
-    return f"{head}\n\n{_table(heads, ((*key[:3], str(count), key[3]) for key, count in rows.items()))}\n"
+            key = (one["error"], CAUSES.get((one["query"], one["error"]), "not looked into"))
+            counts[key] = counts.get(key, 0) + 1
+            if one["query"] not in questions.setdefault(key, []):
+                questions[key].append(one["query"])
+    labels = sum(count for key, count in counts.items() if key[1] in (ANSWERS, EXCHANGED))
+    head = f"Its {sum(counts.values())} errors; {labels} of them are label errors."
+    rows = sorted(
+        ((*key, str(count), ", ".join(questions[key])) for key, count in counts.items()),
+        key=lambda row: (-int(row[2]), row),
+    )
+    return f"{head}\n\n{_table(('error', 'why', 'passages', 'questions'), rows)}\n"
 
 
 def blindness(part: dict[str, Any]) -> str:

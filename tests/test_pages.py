@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import typer
 
+from dartboard import select
 from dartboard.cli.app import app, main
 from dartboard.engine import Engine, index_paths
 from tests.stores import postgres_server
@@ -117,6 +119,24 @@ def test_all_blocks_but_those_named_run(page, marks, tmp_path, monkeypatch):
         if text not in left_out:
             exec(compile(text, page, "exec"), namespace)
     assert namespace
+
+
+def test_the_page_on_vectors_reads_the_hits_of_qdrant():
+    """With a client in the shape of qdrant-client's, which is not installed here."""
+    points = [
+        SimpleNamespace(payload={"text": text}, vector=vector, id=place)
+        for place, (text, vector) in enumerate(NOTES.items())
+    ]
+
+    def query_points(name, *, query, limit, with_vectors):
+        assert (name, query, limit, with_vectors) == ("notes", QUESTION, 100, True)
+        return SimpleNamespace(points=points)
+
+    (block,) = (text for text in python_of("how-to/vectors.md") if "query_points" in text)
+    namespace: dict[str, Any] = {"select": select}
+    exec(compile(block, "vectors.md", "exec"), namespace)
+    found = namespace["answer"](SimpleNamespace(query_points=query_points), QUESTION, k=2)
+    assert {payload["text"] for payload in found} in TOLD
 
 
 def test_the_page_on_milvus_runs(tmp_path, monkeypatch):
