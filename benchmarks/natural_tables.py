@@ -28,8 +28,8 @@ DEPTHS = ("@5", "@10")
 HALVES = {"choosing": "choosing half", "reporting": "reporting half", "all": "all queries"}
 
 CORPORA: Mapping[str, tuple[str, Sequence[str]]] = {
-    "nothing\nrepeated": ("clean", ("hotpotqa_dev200", "musique_train100", "scifact")),
-    "alike, each\nwanted": ("clean", ("rgb_en_int", "rgb_en_fact")),
+    "no\nredundancy": ("clean", ("hotpotqa_dev200", "musique_train100", "scifact")),
+    "similar, all\nrequired": ("clean", ("rgb_en_int", "rgb_en_fact")),
     "paraphrased\narguments": ("clean", ("perspectrum_train",)),
     "three releases\nof one manual": ("clean", ("jest_versions",)),
     "five edited\ncopies": ("text edits", tuple(NAMES)),
@@ -361,7 +361,7 @@ def headline(found: Found) -> str:
     jest, views = (by_set[name]["clean"]["systems"] for name in ("jest_versions", "perspectrum_train"))
     flat = [
         by_set[name]["clean"]["systems"][OURS]["all"]["both"]["mean"]
-        for name in CORPORA["nothing\nrepeated"][1]
+        for name in CORPORA["no\nredundancy"][1]
     ]
     systems = (NEAREST, "MMR 0.5", "MMR 0.7", "filter 0.85", "pyversity-dpp", OURS)
     figures = {

@@ -239,7 +239,7 @@ def test_a_wrong_output_would_be_noticed():
 
 def test_every_benchmark_is_listed():
     page = (DOCS / "benchmarks" / "reproduce.md").read_text(encoding="utf-8")
-    measuring, making = page.split("## What makes pages of it")
+    measuring, making = page.split("## Which script makes which page")
     making, parts = making.split("All other files")
     folder = DOCS.parent / "benchmarks"
     sources = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("[a-z]*.py")}
