@@ -157,7 +157,7 @@ def pair_table(
 
 def pair(row: Mapping[str, Any]) -> str:
     """Shares among 5 / 10 picks."""
-    return " / ".join(f"{row[depth]['mean']:.3f}" for depth in DEPTHS)
+    return "/".join(f"{row[depth]['mean']:.3f}" for depth in DEPTHS)
 
 
 def _interval(cell: Mapping[str, float]) -> str:
