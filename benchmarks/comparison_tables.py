@@ -26,20 +26,19 @@ CONDITIONS = {"clean": "clean", "copies at .97": "copies .97", "text edits": "ed
 SIZES = ((100, 10), (1000, 10))
 
 SOURCES = (
-    "Recall is from `benchmarks/quality.py`: clean, with copies at cosine .97, with edited copies, and the worst "
-    "cell of all. Milliseconds are from `benchmarks/selection.py`: 10 of 100 and 10 of 1,000 candidates. What "
-    "was not measured is left empty."
+    "Recall as a share of clean nearest neighbours, from `benchmarks/quality.py`: clean, copies at cosine .97, edited "
+    "copies, and the worst cell of all. Milliseconds to select 10 of 100 and of 1,000 candidates, from "
+    "`benchmarks/selection.py`. Empty cells were not measured."
 )
 
 NOTES = (
-    "- ¹ Recall by our own MMR, which picks what LangChain's function picks (a test compares them); the time is "
-    "that of LangChain's function, given arrays, at its default λ = .5.",
-    "- ² Our own MMR, not timed.",
-    "- ³ Timed at its default `diversity` of .5. It takes negative cosines to picks for 0, so its picks are not "
-    "always those of the MMR above; its recall was not measured.",
-    "- ⁴ pyversity's own DPP at its default `diversity` of .5: recall and time.",
-    "- ⁵ Recall by our own Dartboard at σ = .09, whose picks are those of the published algorithm where that is "
-    "exact; the time is that of the published algorithm at σ = .09.",
+    "- ¹ Recall by our MMR, which picks what LangChain's function picks (a test compares them). Time of LangChain's "
+    "function on arrays.",
+    "- ² Our MMR, not timed.",
+    "- ³ At its default `diversity` of .5. It clips negative cosines to 0, so its picks can differ from the MMR above.",
+    "- ⁴ At its default `diversity` of .5.",
+    "- ⁵ Recall by our Dartboard at σ = .09, with the published picks where those are exact. Time of the published "
+    "algorithm.",
 )
 """What each cell is."""
 
@@ -51,14 +50,20 @@ def in_numbers(quality: Found, selection: Mapping[str, Any]) -> str:
     return "\n\n".join([_table(quality, selection), SOURCES, "\n".join(NOTES)])
 
 
+GLANCE = ("nothing", "λ", "a weight", "a threshold")
+"""The README leaves out what people cannot install: the published algorithm."""
+
+
 def at_a_glance(quality: Found, selection: Mapping[str, Any]) -> str:
-    """The same without notes, for a README that names the page that has them."""
-    table = _table(quality, selection)
-    return "".join(sign for sign in table if sign not in _SIGNS).replace("  |", " |") + f"\n\n{SOURCES}"
+    """A shorter table without notes, for the README."""
+    rows = tuple(row for row in ROWS if row[1] in GLANCE and row[2] is not None)
+    return "".join(sign for sign in _table(quality, selection, rows) if sign not in _SIGNS).replace(
+        "  |", " |"
+    )
 
 
 def headlines(selection: Mapping[str, Any], retrieval: Mapping[str, Any], load: Mapping[str, Any]) -> str:
-    """Markdown: what the other scripts found, a line each."""
+    """Markdown: speed of selection, search and service, a line each."""
     single = {(row["n"], row["k"]): row["times_dartboard"] for row in selection["single"]}
     sizes = ((100, 10), (1000, 10), (1000, 50))
     published = [f"{single[size]['published Dartboard']:.0f}" for size in sizes]
@@ -70,24 +75,24 @@ def headlines(selection: Mapping[str, Any], retrieval: Mapping[str, Any], load: 
     served, plain = load["dartboard"], load["plain"]
     return "\n".join(
         (
-            f"- Choosing is {published[0]}, {published[1]} and {published[2]} times as fast as the published algorithm (10 of 100, 10 and 50 of "
-            f"1,000 candidates, both at σ = .09, {threads} BLAS thread{'s' * (threads > 1)}, best of many runs), with its picks where it is exact (`selection.py`).",
-            f"- A whole search over {retrieval['search']['chunks']:,} chunks takes {ms['dartboard, dense']} ms by vectors and "
-            f"{ms['dartboard, hybrid']} ms by vectors and words, our default; LangChain with FAISS and MMR {ms['LangChain, FAISS and MMR']}, "
-            f"LlamaIndex {ms['LlamaIndex, FAISS and MMR']}; theirs compare all vectors, ours an index that finds 99 % of them (`retrieval.py`).",
-            f"- Vector search at recall {_short(ours['recall@100'])} answers {faster:.0f} times as many questions as Chroma at "
+            f"- **Selection** is {published[0]}, {published[1]} and {published[2]} times as fast as the published algorithm (10 of 100, 10 and 50 of "
+            f"1,000 candidates, σ = .09, {threads} BLAS thread{'s' * (threads > 1)}), with the same picks where that one is exact (`selection.py`).",
+            f"- **A whole search** over {retrieval['search']['chunks']:,} chunks takes {ms['dartboard, dense']} ms (dense) or "
+            f"{ms['dartboard, hybrid']} ms (hybrid, the default). LangChain with FAISS and MMR takes {ms['LangChain, FAISS and MMR']} ms, "
+            f"LlamaIndex {ms['LlamaIndex, FAISS and MMR']} ms; both compare all vectors, ours uses an index (`retrieval.py`).",
+            f"- **Vector search** at recall {_short(ours['recall@100'])} answers {faster:.0f} times as many queries per second as Chroma at "
             f"{_short(chroma['recall@100'])} (`retrieval.py`).",
-            f"- `dartboard serve` answers {served['capacity']['served_a_second']:.0f} questions a second on {load['setting']['cores']} cores by vectors, {load['hybrid']['capacity']['served_a_second']:.0f} by default, model included; "
-            f"FastAPI with sentence-transformers and LangChain's MMR {plain['capacity']['served_a_second']:.0f} (`load.py`).",
+            f"- **The service** answers {served['capacity']['served_a_second']:.0f} questions a second on {load['setting']['cores']} cores by vectors, {load['hybrid']['capacity']['served_a_second']:.0f} by default, encoder included. "
+            f"FastAPI with sentence-transformers and LangChain's MMR answers {plain['capacity']['served_a_second']:.0f} (`load.py`).",
         )
     )
 
 
-def _table(quality: Found, selection: Mapping[str, Any]) -> str:
+def _table(quality: Found, selection: Mapping[str, Any], rows: tuple[Row, ...] = ROWS) -> str:
     times = {(row["n"], row["k"]): row["ms"] for row in selection["single"]}
-    heads = ["", "to be set", *CONDITIONS.values(), "worst", *(f"ms, {n:,}" for n, _ in SIZES)]
+    heads = ["", "you set", *CONDITIONS.values(), "worst", *(f"ms, {n:,}" for n, _ in SIZES)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for title, knob, name, timed in ROWS:
+    for title, knob, name, timed in rows:
         kept = ["" if name is None else f"{_kept(quality, name, one):.3f}" for one in CONDITIONS]
         kept.append("" if name is None else f"{worst(quality, name):.3f}")
         spent = [_three(times[size][timed]) if timed else "" for size in SIZES]

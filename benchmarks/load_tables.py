@@ -6,14 +6,14 @@ from typing import Any
 
 Found = Mapping[str, Any]
 NAMES = {
-    "dartboard": "`dartboard serve`, by vectors",
-    "hybrid": "`dartboard serve`, by vectors and words (the default)",
+    "dartboard": "`dartboard serve`, dense",
+    "hybrid": "`dartboard serve`, hybrid (the default)",
     "plain": "FastAPI + sentence-transformers + LangChain MMR",
 }
 PHASES = {
     "calm": "calm, {rate:g} a second",
     "target": "{rate:g} a second",
-    "capacity": "{clients} clients, each asks when it has its answer",
+    "capacity": "{clients} clients in a closed loop",
     "overload": "twice the capacity, {rate:g} a second",
     "long questions": "{clients} clients, long questions",
     "calm after": "calm again",
@@ -25,29 +25,25 @@ def page(found: Found, moved: Found) -> str:
     setting, ours = found["setting"], found["dartboard"]
     parts = [
         "# The service under load",
-        f"Made by `python benchmarks/load.py --soak 600` and `python benchmarks/tables.py` on {setting['measured']}: "
-        f"{setting['chunks']:,} passages, {setting['cores']} cores, the client beside the servers on the same cores, "
-        "loopback. Each request is a question in, five passages out of a hundred candidates, with the defaults of "
-        f"each service, both finding candidates by vectors unless the title says otherwise. {setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} "
-        "hot ones; the others are drawn from some 240,000 combinations, so that in the long phases a few come again. Counted "
-        "over the questions drawn, a cache of 10,000 vectors knows 4 % of them in the calm phase, 10 % at 100 a second, 16 % "
-        "at capacity and at most 18 % in overload; all others have to be encoded. The passages are 4,000 encoded texts, each "
-        "noted in 25 ways whose vectors are moved apart. Requests leave at times drawn beforehand "
-        "(Poisson), and latency counts from when a request should have left. Times of one run on one machine: ratios "
-        "carry over, absolute times do not. *Stolen* is processor time that the host gave to other machines meanwhile; a phase that lost more than 3 % was measured again, up to three times in all, and the least disturbed one is shown. The plain service got a new process for each phase (but for the last row, which follows overload), since it is busy long after its clients have left.",
+        "This page shows throughput and latency of `dartboard serve`, calm, at capacity and overloaded, beside a plain "
+        f"FastAPI service. Measured on {setting['measured']} with `benchmarks/load.py --soak 600`: {setting['chunks']:,} "
+        f"passages, {setting['cores']} cores, client and server on the same cores. Each request selects 5 of 100 candidates. "
+        f"{setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} hot ones. Arrivals are "
+        "Poisson; latency counts from the scheduled time. *Stolen* is CPU time that the host gave to other machines. Compare "
+        "ratios, not absolute times.",
         *[f"## {NAMES[name]}\n\n{phases(found[name])}" for name in NAMES if name in found],
-        "## What it says",
+        "## Findings",
         "\n".join(f"- {line}" for line in findings(found)),
     ]
     if "soak" in ours:
-        parts += ["## Memory over a long time", soak(ours["soak"])]
+        parts += ["## Memory over time", soak(ours["soak"])]
     return "\n\n".join([*parts, "## The σ slider", slider(moved)]) + "\n"
 
 
 def phases(part: Found) -> str:
     """One row a phase."""
     lines = [
-        "| | served a second | p50 ms | p95 ms | p99 ms | refused (429) | failed | CPU ms a request | stolen |",
+        "| | served a second | p50 ms | p95 ms | p99 ms | rejected (429) | failed | CPU ms a request | stolen |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, title in PHASES.items():
@@ -73,26 +69,25 @@ def _time(ms: float | None) -> str:
 
 
 def findings(found: Found) -> list[str]:
-    """The sentences that people look for."""
+    """The main findings, a sentence each."""
     ours = found["dartboard"]
     target, calm, over = ours["target"], ours["calm"], ours["overload"]
     said = [
         f"At {target['rate']:g} questions a second, {target['served_a_second']:g} were served and "
-        f"{target['refused'] / target['asked']:.2%} refused; p99 {target['ms']['p99']:.0f} ms.",
-        f"At twice its capacity, requests that were let in had a p99 of {over['ms']['p99']:.0f} ms, "
+        f"{target['refused'] / target['asked']:.2%} rejected; p99 {target['ms']['p99']:.0f} ms.",
+        f"At twice its capacity, admitted requests had a p99 of {over['ms']['p99']:.0f} ms, "
         f"{over['ms']['p99'] / calm['ms']['p99']:.1f} times that of a calm service ("
-        f"{over['settled_ms']['p99']:.0f} ms without the first second, in which a sudden crowd is still taken "
-        "for a burst); "
+        f"{over['settled_ms']['p99']:.0f} ms without the first second, before admission control reacts); "
         f"{over['refused'] / over['asked']:.0%} got 429 (p99 {over['refused_ms']['p99']:.0f} ms), "
         f"{over['failed']} failed."
         if over["refused_ms"]
-        else "At twice its capacity nothing was refused.",
+        else "At twice its capacity no request was rejected.",
     ]
     if "hybrid" in found:
         both = found["hybrid"]
         said.append(
-            f"With words too, the default for an index, its capacity is {both['capacity']['served_a_second']:g} a second; of "
-            f"{target['rate']:g} a second {both['target']['refused'] / both['target']['asked']:.1%} were refused, p99 "
+            f"With the hybrid retriever, the default, its capacity is {both['capacity']['served_a_second']:g} a second; of "
+            f"{target['rate']:g} a second {both['target']['refused'] / both['target']['asked']:.1%} were rejected, p99 "
             f"{both['target']['ms']['p99']:.0f} ms."
         )
     if "plain" in found:
@@ -102,8 +97,8 @@ def findings(found: Found) -> list[str]:
             f"{theirs['capacity']['served_a_second']:g} "
             f"({ours['capacity']['served_a_second'] / theirs['capacity']['served_a_second']:.1f} times as many).",
             f"At {target['rate']:g} a second the plain service answered {_answered(theirs['target'])} within 30 seconds, and at "
-            f"twice its own capacity {_answered(theirs['overload'])}: it takes in whatever comes and lets it wait, and works on "
-            "for clients who have left.",
+            f"twice its own capacity {_answered(theirs['overload'])}: it queues every request and keeps working for clients that "
+            "have disconnected.",
         ]
     return said
 
@@ -117,21 +112,20 @@ def soak(part: Found) -> str:
     held = part["megabytes"]
     return (
         f"{part['seconds'] / 60:.0f} minutes at half the capacity ({part['rate']:g} a second, {part['served']:,} answers, "
-        f"{part['refused']} refused, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
+        f"{part['refused']} rejected, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
         f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
-        f"{part['growth']:+.1%}; at most {held['most']:.0f} MB. Without mapped files, whose pages count once they were looked "
-        f"at, the fifths held {', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB: the cache of vectors of questions fills, "
-        f"and then nothing grows. Other processes took {part['others']:.0%} of the processors' time meanwhile."
+        f"{part['growth']:+.1%}; at most {held['most']:.0f} MB. Without memory-mapped files the fifths held "
+        f"{', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB: the query vector cache fills, then memory stays "
+        f"constant. Other processes took {part['others']:.0%} of the CPU time."
     )
 
 
 def slider(moved: Found) -> str:
-    """How soon the playground follows the hand."""
+    """How fast the playground follows the σ slider."""
     trip, drawn, painted = moved["round_trip"], moved["answered"], moved["painted"]
     return (
-        f"`python benchmarks/slider.py`, {moved['moves']} moves in Chromium {moved['chromium'].partition('.')[0]} without a graphics "
-        "processor, on the demo corpus, browser and service on the same two cores; medians, and in brackets the 95 % "
-        f"quantile. The round trip that selects again takes {trip['p50']:.0f} ms ({trip['p95']:.0f}); the page has drawn what came "
-        f"{drawn['p50']:.0f} ms ({drawn['p95']:.0f}) after the move, and the second frame after that is painted at {painted['p50']:.0f} ms "
-        f"({painted['p95']:.0f}). The slider's own number moves at once."
+        f"`benchmarks/slider.py`: {moved['moves']} moves in Chromium {moved['chromium'].partition('.')[0]} without a GPU, demo "
+        f"corpus, browser and service on the same two cores; median (95 % quantile). Round trip: {trip['p50']:.0f} ms "
+        f"({trip['p95']:.0f}). Page updated: {drawn['p50']:.0f} ms ({drawn['p95']:.0f}). Painted: {painted['p50']:.0f} ms "
+        f"({painted['p95']:.0f})."
     )

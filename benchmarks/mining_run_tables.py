@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - prose
 """The two real runs of mining as text: an endpoint that fails, and the example on google-adk."""
 
 from typing import Any
@@ -5,9 +6,9 @@ from typing import Any
 FAULTS_HEAD = """\
 ## An endpoint that fails
 
-`tests/mining/faulty_server.py` speaks OpenAI's protocol over a socket on this machine and goes wrong on a \
-seeded schedule: 429 with `Retry-After`, 500, answers broken off, connections dropped, broken JSON, delays; \
-beside that it lies (quotes what nobody wrote) and babbles. It keeps its own books. 8 calls at a time.
+`tests/mining/faulty_server.py` speaks OpenAI's protocol and fails on a seeded schedule: 429 with \
+`Retry-After`, 500, truncated answers, dropped connections, broken JSON, delays, invented quotes. It keeps its \
+own count of tokens. 8 calls run at a time.
 """
 
 FAULT_NAMES = {
@@ -23,22 +24,15 @@ FAULT_NAMES = {
 ADK_HEAD = """\
 ## google-adk, mined offline
 
-`examples/adk` has cases about google-adk 1.20.0 written for this project: API questions with an answer \
-string, and programs that fail, with a mended file and a test. The judge is the answer string, and for \
-programs their test after it; the answer string alone is the second judge. These are not two independent \
-judges: the answer string is the screen of the check, so the check can only take a YES away from it, and \
-their agreement says what the tests add to the strings, not how far two readers would say the same.
+`examples/adk` has cases on google-adk 1.20.0: API questions with an answer string, and failing programs with a \
+fixed file and a test. The judge is the answer string, followed by the test for programs; the answer string \
+alone is the second judge. The two are not independent.
 """
 
 ADK_TAIL = """\
-The controls flatter this judge: the cases were written so that the answer stands in a target, and \
-strangers' texts seldom hold it. What counts is what it cannot see: another context that says the same in \
-other words is a negative here. κ is that of a judge with its own screen, \
-and low for a good reason: a context that holds the answer string, yet not \
-all that the program needs, is a YES to the one and a NO to the other. Extraction adds what a solution \
-imports to a program's targets, so the agreement of expansion with imports is not that of two independent \
-sources. Imports list more than is needed (a session service whose absence no test sees), expansion less \
-than a person would want.
+The controls favour this judge: cases were written so that a target contains the answer string, and a context \
+that says the same in other words counts as a negative. κ is low because a context can contain the answer string \
+but not everything the program needs. Imports list more than is needed, expansion less than a person would want.
 """
 
 
@@ -50,22 +44,22 @@ def faults(part: dict[str, Any]) -> str:
     kinds = ", ".join(f"{calm['happened'][kind]} × {name}" for kind, name in FAULT_NAMES.items())
     verdicts = ", ".join(f"{count} {label}" for label, count in calm["verdicts"].items())
     rows = [
-        ("calls that were to be made", f"{calm['calls']:,}"),
-        ("requests that it took", f"{calm['requests']:,}, of which {went_wrong} went wrong: {kinds}"),
+        ("calls required", f"{calm['calls']:,}"),
+        ("requests made", f"{calm['requests']:,}, of which {went_wrong} went wrong: {kinds}"),
         ("verdicts", f"{verdicts}; missing: {calm['missing']}"),
         (
             "spend",
             f"{calm['tokens']:,} tokens, {calm['cost']:.4f}; equal to the server's own count: "
-            f"{_yes(calm['counted as the server did'])}; {calm['unanswered']} requests whose answer never "
-            "came whole are counted beside",
+            f"{_yes(calm['counted as the server did'])}; {calm['unanswered']} incomplete requests are "
+            "counted separately",
         ),
         ("killed by SIGKILL and resumed", f"{killed['kills']} times in {killed['calls']:,} calls"),
         ("same bytes as the undisturbed run", _yes(killed["same bytes"])),
         ("verdicts in the journal", f"{killed['verdicts']:,}; twice: {killed['kept twice']}"),
         (
-            "calls made again",
-            f"{again}: those under way at a kill ({again / killed['kills']:.1f} a kill; at most 8 are under "
-            "way, each of them asking twice)",
+            "calls repeated",
+            f"{again}: those in flight at a kill ({again / killed['kills']:.1f} per kill; at most 8 in flight, "
+            "two requests each)",
         ),
     ]
     return f"{FAULTS_HEAD}\n{_table(('', ''), rows)}\n"
@@ -110,8 +104,8 @@ def _held_out(calibration: dict[str, Any]) -> str:
         for kind, by_corpus in calibration["held out"].items()
     ]
     head = (
-        f"Calibration tried that σ on the half of the questions that it was not fitted on, and "
-        f"{kept[calibration['kind']]}; recall@{calibration['k']}:"
+        f"Calibration tried that σ on held-out questions and {kept[calibration['kind']]}. "
+        f"Recall@{calibration['k']}:"
     )
     return f"{head}\n\n{_table(('', *corpora), rows)}"
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - prose
 """Turn mining.json into docs/benchmarks/mining.md.
 
 python -m benchmarks.mining_tables
@@ -14,8 +15,8 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "mining.json"
 PAGE = ROOT / "docs" / "benchmarks" / "mining.md"
 
-EXCHANGED = "the set has the passages of the two facets exchanged"
-ANSWERS = "the passage does answer, and is labelled a negative"
+EXCHANGED = "label error: facets exchanged"
+ANSWERS = "label error: the passage answers"
 CAUSES = {
     ("enint-2", "said NO"): "the answer abbreviates a name that the passage writes out",
     ("enint-5", "said YES"): ANSWERS,
@@ -39,71 +40,54 @@ CAUSES = {
 """Read from the passages by a person."""
 
 HEAD = """\
-# Mining, measured
+# Mining
 
-Made by `python benchmarks/mining.py` from `benchmarks/results/mining.json`. The data (HotpotQA \
-distractor rows, MuSiQue, RGB) is not part of the repository: `DARTBOARD_DATA` names the folder that \
-holds it. Intervals are Wilson's, 95 %, where nothing else is said.
+This page shows how exact mined labels are, what the offline judge misses, and how mining behaves on a \
+failing endpoint. Script: `benchmarks/mining.py`. The data (HotpotQA distractor rows, MuSiQue, RGB) is not in \
+the repository; `DARTBOARD_DATA` names its folder. Intervals are 95 % Wilson intervals unless noted.
 """
 
 KERNELS = """\
-## Kernels with a judge that knows
+## Kernels with a judge that knows the answer
 
-HotpotQA and MuSiQue say which paragraphs a question needs. A simulated judge knows them: it says YES \
-only if all are there, and otherwise tells what is missing in words of its own, never by an id. The \
-finder starts from the first of them, as a benchmark's target, and searches all paragraphs of the set \
-for what the judge misses. A kernel counts as exact if it is the set of supporting paragraphs, no more \
-and no fewer.
+HotpotQA and MuSiQue mark the paragraphs that a question needs. A simulated judge says YES if all are present, \
+otherwise it describes what is missing. A kernel is exact if it equals the set of these paragraphs.
 
-- *title*: the judge names the title of the missing paragraph. *Common words*: five words of it that are \
-not in its title and that at least nine other paragraphs have. *Sub-question*: the question that the \
-paragraph answers, in the words of MuSiQue's annotators.
-- *Flips*: this share of verdicts is wrong, at random and anew at each asking, over three seeds; a false \
-NO asks for a paragraph drawn at random. *Asked once*: without votes. *No target*: the finder starts \
-from the question.
-- *Calls*: what one case costs, alternatives included. *False alternatives*: how many sets a case were \
-taken for a replacement of the kernel; none is one for this judge.
+- *title*, *common words*, *sub-question*: how the judge describes a missing paragraph.
+- *flips*: share of verdicts that are wrong at random, over three seeds. *asked once*: no votes. *no target*: \
+the finder starts from the question.
+- *calls*: cost of one case, alternatives included. *false alternatives*: wrong replacements per case.
 """
 
 STICKY = """\
-Votes mend errors that come and go. A judge that is wrong about a set in the same way each time it is \
-asked gains nothing by them, as the row with the same errors each time shows; a second judge, and the \
-controls, are there for that.
+Votes correct random errors. They do not correct a judge that repeats the same error (row "the same errors \
+each time"). Use a second judge and the controls for that.
 """
 
 ANSWERS_HEAD = """\
 ## The offline judge on RGB
 
-`answers` looks for the known answer strings, by rules for case, accents, articles, numbers and dates. A \
-positive passage is judged with the answers of its facet. A negative is judged with the whole question, \
-as in mining; by facet is harder, since there half an answer in it counts as an error.
+`answers` searches for the known answer strings, with rules for case, accents, articles, numbers and dates. \
+Positives are judged with the answers of their facet, negatives with the whole question, as in mining. *By \
+facet* is harder: half an answer counts as an error.
 """
 
 BLIND = """\
 ## What an offline judge cannot see
 
-It compares letters. On questions that need several paragraphs this shows:
+It compares strings. Results on questions that need several paragraphs:
 """
 
 PLAIN = """\
-In plain words:
+- Kernels of multi-step questions come out too small, because one paragraph with the answer string counts as \
+sufficient.
+- A sentence that denies the answer, or names it for another year, is a YES.
+- It cannot judge yes and no, counts, comparisons, or spellings that its rules do not produce.
+- Prompt injection works only where the question contains the answer (such cases are marked) or the answer is a \
+common word ("it" for Italy).
 
-- **It cannot tell one paragraph that holds the answer from the set that lets one know it.** Kernels of \
-questions in several steps need a judge that reads, or an executable check. With this judge they come \
-out too small, and are still called minimal, because for it they are.
-- **It does not see what is said of the answer.** A sentence that denies it is a YES, and so is one that \
-names it for another year or another reason.
-- **It cannot judge answers that stand nowhere:** yes and no, counts, comparisons, anything that has to \
-be concluded.
-- **It knows only the spellings that it was given** and those that its rules make. An answer in other \
-words is a NO.
-- **It cannot be talked into anything.** Stuffed and injected passages move it only where the \
-question gives the answer away, which the question without contexts finds out, or where the answer is \
-a common word (“it” for Italy).
-
-So it is good for questions whose answer is one string in one document, as API questions are; its \
-figures there are above. Where they are not, take a model as a judge, and look at its own false \
-positives and false negatives, which every run measures and writes into the data set.
+Use it where the answer is one string in one document, as in API questions. Otherwise use a model or an executable \
+check, and read the error rates that every run measures.
 """
 
 
@@ -152,10 +136,10 @@ def verdict_on_kernels(part: dict[str, Any]) -> str:
         plain, noisy = row_of(data, flips=0.0), row_of(data, flips=0.05)
         once = row_of(data, flips=0.05, votes=1)
         lines.append(
-            f"- {name}: {plain['exact']:.1%} exact without errors (95 % were asked for) at "
-            f"{plain['calls']['mean']:.1f} calls a case; {noisy['exact']:.1%} with 5 % of the verdicts "
-            f"flipped (85 % were asked for) at {noisy['calls']['mean']:.1f} calls. Asked once instead "
-            f"of by vote: {once['exact']:.1%} at {once['calls']['mean']:.1f} calls."
+            f"- {name}: {plain['exact']:.1%} exact without errors (target 95 %) at {plain['calls']['mean']:.1f} "
+            f"calls; {noisy['exact']:.1%} with 5 % flipped verdicts (target 85 %) at "
+            f"{noisy['calls']['mean']:.1f} calls. Without votes: {once['exact']:.1%} at "
+            f"{once['calls']['mean']:.1f} calls."
         )
     lines += ["", STICKY]
     return "\n".join(lines) + "\n"
@@ -195,27 +179,29 @@ def answers(part: dict[str, Any]) -> str:
 
 
 def errors(part: dict[str, Any]) -> str:
-    """Every error, with its cause."""
-    rows: dict[tuple[str, str, str, str], int] = {}
+    """Every error by its cause."""
+    counts: dict[tuple[str, str], int] = {}
+    questions: dict[tuple[str, str], list[str]] = {}
     for data in part.values():
         for one in data["errors"]:
-            cause = CAUSES.get((one["query"], one["error"]), "not looked into")
-            key = (one["query"], one["error"], one["answer"], cause)
-            rows[key] = rows.get(key, 0) + 1
-    total = sum(rows.values())
-    labels = sum(count for key, count in rows.items() if key[3] in (ANSWERS, EXCHANGED))
-    head = (
-        f"Its {total} errors (negatives with the whole question); {labels} of them are errors of the labels."
+            key = (one["error"], CAUSES.get((one["query"], one["error"]), "not looked into"))
+            counts[key] = counts.get(key, 0) + 1
+            if one["query"] not in questions.setdefault(key, []):
+                questions[key].append(one["query"])
+    labels = sum(count for key, count in counts.items() if key[1] in (ANSWERS, EXCHANGED))
+    head = f"Its {sum(counts.values())} errors; {labels} of them are label errors."
+    rows = sorted(
+        ((*key, str(count), ", ".join(questions[key])) for key, count in counts.items()),
+        key=lambda row: (-int(row[2]), row),
     )
-    heads = ("question", "error", "looked for", "passages", "why")
-    return f"{head}\n\n{_table(heads, ((*key[:3], str(count), key[3]) for key, count in rows.items()))}\n"
+    return f"{head}\n\n{_table(('error', 'why', 'passages', 'questions'), rows)}\n"
 
 
 def blindness(part: dict[str, Any]) -> str:
     """What letters alone make of several steps."""
     kinds = {
         "whole kernel": "the whole kernel called sufficient (right)",
-        "with one left out": "called sufficient, too, with a needed paragraph left out (wrong)",
+        "with one left out": "called sufficient with a needed paragraph left out (wrong)",
         "exact kernels": "exact kernels found with it",
         "strangers": "paragraphs outside the kernel called sufficient alone (wrong)",
         "denied": "“the answer is not …” called sufficient (wrong)",
@@ -238,14 +224,13 @@ def controls(part: dict[str, Any]) -> str:
             cells.append(f"{rate['errors']} of {rate['decided']} ({share})")
         rows.append((f"{kind}: {'NO' if kind == 'positive' else 'YES'}, wrongly", *cells))
     marked = (f"{data['controls']['answered_without_context']}" for data in part.values())
-    rows.append(("cases whose question holds the answer, and which are marked", *marked))
+    rows.append(("marked cases: the question contains the answer", *marked))
     others = (f"{data['controls']['false_positives_of_others']}" for data in part.values())
-    rows.append(("false positives of all kinds outside marked cases", *others))
+    rows.append(("false positives outside marked cases", *others))
     head = (
-        "The same questions through the controls of every run. A positive is the kernel, a negative another "
-        "question's paragraph, as it is, with the question's words strewn in, or with a claim that it is "
-        "relevant. Where a question holds its answer (“A or B?”), so does a passage that repeats the "
-        "question; questions answered by yes or no are not decided:"
+        "The same questions through the controls of every run. A positive is the kernel. A negative is another "
+        "question's paragraph: unchanged, stuffed with the question's words, or with an injected claim of "
+        "relevance. Yes/no questions are not decided."
     )
     return f"{head}\n\n{_table(('', *part), rows)}\n"
 

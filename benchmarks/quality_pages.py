@@ -1,4 +1,5 @@
-"""docs/benchmarks/quality.md, the same as a page with pictures, and its plot."""
+# ruff: noqa: E501 - prose
+"""docs/benchmarks/quality.md, quality.html with the recall of every set, and the plot of both."""
 
 from html import escape
 from typing import Any
@@ -13,7 +14,6 @@ from benchmarks.quality_tables import (
     hindsight_table,
     mark,
     missing,
-    recall_table,
     share_table,
     shares,
     systems,
@@ -25,47 +25,37 @@ from dartboard.evaluation.plots import condition_lines
 from dartboard.evaluation.summary import BOUNDS, family, short
 
 INTRODUCTION = (
-    "Made by `make bench-quality` with the default model. *Recall* is that of the required passages among 5 "
-    "or 10 picks from the nearest 100, any copy of a passage counting once. *Share* is that recall as a part "
-    "of what nearest neighbours (`cosine`) reach on the clean set, the mean of both depths. Each set is "
-    "measured as it is, with five near-copies of every passage by noise on the vectors (cosine .97 and .90), "
-    "and with five copies by edits of the text: truncated, sentences shuffled, boilerplate around, wording "
-    "revised, truncated otherwise. Every weight and threshold is one that a person would have had to guess; "
-    "`dartboard` takes σ from the candidates, `dartboard-0.09` fixes it. `oracle` and `random` are bounds. "
-    "Intervals are 95 % bootstraps over queries; ▲ and ▼ are significantly better and worse than "
-    "`dartboard` (permutation test over queries, Holm over systems, 5 %)."
+    "*Recall* counts the required passages among 5 or 10 picks from the nearest 100; copies count once. *Share* is "
+    "recall divided by that of nearest neighbours (`cosine`) on the clean set, mean of both depths. Each set is measured "
+    "clean, with five copies of every passage by noise on the vectors (cosine .97 and .90), and with five edited copies "
+    "of the text. Names contain the MMR weight or the threshold. `dartboard` uses automatic σ, `dartboard-0.09` a fixed "
+    "one. Intervals are 95 % bootstraps over queries; ▲ and ▼ are significantly better and worse than `dartboard` "
+    "(permutation test, Holm-corrected, 5 %)."
 )
-HINDSIGHT = (
-    "Shares again. For each row the MMR weight (.3, .5, .7, .9) and the threshold (.80, .85, .90, .95) that "
-    "happened to be best on it stand in brackets; nobody knows them beforehand."
-)
-LEAD = "What each way of choosing keeps of recall when a corpus repeats itself, on public data sets."
+HINDSIGHT = "Shares, with the best MMR weight and threshold of each row in brackets. Without labels you cannot know them."
+LEAD = "This page shows how much recall each selection method keeps on corpora with added redundancy."
 ASIDE = (
-    "The variants that read texts are in [decisions.md](../decisions.md). Copies at .90 stand on the edge of "
-    "the threshold .90: rounding decides which of them it drops."
+    "Variants that read texts: [decisions.md](../decisions.md). Copies at .90 lie at the threshold of `dedup-0.90`, so "
+    "rounding decides which ones it drops."
 )
 
 
 def markdown_page(found: Found) -> str:
-    """What every system keeps of clean nearest neighbours, over all sets and set by set."""
-    lines = ["# Quality on real data", "", INTRODUCTION, "", _aside(found), ""]
+    """What every system keeps of clean nearest neighbours, over all sets."""
+    lines = ["# Quality with added redundancy", "", LEAD, "", INTRODUCTION, "", _aside(found), ""]
+    lines += ["Recall of every system, set by set, with pictures: [All tables](quality.html).", ""]
     lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", "", caption(found), ""]
     lines += ["## All together: share of clean nearest neighbours", "", share_table(found), ""]
     lines += ["## Against the best setting, picked with hindsight", "", HINDSIGHT, "", hindsight_table(found)]
     lines += ["", "## Where something else is significantly better", "", *losses(found), ""]
-    lines += [_tally_table(found)]
-    for name, by_condition in found.items():
-        first = next(iter(by_condition.values()))
-        lines += ["", f"## {name}: {first['queries']} queries, {first['chunks']:,} passages"]
-        for depth in DEPTHS:
-            lines += ["", f"Recall{depth}", "", recall_table(by_condition, depth)]
+    lines += ["Number of sets, conditions and depths:", "", _tally_table(found)]
     return "\n".join(lines) + "\n"
 
 
 def html_page(found: Found) -> str:
-    """The same with pictures, in one file."""
+    """Recall set by set with pictures, in one file."""
     body = [
-        "<h1>Quality on real data</h1>",
+        "<h1>Quality with added redundancy</h1>",
         f"<p class='lead'>{LEAD}</p>",
         "<div class='grid'>",
         card("What redundancy costs", _NOTE, redundancy_plot(found), wide=True),
@@ -84,12 +74,12 @@ def html_page(found: Found) -> str:
             "</div>",
             *(_html_table(by_condition, depth) for depth in DEPTHS),
         ]
-    return document("Quality on real data", body)
+    return document("Quality with added redundancy", body)
 
 
 _NOTE = (
     "Recall as a share of what nearest neighbours reach on the clean corpus; bars are 95 % intervals. "
-    "A flat line at 1 is a system that redundancy does not hurt."
+    "A flat line at 1: redundancy costs this system nothing."
 )
 
 
@@ -143,7 +133,7 @@ def _aside(found: Found) -> str:
 def losses(found: Found) -> list[str]:
     """Where something is significantly better than Dartboard, as a list."""
     said = better_than_ours(found)
-    return [f"- {line}" for line in said] or ["- Nothing was, anywhere."]
+    return [f"- {line}" for line in said] or ["- None."]
 
 
 def _tally_table(found: Found) -> str:

@@ -82,22 +82,6 @@ def best(share: Mapping[str, float], kind: str) -> str:
     return max((system for system in share if family(system) == kind), key=lambda system: share[system])
 
 
-def recall_table(by_condition: Mapping[str, Any], depth: str) -> str:
-    """Markdown: one data set's recall with intervals; marks say better or worse than Dartboard."""
-    first = next(iter(by_condition.values()))
-    lines = ["| | " + " | ".join(by_condition) + " |", "|---" * (len(by_condition) + 1) + "|"]
-    for system in first["systems"]:
-        cells = [recall_cell(cell["systems"][system][depth]) for cell in by_condition.values()]
-        line = f"| {system} | " + " | ".join(cells) + " |"
-        lines.append(_bold(line) if system == REFERENCE else line)
-    return "\n".join(lines)
-
-
-def recall_cell(score: Mapping[str, float]) -> str:
-    """The mean, its interval, and a mark where the difference from Dartboard is significant."""
-    return f"{short(score['mean'])}{mark(score)} ({short(score['low'])} – {short(score['high'])})"
-
-
 def mark(score: Mapping[str, float]) -> str:
     """``▲`` significantly better than Dartboard, ``▼`` worse, nothing where chance would do."""
     if score.get("p", 1.0) >= LEVEL:
@@ -106,7 +90,7 @@ def mark(score: Mapping[str, float]) -> str:
 
 
 def caption(found: Found) -> str:
-    """What the redundancy plot shows, in a few honest sentences."""
+    """What the redundancy plot shows."""
     names = conditions(found)
     ours = {condition: shares(found, REFERENCE, condition) for condition in names}
     nearest = {condition: shares(found, "cosine", condition) for condition in names}
@@ -123,10 +107,7 @@ def caption(found: Found) -> str:
         else "On clean corpora it costs nothing."
     )
     return (
-        f"*Recall of the required passages among 5 and 10 picks, as a share of what nearest neighbours reach "
-        f"on the clean corpus: means over {sets} with 95 % intervals. `dartboard` has nothing set by hand, "
-        f"the weights and thresholds of the others "
-        f"are guesses that someone has to make. Dartboard, and in brackets nearest neighbours (`cosine`): "
+        f"*Means over {sets} with 95 % intervals. Dartboard, and in brackets nearest neighbours (`cosine`): "
         f"{told}. {price}*"
     )
 

@@ -21,13 +21,13 @@ KEPT = {
 def page(found: Found) -> str:
     """The whole page."""
     parts = [
-        "# Retrieval, measured",
-        "Made by `python benchmarks/retrieval.py` (one thread for BLAS and OpenMP) and `python benchmarks/tables.py`. "
-        "Vectors are synthetic, grouped around topics as passages are, unless the text says otherwise. Times of "
-        "one run on one machine: ratios carry over, absolute times do not.",
+        "# Retrieval speed and size",
+        "This page shows search speed, recall and memory beside other engines. Vectors are synthetic and clustered by topic "
+        "unless noted. All times are from one run of `benchmarks/retrieval.py` on one machine with one BLAS thread: compare "
+        "ratios, not absolute times.",
         "## Search beside other engines",
         engines(found["engines"]),
-        "## A whole search, but for the model",
+        "## A whole search without the encoder",
         search(found["search"]),
         *cold(found.get("cold")),
         "## A million vectors in one file",
@@ -37,7 +37,7 @@ def page(found: Found) -> str:
         memory(found["indexes"]),
         "## BM25, dense, ColBERT, hybrid",
         models(found["models"]),
-        "## Indexing, and the specification's targets",
+        "## Indexing and latency targets",
         indexing(found["indexing"]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -62,10 +62,7 @@ def engines(part: Found) -> str:
             ]
         )
     heads = ("", "recall@100", "queries/s", "ours is faster by", "load s", "build s")
-    about = (
-        f"{part['vectors']:,} × {part['dimension']} synthetic vectors, grouped around topics as passages are; "
-        f"k = {part['k']}, one thread."
-    )
+    about = f"{part['vectors']:,} × {part['dimension']} vectors, k = {part['k']}, one thread."
     return f"{about}\n\n{_table(heads, rows)}"
 
 
@@ -81,9 +78,9 @@ def search(part: Found) -> str:
         )
         rows.append([name, f"{row['median_ms']:.2f}", f"{row['p95_ms']:.2f}", stages])
     about = (
-        f"{part['chunks']:,} chunks: find {part['triage']}, fetch them, choose {part['k']}, hand them over. The query's "
-        "vector is given to all alike. LangChain's and LlamaIndex's FAISS stores compare all vectors, as they do "
-        "by default, and hold their documents in memory; ours reads them from the file. Vectors and texts are synthetic."
+        f"{part['chunks']:,} chunks: find {part['triage']}, fetch them, select {part['k']}. The query vector is given. "
+        "LangChain's and LlamaIndex's FAISS stores compare all vectors (their default) and keep documents in memory; "
+        "ours reads them from the file. Vectors and texts are synthetic."
     )
     parts = [
         about,
@@ -94,14 +91,14 @@ def search(part: Found) -> str:
 
 
 def _default_beside_dense(systems: Found) -> str:
-    """What the default costs more than dense alone, and whether it is within what was aimed at."""
+    """The cost of the default beside dense alone, and whether it meets the target."""
     dense, hybrid = (systems.get(f"dartboard, {name}", {}).get("median_ms") for name in ("dense", "hybrid"))
     if dense is None or hybrid is None:
         return ""
-    kept = "within" if hybrid <= AIM_MS else "more than"
+    kept = "meets" if hybrid <= AIM_MS else "misses"
     return (
-        f"The default retriever is hybrid: it took {hybrid:.2f} ms at the median where dense alone took {dense:.2f}, "
-        f"{kept} the {AIM_MS:.0f} ms that were aimed at."
+        f"The default retriever is hybrid. Its median of {hybrid:.2f} ms (dense: {dense:.2f} ms) {kept} the target of "
+        f"{AIM_MS:.0f} ms."
     )
 
 
@@ -111,9 +108,9 @@ def cold(part: Found | None) -> list[str]:
         return []
     return [
         "## A search from the command line",
-        f"`dartboard search` in a new process on {part['chunks']:,} chunks, from its start to its end, the model's loading "
-        f"included: {part['wall_seconds']:.2f} s at the median of {part['runs']} runs, {part['wall_seconds_slowest']:.2f} s "
-        f"at most; {part['processor_seconds']:.2f} s of processor time.",
+        f"`dartboard search` in a new process on {part['chunks']:,} chunks, model loading included: "
+        f"{part['wall_seconds']:.2f} s at the median of {part['runs']} runs, {part['wall_seconds_slowest']:.2f} s at most; "
+        f"{part['processor_seconds']:.2f} s of CPU time.",
     ]
 
 
@@ -153,9 +150,8 @@ def memory(part: Sequence[Found]) -> str:
     largest = max(row["vectors"] for row in part)
     taken = {row["index"]: row["bytes_per_vector"] for row in part if row["vectors"] == largest}
     rows = [[told, f"{taken[name]:,}"] for name, told in KEPT.items() if name in taken]
-    return (
-        f"Memory for a million vectors of 384 numbers, by the bytes a vector takes at {largest:,}:\n\n"
-        + _table(("vectors in memory", "MB a million"), rows)
+    return f"Memory for a million 384-dimensional vectors, extrapolated from {largest:,}:\n\n" + _table(
+        ("vectors in memory", "MB a million"), rows
     )
 
 
@@ -173,9 +169,8 @@ def models(part: Found) -> str:
     ]
     about = (
         f"{part['passages']:,} abstracts of SciFact. Identifiers are {part['identifiers']} words with digits or inner "
-        f"capitals that stand in one abstract alone; paraphrases are {part['paraphrases']} claims written by people. "
-        "Bytes are those kept beside the text. Speed includes encoding the query in every row: in BM25's too, whose "
-        "candidates carry the query's vector, so that a selection can compare them."
+        f"capitals that occur in one abstract only; paraphrases are {part['paraphrases']} claims written by people. Bytes "
+        "do not include the text. Speed includes encoding the query, also for BM25, because selection needs its vector."
     )
     heads = ("", "bytes a document", "queries/s", "identifiers, recall@10", "paraphrases, recall@10")
     return about + "\n\n" + _table(heads, rows)
@@ -192,15 +187,14 @@ def indexing(part: Found) -> str:
     return "\n\n".join(
         [
             f"{rate['files']} files, {rate['chunks']} chunks: {rate['indexing_chunks_per_second']:.0f} chunks/s, "
-            f"{rate['share_of_the_limit']:.0%} of what the model alone encodes "
+            f"{rate['share_of_the_limit']:.0%} of the encoder's own speed "
             f"({rate['encoding_alone_chunks_per_second']:.0f}); {rate['seconds_when_nothing_changed']:.2f} s when "
             "nothing has changed.",
             _table(("milliseconds", "median", "95 %"), rows),
             _table(("megabytes", ""), memory),
-            f"1,000 queries × 100 candidates in one call: {table['1,000 queries × 100 candidates, seconds']:.2f} s. These "
-            "are pools of passages drawn at random, which have little to do with their questions, at σ from the "
-            "candidates, timed once and without a run before; the README's selection times are of candidates around "
-            "their question, at a fixed σ, timed repeatedly.",
+            f"1,000 queries × 100 candidates in one call: {table['1,000 queries × 100 candidates, seconds']:.2f} s, timed "
+            "once, without warm-up, on random candidates with automatic σ. [Comparison](../comparison.md#speed) times "
+            "candidates near their query, repeatedly.",
         ]
     )
 

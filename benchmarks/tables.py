@@ -21,7 +21,6 @@ from benchmarks import (  # noqa: E402
     load_tables,
     natural_tables,
     quality_pages,
-    quality_tables,
     relevance,
     retrieval_tables,
 )
@@ -96,10 +95,8 @@ def fresh_readme() -> str:
     """The README with its tables made anew."""
     quality, selection = results("quality"), results("selection")
     sections = {
-        "natural": natural_tables.headline(results("natural")),
-        "losses": "\n".join(f"  {line}" for line in quality_pages.losses(quality)),
+        "numbers": natural_tables.three_numbers(results("natural"), selection),
         "compared": comparison_tables.at_a_glance(quality, selection),
-        "headlines": comparison_tables.headlines(selection, results("retrieval"), results("load")),
     }
     text = (ROOT / "README.md").read_text()
     for name, content in sections.items():
@@ -118,19 +115,26 @@ def fresh_decisions() -> str:
 def fresh_sections() -> Mapping[Path, str]:
     """Pages of docs/ with the tables between their markers made anew."""
     quality, known = results("quality"), results("mathematics")
-    selection, retrieval = results("selection"), results("retrieval")
+    selection, retrieval, natural = results("selection"), results("retrieval"), results("natural")
     pages = {
+        "benchmarks/index.md": {
+            "natural": natural_tables.headline(natural),
+            "shares": natural_tables.short_table(natural),
+            "compared": comparison_tables.at_a_glance(quality, selection),
+            "headlines": comparison_tables.headlines(selection, retrieval, results("load")),
+        },
+        "benchmarks/failed-experiments.md": {
+            "intent": natural_tables.intent_table(natural_tables.default(natural)),
+            "said": natural_tables.intent(natural_tables.default(natural)),
+        },
         "comparison.md": {
             "numbers": comparison_tables.in_numbers(quality, selection),
-            "quality": quality_tables.share_table(quality),
             "selection": selection_table(selection),
-            "search": retrieval_tables.search(retrieval["search"]),
         },
         "security.md": {"memory": hostile_memory.table(results("hostile_memory"))},
-        "sigma.md": {"shares": natural_tables.short_table(results("natural"))},
+        "sigma.md": {"knobs": explanations.knob_table(known["knobs"])},
         "scaling.md": {"journey": journey_table(results("scaling"))},
         "explanation/mathematics.md": {"copies": explanations.copies_table(known["copies"])},
-        "explanation/sigma-is-not-lambda.md": {"knobs": explanations.knob_table(known["knobs"])},
         "explanation/relevance.md": {"relevance": relevance.table(results("relevance"))},
         "explanation/when-not.md": {
             "clean": explanations.clean_table(quality),
@@ -156,6 +160,7 @@ def documents() -> Mapping[Path, str]:
         ROOT / "docs" / "decisions.md": fresh_decisions(),
         pages / "retrieval.md": retrieval_tables.page(results("retrieval")),
         pages / "natural.md": natural_tables.page(results("natural"), results("held_out")),
+        pages / "natural-tables.md": natural_tables.tables_page(results("natural"), results("held_out")),
         pages / "quality.md": quality_pages.markdown_page(results("quality")),
         pages / "service.md": load_tables.page(results("load"), results("slider")),
     }

@@ -17,12 +17,14 @@ DOCUMENTS = [
     "docs/decisions.md",
     "docs/scaling.md",
     "docs/sigma.md",
+    "docs/benchmarks/failed-experiments.md",
+    "docs/benchmarks/index.md",
+    "docs/benchmarks/natural-tables.md",
     "docs/benchmarks/natural.md",
     "docs/benchmarks/quality.md",
     "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
     "docs/explanation/relevance.md",
-    "docs/explanation/sigma-is-not-lambda.md",
     "docs/explanation/when-not.md",
 ]
 PICTURES = {

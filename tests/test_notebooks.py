@@ -140,7 +140,7 @@ def test_evaluation_names_the_tasks():
 
 
 def test_the_page_about_them_runs(capsys):
-    page = EXAMPLES.parent / "docs" / "notebooks.md"
+    page = EXAMPLES.parent / "docs" / "how-to" / "vectors.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     namespace: dict[str, object] = {}
     for block in blocks:

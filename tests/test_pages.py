@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import typer
 
+from dartboard import select
 from dartboard.cli.app import app, main
 from dartboard.engine import Engine, index_paths
 from tests.stores import postgres_server
@@ -43,7 +45,6 @@ RUN_ELSEWHERE = {
     "integrations.md": "integrations/test_page.py",
     "mcp.md": "integrations/test_mcp.py",
     "mining.md": "mining/test_mining_document.py",
-    "notebooks.md": "test_notebooks.py",
     "plugins.md": "test_plugins.py",
     "rerank.md": "api/test_rerank_clients.py",
     "scaling.md": "cluster/test_index.py",
@@ -120,6 +121,24 @@ def test_all_blocks_but_those_named_run(page, marks, tmp_path, monkeypatch):
     assert namespace
 
 
+def test_the_page_on_vectors_reads_the_hits_of_qdrant():
+    """With a client in the shape of qdrant-client's, which is not installed here."""
+    points = [
+        SimpleNamespace(payload={"text": text}, vector=vector, id=place)
+        for place, (text, vector) in enumerate(NOTES.items())
+    ]
+
+    def query_points(name, *, query, limit, with_vectors):
+        assert (name, query, limit, with_vectors) == ("notes", QUESTION, 100, True)
+        return SimpleNamespace(points=points)
+
+    (block,) = (text for text in python_of("how-to/vectors.md") if "query_points" in text)
+    namespace: dict[str, Any] = {"select": select}
+    exec(compile(block, "vectors.md", "exec"), namespace)
+    found = namespace["answer"](SimpleNamespace(query_points=query_points), QUESTION, k=2)
+    assert {payload["text"] for payload in found} in TOLD
+
+
 def test_the_page_on_milvus_runs(tmp_path, monkeypatch):
     from pymilvus import MilvusClient
 
@@ -186,7 +205,7 @@ def test_the_tutorial_does_what_it_says(tmp_path, monkeypatch, capsys):
                 printed, ran = run(line, capsys), ran + 1
         elif language == "text":
             assert told(text, printed), f"the tutorial shows\n{text}\nand the command says\n{printed}"
-    assert ran == 9
+    assert ran == 8
     assert Path("report/report.html").stat().st_size > 1000
 
 
@@ -219,8 +238,8 @@ def test_a_wrong_output_would_be_noticed():
 
 
 def test_every_benchmark_is_listed():
-    page = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
-    measuring, making = page.split("## What makes pages of it")
+    page = (DOCS / "benchmarks" / "reproduce.md").read_text(encoding="utf-8")
+    measuring, making = page.split("## Which script makes which page")
     making, parts = making.split("All other files")
     folder = DOCS.parent / "benchmarks"
     sources = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("[a-z]*.py")}
@@ -229,12 +248,12 @@ def test_every_benchmark_is_listed():
     first = re.compile(r"^\|.*?`(\w+\.py)` \|", flags=re.MULTILINE)
     assert set(first.findall(measuring)) == run - makers
     assert set(first.findall(making)) == makers
-    parts = parts.split("## Repeat them")[0]
+    parts = parts.split("## The data sets")[0]
     assert set(re.findall(r"`(\w+\.py)`", parts)) - run == set(sources) - run
 
 
 def test_the_list_says_which_results_there_are():
-    page = (DOCS / "benchmarks" / "index.md").read_text(encoding="utf-8")
+    page = (DOCS / "benchmarks" / "reproduce.md").read_text(encoding="utf-8")
     there = {path.name for path in (DOCS.parent / "benchmarks" / "results").glob("*.json")}
     rows = re.findall(r"^\|[^|]*\| `(\w+)\.py` \| ([^|]*) \|", page, flags=re.MULTILINE)
     assert {f"{name}.json" for name, result in rows if result == f"`{name}.json`"} == there

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dartboard.cli import main
+from tools import readme_pictures
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -65,3 +66,21 @@ def anchors(text):
     """The headings' names as GitHub makes them."""
     heads = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_it_can_be_read_in_a_minute():
+    assert len(README.read_text().split()) <= 900
+
+
+def test_badges_say_what_the_project_file_says():
+    shown = {Path(link).name for link in relative_links() if "badge-" in link}
+    assert shown == set(readme_pictures.badges())
+    for name, picture in readme_pictures.badges().items():
+        assert (readme_pictures.IMAGES / name).read_text(encoding="utf-8") == picture, (
+            "run: python -m tools.readme_pictures"
+        )
+
+
+def test_the_picture_of_the_demo_fetches_nothing():
+    picture = (readme_pictures.IMAGES / "demo.svg").read_text(encoding="utf-8")
+    assert "repeats" in picture and "url(http" not in picture and "<script" not in picture

@@ -67,7 +67,7 @@ def test_programs_have_the_kernels_that_their_mending_needs(written):
     ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/mining.md", "examples/adk/README.md"])
+@pytest.mark.parametrize("page", ["docs/mining.md", "examples/adk/README.md"])
 def test_pages_that_mine_the_package_say_how_to_install_it(page):
     text = (EXAMPLE.parents[1] / page).read_text()
     install = text.find("pip install --no-deps google-adk==1.20.0")
