@@ -73,7 +73,7 @@ def _default(field: Any) -> str:
     if field.name == "workers":
         return "eight times the processors, 4 to 32"
     value = None if field.default is MISSING else field.default
-    if value is None or value == ():
+    if value in (None, (), ""):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
