@@ -1,9 +1,6 @@
 """The documentation's code is true: blocks are valid, commands exist, and what pages of ours show runs."""
 
 import ast
-import doctest
-import importlib
-import inspect
 import re
 import shlex
 import subprocess
@@ -15,7 +12,6 @@ import numpy as np
 import pytest
 import typer
 
-import dartboard
 from dartboard.cli.app import app, main
 from dartboard.engine import Engine, index_paths
 from tests.stores import postgres_server
@@ -243,20 +239,3 @@ def test_the_list_says_which_results_there_are():
     rows = re.findall(r"^\|[^|]*\| `(\w+)\.py` \| ([^|]*) \|", page, flags=re.MULTILINE)
     assert {f"{name}.json" for name, result in rows if result == f"`{name}.json`"} == there
     assert {name for name, result in rows if result == "none recorded yet"} <= {"load", "scaling"}
-
-
-@pytest.mark.parametrize("name", [name for name in dartboard.__all__ if name[0] != "_"])
-def test_public_names_document_their_parameters_with_an_example_that_runs(name):
-    item = getattr(dartboard, name)
-    text = inspect.getdoc(item) or ""
-    signature = () if item is dartboard.DartboardError else inspect.signature(item).parameters
-    told = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
-    assert [
-        one for one in signature if not re.search(rf"^ +[\w, ]*\b{one}\b[\w, ]*:", told, re.MULTILINE)
-    ] == []
-    assert "\nExample:\n" in text
-    module = importlib.import_module(item.__module__)
-    runner = doctest.DocTestRunner()
-    for found in doctest.DocTestFinder().find(item, name, module=module, globs=dict(vars(module))):
-        runner.run(found)
-    assert runner.tries >= 1 and runner.failures == 0
