@@ -18,23 +18,33 @@ SCALINGS: tuple[ScoreScaling, ...] = ("bounds", "minmax", "sigmoid")
 
 @dataclass(frozen=True, slots=True)
 class DartboardConfig:
-    """Configuration of Dartboard retrieval.
+    """Configuration of a :class:`DartboardRetriever`. Every value is checked.
 
-    ``sigma`` is the spread of a query around what it means: ``"auto"`` takes it from the candidates of
-    each query, a number in [sigma_min, 10] fixes it. It is not a dial between relevance and diversity.
+    Args:
+        sigma: the width of P(t|q), in distances: ``"auto"`` estimates it from the candidates of each query,
+            a number in [sigma_min, 10] fixes it. It is not a weight between relevance and diversity.
+        top_k: how many chunks to return, 1 to 20.
+        triage_k: how many nearest chunks to select from, ``top_k`` to 1,000.
+        reranker_type: who scores. ``cosine``: the scaled cosine distance for query and passages.
+            ``crossencoder``: a pair scorer for both. ``hybrid``: ``softmax(pair score / σ)`` for the query,
+            scaled cosine similarity between passages; σ is then a temperature, and ``"auto"`` the standard
+            deviation of the scores. Without a pair scorer ``hybrid`` is ``cosine``, and results say so.
+        token_vocab_size: tokens of :meth:`DartboardRetriever.with_vocabulary`, 1,000 to 50,000.
+        log_eps: part of the specification; exact selection does not need it.
+        sigma_min: the smallest σ that is allowed, 1e-12 to 1.
+        distance: ``scaled_cosine``, ``(1 - cos) / 2``, or ``euclidean``.
+        score_scaling: how ``crossencoder`` turns pair scores into similarities in [0, 1]: by the scorer's
+            ``bounds``, by the smallest and largest score of the query (``minmax``), or by ``sigmoid``.
 
-    ``reranker_type`` says who scores what:
+    Raises:
+        ConfigError: a value is outside its range.
 
-    * ``cosine``: the scaled cosine distance for query and passages alike;
-    * ``crossencoder``: pair scores for both, made distances;
-    * ``hybrid``: ``softmax(pair score / σ)`` for the query, the scaled cosine similarity between
-      passages. σ is then the temperature of the scores, and ``"auto"`` their standard deviation. Without
-      a pair scorer there is nothing to mix, and it is ``cosine``; results say which one it was.
-
-    ``score_scaling`` makes the pair scores of ``crossencoder`` similarities in [0, 1]: by the scorer's own
-    ``bounds`` (those of the paper's cross-encoder are -11.6 and 11.4), by the smallest and largest score
-    of the query (``minmax``), or by ``sigmoid``. ``log_eps`` is a safety of the specification that exact
-    selection does not need.
+    Example:
+        >>> DartboardConfig(top_k=8, reranker_type="cosine").triage_k
+        100
+        >>> DartboardConfig(top_k=0)
+        Traceback (most recent call last):
+        dartboard.errors.ConfigError: top_k must be a whole number in [1, 20], got 0
     """
 
     sigma: float | Auto = "auto"

@@ -57,16 +57,35 @@ _SEEN = "\0seen "  # begins the ids of vectors that were seen; no chunk of a col
 
 
 class DartboardRetriever:
-    """Selects from chunks that carry their vectors: nearest by cosine, then Dartboard.
+    """Take the nearest chunks by cosine, then select from them with Dartboard.
 
-    The specification's retriever over a list of chunks; over a collection, it is the engine's selector, and
-    a :class:`dartboard.retrievers.Retriever` finds the candidates.
+    This is the retriever of the specification, over a list of chunks. Over a collection it is the engine's
+    selector, and a :class:`dartboard.retrievers.Retriever` finds the candidates.
 
-    ``token_embeddings``, ``(vocab_size, d)``, makes the targets run over a vocabulary instead of over the
-    candidates, as the paper has it; pair scores know no tokens, so ``crossencoder`` keeps to candidates.
-    ``calibration`` is what ``sigma="auto"`` means, where it was measured. ``similarity_levels`` are those by
-    which a result says whether anything relevant was found (:func:`dartboard.relevance.measure_levels`); by
-    default those known of the model.
+    Args:
+        config: σ, how many chunks, the variant.
+        embedding_model: the model that made the chunks' vectors; it encodes the query.
+        token_embeddings: ``(vocab_size, d)``: a vocabulary as targets instead of the candidates. Pair scores
+            know no tokens, so ``crossencoder`` always uses the candidates.
+        cross_encoder: the pair scorer of the variants ``crossencoder`` and ``hybrid``.
+        calibration: what ``sigma="auto"`` uses, if it was measured.
+        similarity_levels: by which a result says whether anything relevant was found
+            (:func:`dartboard.relevance.measure_levels`); by default those known of the model.
+
+    Raises:
+        ConfigError: ``crossencoder`` without a pair scorer, or ``hybrid`` with Euclidean distance.
+        InvalidInputError: the token embeddings cannot be used.
+
+    Example:
+        >>> from dartboard import Chunk, default_model
+        >>> model = default_model()
+        >>> texts = ["Rotate the keys monthly.", "Keys are rotated every month.", "Logs are kept for a week."]
+        >>> vectors = model.encode_documents(texts)
+        >>> corpus = [Chunk(f"c{i}", text, vector) for i, (text, vector) in enumerate(zip(texts, vectors))]
+        >>> retriever = DartboardRetriever(DartboardConfig(top_k=2), model)
+        >>> chunks = retriever.retrieve("How long are logs kept, when are keys rotated?", corpus)
+        >>> [chunk.id for chunk in chunks]
+        ['c2', 'c1']
     """
 
     def __init__(
@@ -109,7 +128,15 @@ class DartboardRetriever:
         method: VocabularyMethod = "words",
         cross_encoder: PairScorer | None = None,
     ) -> Self:
-        """A retriever whose targets are a vocabulary of ``config.token_vocab_size`` tokens, built or kept."""
+        """Make a retriever whose targets are a vocabulary of ``config.token_vocab_size`` tokens.
+
+        Args:
+            config, embedding_model, cross_encoder: as for the class.
+            method: how the vocabulary is made: ``words``, ``subwords`` or ``clusters``. It is cached.
+
+        Returns:
+            The retriever.
+        """
         tokens = build_token_vocabulary(embedding_model, config.token_vocab_size, method)
         return cls(config, embedding_model, tokens, cross_encoder)
 
@@ -146,9 +173,19 @@ class DartboardRetriever:
     def retrieve(
         self, query: str, corpus: list[Chunk], return_scores: bool = False
     ) -> list[Chunk] | tuple[list[Chunk], list[float]]:
-        """The ``top_k`` chunks in the order of selection; with scores, the gain of each.
+        """Return the ``top_k`` chunks, in the order of selection.
 
-        Raises ``ValueError`` for an empty query, an empty corpus, or chunks that do not fit together.
+        Args:
+            query: what to ask.
+            corpus: chunks with their vectors.
+            return_scores: whether to return the marginal gain of each chunk as well.
+
+        Returns:
+            The chunks, or the chunks and their gains.
+
+        Raises:
+            InvalidInputError: the query or corpus is empty, an id occurs twice, or vectors have different
+                lengths. It is a ``ValueError``.
         """
         result = self.search(query, corpus)
         return (result.chunks, result.scores) if return_scores else result.chunks
@@ -168,6 +205,13 @@ class DartboardRetriever:
             options: what is asked for; where it is left out, the configuration says it. ``where`` is for
                 collections and is not used here.
             changes: single options: ``k=8``, ``token_budget=1500``, ``method="mmr"``.
+
+        Returns:
+            The chunks with their gains, coverage, σ and timings.
+
+        Raises:
+            InvalidInputError: as in :meth:`retrieve`, or an id to include or exclude is not in the corpus.
+            ConfigError: an option is outside its range.
         """
         options = self._options(options, changes, "search")
         started = time.perf_counter()

@@ -25,7 +25,16 @@ from pathlib import Path
 
 
 class DartboardError(Exception):
-    """Base of all errors below, so that one ``except`` can catch them."""
+    """Base of every error that dartboard raises on purpose.
+
+    Example:
+        >>> from dartboard import DartboardConfig, DartboardError
+        >>> try:
+        ...     DartboardConfig(top_k=0)
+        ... except DartboardError as error:
+        ...     print(error)
+        top_k must be a whole number in [1, 20], got 0
+    """
 
 
 class InvalidInputError(DartboardError, ValueError):

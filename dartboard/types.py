@@ -141,7 +141,22 @@ def check_matrix(values: npt.ArrayLike, *, name: str = "embeddings", dim: int | 
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """A passage: id, text, vector, and whatever else is known about it. Equal to itself alone."""
+    """A passage with its vector. Two chunks are equal only if they are the same object.
+
+    Args:
+        id: a non-empty string, unique in its corpus.
+        text: the passage; it must not be blank.
+        embedding: ``(d,)`` float, finite and not all zeros.
+        metadata: anything else that is known, such as ``source`` and ``title``.
+
+    Raises:
+        InvalidInputError: the id or text is empty, or the vector cannot be used.
+
+    Example:
+        >>> chunk = Chunk("keys-1", "Rotate the keys monthly.", np.array([0.6, 0.8]), {"source": "keys.md"})
+        >>> chunk.metadata["source"]
+        'keys.md'
+    """
 
     id: str
     text: str
@@ -224,11 +239,24 @@ class Explanation:
 
 @dataclass(slots=True, repr=False)
 class RetrievalResult:
-    """What a query returned, in order, with what explains it.
+    """The chunks that a query returned, in order, and how they were chosen.
 
-    ``scores`` are as many as ``chunks``: for Dartboard the gain of each. ``explanation`` says how they were
-    found: σ and where it came from, coverage, what each pick stands for, timings. ``metadata`` is the same
-    as a dictionary. A result that was made elsewhere may have no explanation.
+    Args:
+        query: the question.
+        chunks: the picks, in the order of selection.
+        scores: one for each chunk; for Dartboard its marginal gain.
+        metadata: the explanation as a dictionary.
+        explanation: σ and its source, coverage, what each pick represents, timings. None for results that
+            were made elsewhere.
+
+    Raises:
+        InvalidInputError: there are more or fewer scores than chunks, or a score is not finite.
+
+    Example:
+        >>> chunk = Chunk("keys-1", "Rotate the keys monthly.", np.array([0.6, 0.8]))
+        >>> result = RetrievalResult("When are keys rotated?", [chunk], [0.9])
+        >>> len(result), result.top_chunk.id
+        (1, 'keys-1')
     """
 
     query: str
@@ -280,11 +308,27 @@ class RetrievalResult:
 
 @dataclass(slots=True)
 class Dataset:
-    """Chunks, queries and which chunks answer which query.
+    """Chunks, queries, and which chunks are relevant to which query.
 
-    ``ground_truth`` maps a query id to the ids of its relevant chunks. ``query_ids`` are the ids of
-    ``queries`` in order. Where they are not given, the queries name themselves, or, if ``ground_truth``
-    has other keys, one for each query, those are the ids in order.
+    Args:
+        name: what reports call the data set.
+        chunks: the corpus; ids are unique, vectors have one length.
+        queries: the questions.
+        ground_truth: query id to the ids of its relevant chunks.
+        metadata: anything else that is known.
+        query_ids: the ids of ``queries``, in order. By default each query is its own id; if
+            ``ground_truth`` has as many keys as there are queries and they are not the queries, its keys are
+            the ids.
+
+    Raises:
+        InvalidInputError: an id occurs twice, a query is empty, or the ground truth names an unknown query
+            or chunk.
+
+    Example:
+        >>> chunk = Chunk("keys-1", "Rotate the keys monthly.", np.array([0.6, 0.8]))
+        >>> data = Dataset("runbook", [chunk], ["When are keys rotated?"], {"q1": ["keys-1"]})
+        >>> data.query_ids
+        ['q1']
     """
 
     name: str

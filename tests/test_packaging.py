@@ -74,7 +74,7 @@ def test_the_sdist_has_sources_tests_and_documents_and_no_rubbish(sdist):
         names = {name.partition("/")[2] for name in archive.getnames()}
     for wanted in ("pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "tests/test_packaging.py"):
         assert wanted in names
-    assert {"docs/architecture.md", "dartboard/py.typed", "benchmarks/tables.py", "Makefile"} <= names
+    assert {"docs/design.md", "dartboard/py.typed", "benchmarks/tables.py", "Makefile"} <= names
     assert [name for name in names if RUBBISH.search(name)] == []
 
 

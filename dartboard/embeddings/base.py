@@ -31,11 +31,11 @@ _PROBES = [
 
 
 class EmbeddingModel(ABC):
-    """Texts in, ``(n, d)`` float32 vectors out.
+    """Encode texts as ``(n, d)`` float32 vectors.
 
     Subclasses write :meth:`encode` and :attr:`embedding_dim`. Callers use :meth:`encode_query`,
-    :meth:`encode_queries` and :meth:`encode_documents`, which say what the texts are for and check what comes
-    back, whatever the model underneath knows of tasks.
+    :meth:`encode_queries` and :meth:`encode_documents`: these pass the task on to models that distinguish
+    tasks, and check the vectors.
 
     Example:
         >>> class LetterCounts(EmbeddingModel):
@@ -120,7 +120,19 @@ class EmbeddingModel(ABC):
         return vectors
 
     def encode_query(self, text: str, *, task: TaskType = TaskType.RETRIEVAL_QUERY) -> Vectors:
-        """The vector of one question, ``(d,)``."""
+        """Encode one question.
+
+        Args:
+            text: the question.
+            task: what the vector is for.
+
+        Returns:
+            ``(d,)`` float32.
+
+        Raises:
+            InvalidInputError: the text is blank or no string.
+            ModelError: the model returned a vector that cannot be used.
+        """
         if not isinstance(text, str):
             raise InvalidInputError(f"a query is one string, got {type(text).__name__}: see encode_queries")
         vector: Vectors = self.encode_task([text], task)[0]
@@ -134,13 +146,40 @@ class EmbeddingModel(ABC):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """The vectors of many questions, ``(n, d)``."""
+        """Encode many questions.
+
+        Args:
+            texts: the questions.
+            task: what the vectors are for.
+            batch_size: how many texts the model may take at once.
+            progress: is called with the number of texts finished so far.
+
+        Returns:
+            ``(n, d)`` float32, one row per question.
+
+        Raises:
+            InvalidInputError: a text is blank or no string.
+            ModelError: the model returned vectors that cannot be used.
+        """
         return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
     def encode_documents(
         self, texts: Sequence[str], *, batch_size: int = 32, progress: Progress | None = None
     ) -> Vectors:
-        """The vectors of passages, ``(n, d)``."""
+        """Encode passages.
+
+        Args:
+            texts: the passages.
+            batch_size: how many texts the model may take at once.
+            progress: is called with the number of texts finished so far.
+
+        Returns:
+            ``(n, d)`` float32, one row per passage.
+
+        Raises:
+            InvalidInputError: a text is blank or no string.
+            ModelError: the model returned vectors that cannot be used.
+        """
         return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size, progress=progress)
 
 

@@ -100,10 +100,21 @@ class NearDuplicateFilter(_InOrder):
 class MMR:
     """Maximal marginal relevance (Carbonell & Goldstein, 1998), penalised against every pick so far.
 
-    ``score(c) = relevance_weight · sim(q, c) - (1 - relevance_weight) · max_{g∈G} sim(c, g)``:
-    1 is plain nearest neighbours, 0 is novelty alone. Other libraries call the same number λ, or its
-    complement diversity. Where the pool goes by the order of a retriever or a pair scorer, sim(q, c) are the
-    candidates' cosines dealt out in that order, as the probabilities are.
+    ``score(c) = relevance_weight · sim(q, c) - (1 - relevance_weight) · max_{g∈G} sim(c, g)``. If the order
+    of a retriever or a pair scorer counts, sim(q, c) are the candidates' cosines reassigned in that order.
+
+    Args:
+        relevance_weight: in [0, 1]: 1 is nearest neighbours, 0 is novelty alone. Other libraries call it λ,
+            or its complement diversity.
+
+    Raises:
+        ConfigError: the weight is outside [0, 1].
+
+    Example:
+        >>> from dartboard import select
+        >>> vectors = [[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]
+        >>> select(vectors, [1.0, 0.4], k=2, method=MMR(relevance_weight=0.5)).indices
+        array([1, 2])
     """
 
     relevance_weight: float = 0.7

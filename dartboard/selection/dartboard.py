@@ -24,13 +24,31 @@ from dartboard.selection.result import Selection
 
 @dataclass(frozen=True, slots=True)
 class Dartboard:
-    """Greedy selection by marginal gain. σ belongs to the pool."""
+    """Greedy selection by marginal gain, the default method. It has no parameters: σ belongs to the pool.
+
+    Example:
+        >>> from dartboard import select
+        >>> vectors = [[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]
+        >>> select(vectors, [1.0, 0.4], k=2, method=Dartboard(), sigma=0.1).indices
+        array([1, 2])
+    """
 
     name = "dartboard"
 
     @np.errstate(under="ignore")
     def select(self, pool: Pool, limits: Limits) -> Selection:
-        """The picks of one query."""
+        """Select from one query's pool.
+
+        Args:
+            pool: the candidates of the query.
+            limits: k, budget, caps.
+
+        Returns:
+            The picks in order, with gains and coverage.
+
+        Raises:
+            ConfigError: the limits do not fit the pool.
+        """
         pool = limits.apply(pool).without_near_duplicates()
         run = _GreedyRun(pool, limits)
         if limits.token_budget is not None:

@@ -84,14 +84,17 @@ def select(
             lists, data frames of numbers, a column whose cells are vectors, tensors on the CPU). Several
             questions, ``(m, d)``, are answered together, by the mixture of their probable targets; the
             result says which question each pick serves.
-        k: how many to pick: 5 unless a ``token_budget`` takes its place.
+        k: how many to pick; 5, unless there is a ``token_budget``.
         weights: ``(m,)`` how much each of several questions counts; equal by default.
         offset: leave out so many picks, those of earlier pages: ``k=5, offset=5`` is the second page.
         seen: what the reader has already, as positions of candidates or as vectors, ``(s, d)``: it counts as
             covered and is not picked again, nor is anything that adds nothing to it.
-        sigma: the spread of a query around its target; ``"auto"`` estimates it from the candidates.
+        method: a name such as ``"mmr"``, or a method with its parameters: ``MMR(relevance_weight=0.5)``.
+        sigma: the width of P(t|q), 1e-5 to 10; ``"auto"`` estimates it from the candidates.
+        distance: ``scaled_cosine``, ``(1 - cos) / 2``, or ``euclidean``.
         scores: one a candidate, from any retriever: they replace the distances to the query, as
             ``softmax(scores / temperature)``.
+        temperature: for ``scores``; ``"auto"`` is their standard deviation.
         targets: ``(T, d)`` a vocabulary to cover instead of the candidates.
         texts: one a candidate: near-duplicates among them are removed before selection
             (:func:`dartboard.near_duplicates.near_duplicates`). Vectors alone cannot tell a copy from another
@@ -107,9 +110,15 @@ def select(
         An index into the candidates (``frame.iloc[select(frame["embedding"], query)]``) that also says what
         each pick adds and represents.
 
-    >>> import numpy as np
-    >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
-    array([1, 2])
+    Raises:
+        InvalidInputError: vectors are empty, not finite, all zeros, or of different lengths.
+        ConfigError: an option is outside its range, or two options exclude each other.
+        TypeError: an option is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> select(np.array([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]), [1.0, 0.4], k=2, sigma=0.1).indices
+        array([1, 2])
     """
     if unknown := sorted(set(limits) - _LIMITS):
         meant = right_name(unknown[0], ("k", *_LIMITS))

@@ -33,24 +33,37 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Selection:
-    """Picks in order, and why.
+    """Picks in order, and why. Functions such as :func:`select` make it.
 
-    Arrays run along the picks. ``gains`` and ``coverage`` are shares of what the whole pool would cover,
-    so gains add up to the last coverage, whatever method made the picks; ``log_gains`` also tell gains
-    apart that are too small for a plain number. ``bound`` says that no set within the same limits covers
-    more than ``coverage[-1] / bound``. ``owners`` runs along the targets: the pick that covers each, or -1.
-    With ``seen``, ``coverage`` includes what was ``covered_before`` the first pick.
+    It can be used as an index: ``vectors[selection]``, ``frame.iloc[selection]``. It prints as a table, and
+    in a notebook as a map with gains.
 
-    Of several questions, ``question_of`` is the one that each pick serves most, ``question_gains``,
-    ``(picks, m)``, how its gain splits between them, and ``question_coverage``, ``(m,)``, how much of the
-    probable targets of each is covered in the end.
+    Args:
+        indices: positions of the picks among the candidates, in order.
+        gains, coverage: one for each pick, as shares of what the whole pool would cover: gains add up to the
+            last coverage, whatever the method.
+        log_gains: logarithms of the gains, also of those too small for a plain number.
+        similarity: cosine of each pick to the query.
+        bound: no set within the same limits covers more than ``coverage[-1] / bound``.
+        owners: for each target the pick that covers it, or -1.
+        targets: positions of the targets, or None for a vocabulary.
+        sigma: the σ that was used, and its source.
+        method, parameters: who picked, and with which parameters.
+        relevance: log P(t|q) up to a constant.
+        origin: what the picks were selected from, for drawing.
+        near_copies: how many candidates are near-duplicates of a more relevant one. Dartboard picks them
+            only if nothing else is left; other methods may pick them.
+        covered_before: with ``seen``, the share that was covered before the first pick; ``coverage`` includes
+            it.
+        question_of: of several questions, the one that each pick serves most.
+        question_gains: ``(picks, m)`` how each gain splits between the questions.
+        question_coverage: ``(m,)`` how much of the probable targets of each question is covered in the end.
 
-    ``near_copies`` is how many candidates are near-duplicates of a more relevant one. Dartboard removes them:
-    it picks them only where nothing else is left. Other methods may pick them.
-
-    A selection can be used as an index wherever an array of positions can: ``vectors[selection]``,
-    ``frame.iloc[selection]``. It shows itself as a table, and in a notebook as a map with gains; for that it
-    refers to what it was selected from (``origin``) and to log P(t|q) up to a constant (``relevance``).
+    Example:
+        >>> from dartboard import select
+        >>> found = select([[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]], [1.0, 0.4], k=2, sigma=0.1)
+        >>> found.indices, found.stands_for
+        (array([1, 2]), (array([0, 1]), array([2])))
     """
 
     indices: IntArray

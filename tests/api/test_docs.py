@@ -1,4 +1,4 @@
-"""docs/api.md: every example runs against a real server, in order; its table of settings is the code's.
+"""docs/api.md: every example runs against a real server, in order; the settings are listed on the site.
 
 And ``/docs``, the page that shows the API in a browser (``tests/web/test_docs_page.py`` uses it in one).
 """
@@ -19,6 +19,7 @@ from dartboard.api.app import create_app
 from dartboard.api.guards.security_headers import CONTENT_SECURITY_POLICY
 from dartboard.api.settings import ServiceSettings
 from tests.llm.chat_server import ModelServer
+from tools.pages import settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -162,12 +163,11 @@ def _is_told(path: str) -> bool:
 
 
 def test_the_table_of_settings_is_the_codes():
-    assert settings_table() in TEXT, "write the table anew: python -m tests.api.test_docs"
-
-
-def settings_table() -> str:
-    rows = [f"| `{field.name}` | {_shown(field.name, field.default)} |" for field in fields(ServiceSettings)]
-    return "\n".join(["| setting | default |", "|---|---|", *rows])
+    page = settings.pages()[settings.PATH]
+    for field in fields(ServiceSettings):
+        variable = f"DARTBOARD_SERVE_{field.name.upper()}"
+        assert f"| `{field.name}` | `{variable}` | {_shown(field.name, field.default)} | " in page
+    assert settings.PATH in TEXT
 
 
 def _shown(name, default) -> str:
@@ -176,10 +176,3 @@ def _shown(name, default) -> str:
     if default in (None, (), "") or default is MISSING:
         return ""
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
-
-
-if __name__ == "__main__":
-    page = re.sub(
-        r"(?<=<!-- settings -->\n).*?(?=\n<!-- end -->)", lambda _: settings_table(), TEXT, flags=re.DOTALL
-    )
-    PAGE.write_text(page, encoding="utf-8")

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "dartboard"
 TITLES = {
     "selection": "Selection",
     "core": "Retriever",
+    "search_options": "Search options",
     "relevance": "Relevance",
     "near_duplicates": "Near-duplicates",
     "engine": "Engine",
@@ -32,6 +33,7 @@ TITLES = {
     "display": "Display",
     "answering": "Answering",
     "mining": "Mining",
+    "llm": "Language models",
     "integrations": "Integrations",
     "cluster": "Cluster",
     "plugins": "Plug-ins",
@@ -44,8 +46,23 @@ TITLES = {
 }
 """The rooms that have a page, in its order; those that do not exist are left out."""
 
-WITHOUT_PAGE = frozenset({"cli", "config", "data", "pairing", "version", "web", "wrong_names"})
-"""Rooms that nobody imports from: ``config`` is read through ``core``."""
+WITHOUT_PAGE = frozenset(
+    {
+        "blas",
+        "cli",
+        "config",
+        "data",
+        "file_lock",
+        "http_client",
+        "lazy",
+        "pair_scores",
+        "selection_view",
+        "version",
+        "web",
+        "wrong_names",
+    }
+)
+"""Rooms that users do not import from: ``config`` is read through ``core``."""
 
 _PARTS = {
     "integrations": ("langchain", "llama_index", "haystack"),
@@ -53,20 +70,19 @@ _PARTS = {
         "cases",
         "registry",
         "corpora",
-        "extracting",
-        "raw",
-        "journal",
+        "extractor",
+        "pipeline",
+        "dataset_writer",
+        "validation",
         "judges",
         "verdicts",
-        "budget",
+        "journal",
+        "verdict_journal",
         "controls",
         "kernels",
-        "mine",
-        "writing",
-        "validating",
     ),
 }
-"""Rooms whose names live in their parts."""
+"""Rooms whose names live in their parts; parts that do not exist are left out."""
 
 _FIRST = {
     "selection": ("select", "select_many", "Selection", "Limits", "Dartboard"),

@@ -71,9 +71,9 @@ def _table(owner: Any, prefix: str, meaning: Any) -> str:
 
 def _default(field: Any) -> str:
     if field.name == "workers":
-        return "twice the processors, 2 to 8"
+        return "eight times the processors, 4 to 32"
     value = None if field.default is MISSING else field.default
-    if value is None or value == ():
+    if value in (None, (), ""):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
