@@ -360,8 +360,7 @@ def headline(found: Found) -> str:
     by_set = default(found)
     jest, views = (by_set[name]["clean"]["systems"] for name in ("jest_versions", "perspectrum_train"))
     flat = [
-        by_set[name]["clean"]["systems"][OURS]["all"]["both"]["mean"]
-        for name in CORPORA["no\nredundancy"][1]
+        by_set[name]["clean"]["systems"][OURS]["all"]["both"]["mean"] for name in CORPORA["no\nredundancy"][1]
     ]
     systems = (NEAREST, "MMR 0.5", "MMR 0.7", "filter 0.85", "pyversity-dpp", OURS)
     figures = {
