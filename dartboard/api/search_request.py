@@ -18,7 +18,8 @@ from dartboard.config import RerankerType
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
 from dartboard.errors import InvalidInputError
-from dartboard.search_options import DEFAULT_K, TRIAGE, SearchKeywords, SearchOptions
+from dartboard.search_options import DEFAULT_K, MOST_SEEN, TRIAGE, SearchKeywords, SearchOptions
+from dartboard.selection.questions import MOST_QUESTIONS
 from dartboard.stores import Filter, filter_from_json, parse_filter
 from dartboard.stores.filters import Among, And, Exists, In, Or, check_filter
 
@@ -52,6 +53,8 @@ MinGainShare = Annotated[
         examples=[0.05],
     ),
 ]
+Weight = Annotated[float, Field(gt=0, le=1e6)]
+FieldName = Annotated[str, Field(min_length=1, max_length=200)]
 Query = Annotated[
     Text,
     Field(
@@ -123,6 +126,43 @@ class SearchRequest(CandidateRequest):
     """How passages are found and picked."""
 
     method: MethodName = "dartboard"
+    offset: int = Field(
+        0,
+        ge=0,
+        description="Leave out so many picks: those of earlier pages. Goes with `top_k` only.",
+        examples=[0],
+    )
+    also: list[Query] = Field(
+        [],
+        max_length=MOST_QUESTIONS - 1,
+        description="Further questions, answered together with `query`, such as the parts of it.",
+        examples=[["How do I add consumers?"]],
+    )
+    weights: list[Weight] | None = Field(
+        None,
+        max_length=MOST_QUESTIONS,
+        description="How much `query` and each question in `also` count; equal by default.",
+        examples=[[1.0, 1.0]],
+    )
+    seen: list[Id] = Field(
+        [],
+        max_length=MOST_SEEN,
+        description="Chunks that the reader has already: they count as covered, and only what adds something "
+        "to them is picked.",
+        examples=[["slow-02"]],
+    )
+    max_per: dict[FieldName, Count] | None = Field(
+        None,
+        max_length=10,
+        description="At most so many passages that agree in a metadata field.",
+        examples=[{"theme": 2}],
+    )
+    prefer: FieldName | None = Field(
+        None,
+        description="A metadata field, such as a version or a date: of near-duplicates, the passage with the "
+        "largest value is picked.",
+        examples=["source"],
+    )
     corpus_ids: list[Id] | None = Field(
         None,
         max_length=10_000,
@@ -172,11 +212,15 @@ def at_most(field: str, value: float | None, limit: int, what: str = "") -> None
         raise Invalid(f"{field} is limited to {limit}{what} here", field=field)
 
 
-def check_query(model: EmbeddingModel, query: str, settings: ServiceSettings) -> None:
+def check_query(
+    model: EmbeddingModel, query: str, settings: ServiceSettings, also: Sequence[str] = ()
+) -> None:
     """Refuse a question longer than the limit, in the model's own tokens."""
     most = settings.query_tokens
-    if count_tokens(model, [query], most=most)[0] > most:
-        raise Invalid(f"query is limited to {most} tokens here: shorten it", field="query")
+    for place, tokens in enumerate(count_tokens(model, [query, *also], most=most)):
+        if tokens > most:
+            field = "also" if place else "query"
+            raise Invalid(f"{field} is limited to {most} tokens here: shorten it", field=field)
 
 
 def condition(given: str | dict[str, Any] | None, corpus_ids: Sequence[str] | None) -> Filter | None:

@@ -122,6 +122,41 @@ class SearchFlags:
             "--tokens", "-t", metavar="N", help="As many passages as fit into N tokens, instead of --k."
         ),
     ] = None
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="NAME",
+            help="Whose tokens --tokens counts: an encoding or model of tiktoken (cl100k_base, gpt-4o), or a "
+            "tokenizer.json; by default the embedding model's.",
+        ),
+    ] = None
+    offset: Annotated[
+        int | None,
+        typer.Option(
+            "--offset", metavar="N", help="Leave out the first N picks: --k 5 --offset 5 is page 2."
+        ),
+    ] = None
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also", "-a", metavar="QUESTION", help="A further question, answered together; may be repeated."
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights", metavar="N,N,…", help="How much QUERY and each --also count; equal by default."
+        ),
+    ] = None
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--seen",
+            metavar="ID",
+            help="A chunk that the reader has already: only what adds to it is picked; may be repeated.",
+        ),
+    ] = None
     where: Annotated[
         str | None,
         typer.Option(
@@ -152,6 +187,22 @@ class SearchFlags:
     max_per_source: Annotated[
         int | None,
         typer.Option("--max-per-source", metavar="N", help="At most N passages from one document."),
+    ] = None
+    max_per: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--max-per",
+            metavar="FIELD=N",
+            help="At most N passages that agree in a metadata field, e.g. author=2; may be repeated.",
+        ),
+    ] = None
+    prefer: Annotated[
+        str | None,
+        typer.Option(
+            "--prefer",
+            metavar="FIELD",
+            help="Of near-duplicates, show the one with the largest value of a metadata field, e.g. version.",
+        ),
     ] = None
 
     def __post_init__(self) -> None:
@@ -187,6 +238,8 @@ class SearchFlags:
             "sigma": settings.sigma,
             "triage_k": settings.triage_k if chosen else max(settings.triage_k, settings.k),
             "reranker": found.reranker_type,
+            "weights": _weights(self.weights),
+            "max_per": _caps(self.max_per),
         }
         try:
             return SearchOptions(**{name: value for name, value in asked.items() if value is not None})
@@ -195,6 +248,27 @@ class SearchFlags:
             if asked.get(name) is None or name in self.settings:
                 raise
             raise typer.BadParameter(f"{_flag(name)} {complaint}") from error
+
+
+def _weights(text: str | None) -> list[float] | None:
+    """``2,1`` as numbers."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"--weights are numbers such as 2,1, got {text!r}") from None
+
+
+def _caps(given: Sequence[str] | None) -> dict[str, int] | None:
+    """``["author=2"]`` as a cap by field."""
+    caps = {}
+    for one in given or ():
+        field, equals, most = one.rpartition("=")
+        if not equals or not field or not most.strip().isdecimal():
+            raise typer.BadParameter(f"--max-per is a field and a number, such as author=2, got {one!r}")
+        caps[field.strip()] = int(most)
+    return caps or None
 
 
 def _flag(name: str) -> str:

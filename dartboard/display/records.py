@@ -4,7 +4,7 @@ from typing import Any
 
 from dartboard.types import RetrievalResult
 
-PER_PICK = ("gain", "coverage", "similarity", "stands_for", "shares", "retriever_score")
+PER_PICK = ("gain", "coverage", "similarity", "stands_for", "serves", "copies", "shares", "retriever_score")
 """The entries of a result's metadata that have one value a pick."""
 
 

@@ -219,7 +219,8 @@ class Engine:
         Args:
             query: what to ask.
             options: what is asked for; by default five passages out of the retriever's first hundred.
-            query_vector: the query as :attr:`model` encodes it, where the caller has it already.
+            query_vector: the query as :attr:`model` encodes it, where the caller has it already; ``(m, d)``
+                for the query and the questions in ``also``.
             changes: single options: ``k=8``, ``where="year >= 2020"`` (see :class:`SearchOptions`).
 
         Returns:
@@ -233,10 +234,10 @@ class Engine:
         options = SearchOptions.of(options, changes)
         questions = [Query(text) for text in (query, *options.also)]
         if query_vector is not None:
-            dimension = self.model.embedding_dim
-            questions[0].set_vector(
-                self.model, check_vector(query_vector, name="query_vector", dim=dimension)
-            )
+            given, dimension = np.atleast_2d(query_vector), self.model.embedding_dim
+            for question, vector in zip(questions, given, strict=False):
+                checked = check_vector(vector, name="query_vector", dim=dimension)
+                question.set_vector(self.model, checked)
         where = self.condition(options.where)
         selector = self.selector(options)
         started = time.perf_counter()

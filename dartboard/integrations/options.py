@@ -28,7 +28,15 @@ class SelectionFields(BaseModel):
     k: int | None = None
     """How many to pick; 5 where there is no ``token_budget`` either."""
     token_budget: int | None = None
-    """What the picks may cost together, in tokens."""
+    """What the picks may cost together, in tokens of the embedding model or of ``tokenizer``."""
+    tokenizer: Any = None
+    """Whose tokens the budget counts: a name that tiktoken knows, a ``tokenizer.json``, or a function."""
+    offset: int = 0
+    """Leave out so many picks: those of earlier pages."""
+    also: tuple[str, ...] = ()
+    """Further questions that are answered together with the query."""
+    weights: tuple[float, ...] | None = None
+    """How much the query and each of ``also`` count; equal by default."""
     method: Any = "dartboard"
     """How to choose: a name, such as ``mmr``, or a selection method."""
     sigma: float | Literal["auto"] = "auto"
@@ -37,6 +45,10 @@ class SelectionFields(BaseModel):
     """The most picks that one source may have."""
     source_field: str = "source"
     """The metadata field that ``max_per_source`` counts."""
+    max_per: dict[str, int] | None = None
+    """The most picks that may agree in a metadata field: ``{"author": 2}``."""
+    prefer: str | None = None
+    """A metadata field: of near-duplicates, the one with the largest value is picked."""
     min_gain_share: float = 0.0
     """Stop once a pick would add less than this share of what the first one added."""
     min_similarity: float | None = None
@@ -63,6 +75,8 @@ class SearchFields(SelectionFields):
     """Ids of chunks that have to be among the picks."""
     exclude: tuple[str, ...] = ()
     """Ids of chunks that must not be."""
+    seen: tuple[str, ...] = ()
+    """Ids of chunks that the reader has already: only what adds to them is picked."""
 
 
 class RerankFields(SelectionFields):

@@ -178,7 +178,7 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
     """The answer as plain data, sent piece by piece."""
     options = body.search_options(service.settings)
     engine = service.engines.get(body.collection)
-    check_query(engine.model, body.query, service.settings)
+    check_query(engine.model, body.query, service.settings, body.also)
     result = search(service, engine, body.query, options)
     asking = AnswerStream(
         model,

@@ -4,6 +4,7 @@ import time
 from contextlib import nullcontext
 from typing import Any, Literal
 
+import numpy as np
 import orjson
 from fastapi import APIRouter
 from pydantic import Field
@@ -75,6 +76,15 @@ class Result(Passage):
         description="Candidates that this pick covers best (explain).",
         examples=[["slow-01", "slow-01b"]],
     )
+    serves: int | None = Field(
+        None, description="The question that this pick serves most: a place in `questions`.", examples=[0]
+    )
+    copies: list[dict[str, Any]] | None = Field(
+        None,
+        description="With `prefer`: other copies among the candidates, with the preferred field, and in what "
+        "they differ if they do.",
+        examples=[[{"id": "slow-01b", "source": "wiki/old.md"}]],
+    )
     shares: dict[str, Share] | None = Field(
         None,
         description="What each member of the retriever said (explain).",
@@ -133,6 +143,16 @@ class FoundRelevance(ResponseModel):
     )
 
 
+class QuestionCoverage(ResponseModel):
+    """One of several questions."""
+
+    text: str = Field(description="The question.", examples=["How do I add consumers?"])
+    weight: float = Field(description="Its share in the whole, of 1.", examples=[0.5])
+    coverage: float = Field(
+        description="How much of what it may be after is covered by the picks, of 1.", examples=[0.83]
+    )
+
+
 class RetrieveResponse(ResponseModel):
     """Passages that together say most about a question, in the order in which they were picked."""
 
@@ -141,6 +161,12 @@ class RetrieveResponse(ResponseModel):
     relevance: FoundRelevance = Field(description="Whether anything relevant was found.")
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[12.3])
     config: UsedConfig = Field(description="What was used.")
+    questions: list[QuestionCoverage] | None = Field(
+        None, description="With `also`: `query` and the others, and how far each is covered."
+    )
+    covered_before: float | None = Field(
+        None, description="With `seen`: the share that was covered before the first pick.", examples=[0.4]
+    )
     bound: float | None = Field(
         None,
         description="The set covers at least this share of what the best possible set would (explain).",
@@ -191,7 +217,7 @@ def retrieve(body: RetrieveRequest, service: ServiceDep) -> Response:
     started = time.perf_counter()
     options = body.search_options(service.settings)
     engine = service.engines.get(body.collection)
-    check_query(engine.model, body.query, service.settings)
+    check_query(engine.model, body.query, service.settings, body.also)
     result = search(service, engine, body.query, options)
     return json_response(_described(result, engine, body, options, started))
 
@@ -250,8 +276,11 @@ def search(
 ) -> RetrievalResult:
     """One search, counted. ``vector`` is the query's, where the caller has it."""
     began = time.perf_counter()
-    if vector is None:  # before the slot: many who wait are encoded as one batch
+    # Before the slot: many who wait are encoded as one batch.
+    if vector is None:
         vector = engine.model.encode_query(query)
+    if options.also:
+        vector = np.stack([vector, *engine.model.encode_queries(list(options.also))])
     encoding = time.perf_counter() - began
     # Pairs of texts take long to score, so such a search keeps nobody else waiting.
     quick = options.reranker == "cosine"
@@ -289,6 +318,7 @@ def _described(
             "retriever": facts["retriever"],
         },
     }
+    found |= {name: facts[name] for name in ("questions", "covered_before") if name in facts}
     if body.explain:
         found["bound"] = facts.get("bound")
         found |= {name: facts[name] for name in ("candidates", "near_copies", "seconds")}
@@ -296,6 +326,7 @@ def _described(
         entry = {"chunk_id": chunk.id, "text": chunk.text, "rank": at + 1, "metadata": chunk.metadata}
         if body.return_scores:
             entry["score"] = score
+        entry |= {name: facts[name][at] for name in ("serves", "copies") if name in facts}
         if body.explain:
             entry |= {name: facts[name][at] for name in _EXPLAINED}
         found["results"].append(entry)
