@@ -43,8 +43,7 @@ HEAD = """\
 # Mining
 
 This page shows how exact mined labels are, what the offline judge misses, and how mining behaves on a \
-failing endpoint. Script: `benchmarks/mining.py`. The data (HotpotQA distractor rows, MuSiQue, RGB) is not in \
-the repository; `DARTBOARD_DATA` names its folder. Intervals are 95 % Wilson intervals unless noted.
+failing endpoint (`benchmarks/mining.py`). Intervals are 95 % Wilson intervals unless noted.
 """
 
 KERNELS = """\
@@ -60,16 +59,14 @@ the finder starts from the question.
 """
 
 STICKY = """\
-Votes correct random errors. They do not correct a judge that repeats the same error (row "the same errors \
-each time"). Use a second judge and the controls for that.
+Votes correct random errors, not repeated ones (row "the same errors each time"). Use a second judge for those.
 """
 
 ANSWERS_HEAD = """\
 ## The offline judge on RGB
 
 `answers` searches for the known answer strings, with rules for case, accents, articles, numbers and dates. \
-Positives are judged with the answers of their facet, negatives with the whole question, as in mining. *By \
-facet* is harder: half an answer counts as an error.
+Positives are judged by facet, negatives with the whole question, as in mining.
 """
 
 BLIND = """\

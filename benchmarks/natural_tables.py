@@ -40,9 +40,9 @@ SHOWN = (OURS, "filter 0.85", "MMR 0.7", "MMR 0.5", "VRSD", "AdaGReS", NEAREST)
 _KINDS = {"MMR": "mmr", "filter": "dedup", NEAREST: "cosine", OURS: "dartboard"}
 
 INTRODUCTION = """\
-This page shows how much each system finds on corpora with natural redundancy, and where others beat
-dartboard. Every figure is what a system finds among 5 or 10 picks of 100 candidates, **as a share of what
-nearest neighbours find on the clean set**:
+This page shows how much each system finds on corpora with natural redundancy, and where others beat dartboard.
+Figures are what a system finds among 5 or 10 picks of 100, **as a share of what nearest neighbours find on the
+clean set**:
 
 - Perspectrum: facets. A facet is a cluster of paraphrases of one argument.
 - jest: the section asked for, in any of three releases of the documentation.
@@ -74,10 +74,9 @@ Other encoders, all queries, clean. WordLlama is static (a mean of token vectors
 the tokenizer of the default model, which has the same vocabulary."""
 
 UNSEEN = """\
-We made two sets after the rule was fixed and measured them once: the documentation of Flask (1.1.4, 2.0.3,
-2.2.5) and of SQLAlchemy (1.3.24, 1.4.54, 2.0.36), one passage per section, queries as on jest
-(`benchmarks/held_out.py`). Columns: share of nearest neighbours among 5 / 10 picks, different sections among 5
-picks, and how often the section asked for is among them (success@5)."""
+Made after the rule was fixed, and measured once: the documentation of Flask (1.1.4, 2.0.3, 2.2.5) and of
+SQLAlchemy (1.3.24, 1.4.54, 2.0.36), queries as on jest. Share of nearest neighbours among 5 / 10 picks, different
+sections among 5 picks, and how often the section asked for is among them (success@5)."""
 
 FACETS = """\
 The other tables count each relevant passage of RGB fact. Here any passage of a facet is enough. 5 / 10 picks:"""
@@ -127,8 +126,8 @@ def tables_page(found: Found, held_out: Found) -> str:
 
 PICTURE = "![What each system finds, from corpora without redundancy to corpora full of it]({})"
 BETTER = """\
-Systems without parameters, and the best setting of the others, where they beat `dartboard` by more than the
-95 % interval of the difference (same queries, mean of both depths, no correction for multiple comparisons):"""
+The best setting of each system, where it beats `dartboard` by more than the 95 % interval of the difference (mean
+of both depths, no correction for multiple comparisons):"""
 
 
 def default(found: Found) -> Mapping[str, Mapping[str, Any]]:

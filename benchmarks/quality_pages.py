@@ -42,8 +42,8 @@ ASIDE = (
 
 def markdown_page(found: Found) -> str:
     """What every system keeps of clean nearest neighbours, over all sets."""
-    lines = ["# Quality with added redundancy", "", LEAD, "", INTRODUCTION, "", _aside(found), ""]
-    lines += ["Recall of every system, set by set, with pictures: [All tables](quality.html).", ""]
+    lead = f"{LEAD} Recall set by set: [All tables](quality.html)."
+    lines = ["# Quality with added redundancy", "", lead, "", INTRODUCTION, "", _aside(found), ""]
     lines += ["![Share of clean recall under redundancy](../images/redundancy.svg)", "", caption(found), ""]
     lines += ["## All together: share of clean nearest neighbours", "", share_table(found), ""]
     lines += ["## Against the best setting, picked with hindsight", "", HINDSIGHT, "", hindsight_table(found)]
@@ -127,7 +127,7 @@ def _plot(names: list[str], lines: Any, title: str) -> str:
 
 def _aside(found: Found) -> str:
     gaps = missing(found)
-    return (f"Not measured here: {', '.join(gaps)}. " if gaps else "") + ASIDE
+    return (f"Not measured: {', '.join(gaps)}. " if gaps else "") + ASIDE
 
 
 def losses(found: Found) -> list[str]:

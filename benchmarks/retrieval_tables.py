@@ -23,8 +23,7 @@ def page(found: Found) -> str:
     parts = [
         "# Retrieval speed and size",
         "This page shows search speed, recall and memory beside other engines. Vectors are synthetic and clustered by topic "
-        "unless noted. All times are from one run of `benchmarks/retrieval.py` on one machine with one BLAS thread: compare "
-        "ratios, not absolute times.",
+        "unless noted; one BLAS thread. Compare ratios, not absolute times.",
         "## Search beside other engines",
         engines(found["engines"]),
         "## A whole search without the encoder",
