@@ -15,12 +15,25 @@ from dartboard.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits in the positions of the caller's arrays.
+    """How much to select, and from what. Candidates are numbered as in the caller's arrays.
 
-    ``k`` and ``token_budget`` (with ``costs``, one a candidate) may stand alone or together. Picks end
-    early once one gains less than ``min_gain_share`` of what the first gained. ``max_per_source`` caps
-    the picks that share an entry of ``sources``. ``must_include`` come first and count towards k and the
-    budget; ``exclude`` and candidates below ``min_similarity`` are left out of the pool altogether.
+    Args:
+        k: the largest number of picks.
+        token_budget: the largest sum of ``costs``; instead of ``k`` or with it.
+        costs: tokens of each candidate.
+        min_gain_share: stop when a pick gains less than this share of the first gain.
+        max_per_source: the largest number of picks with the same entry of ``sources``.
+        sources: the source of each candidate.
+        must_include: these come first, and count towards k and the budget.
+        exclude: these are removed from the pool.
+        min_similarity: candidates below this cosine are removed from the pool.
+
+    Raises:
+        ConfigError: neither k nor a budget, a value outside its range, or limits that contradict each other.
+
+    Example:
+        >>> Limits(token_budget=500, costs=[310, 290, 120], exclude=[1]).most(3)
+        3
     """
 
     k: int | None = None
