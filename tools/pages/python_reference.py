@@ -21,8 +21,9 @@ def _index() -> str:
     lines = [
         "# Python",
         "",
-        "On these pages you look up every public name: parameters, returns, errors, examples. `import dartboard`",
-        "loads only NumPy and has the names that a first script needs; the modules below have the rest.",
+        "On these pages you look up every public name: parameters, returns, errors, examples.",
+        "`import dartboard` loads only NumPy and has the names that a first script needs; the modules below have",
+        "the rest.",
         "",
         "## Names in `dartboard`",
         "",

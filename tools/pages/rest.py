@@ -8,8 +8,8 @@ PATH = "reference/rest.md"
 _START = """\
 # REST
 
-On this page you look up every operation of the service, its fields and its errors, as in `/openapi.json`. Limits are the
-defaults. [The service](../api.md) has examples; [Security](../security.md) has keys and limits.
+On this page you look up every operation of the service, its fields and its errors, as in `/openapi.json`.
+Limits are the defaults. [The service](../api.md) has examples; [Security](../security.md) has keys and limits.
 
 """
 

@@ -10,9 +10,9 @@ PATH = "reference/settings.md"
 _START = """\
 # Settings
 
-On this page you look up every setting with its variable and default. A flag wins over a variable, a variable over
-`dartboard.toml`: the file that `DARTBOARD_CONFIG` names, else the one in this folder, else the one in your configuration
-folder. `dartboard config` shows every setting and where it comes from.
+On this page you look up every setting with its variable and default. A flag wins over a variable, a variable
+over `dartboard.toml`: the file that `DARTBOARD_CONFIG` names, else the one in this folder, else the one in
+your configuration folder. `dartboard config` shows every setting and where it comes from.
 
 ```toml
 # dartboard.toml
@@ -32,7 +32,7 @@ _SERVICE = """
 ## The service
 
 `dartboard serve` reads flags, then `DARTBOARD_SERVE_NAME`, then the table `[serve]` of the file. Store,
-collection, model and retriever fall back to the settings above. [Security](../security.md) explains the limits.
+collection, model and retriever fall back to the settings above. [Security](../security.md) has the limits.
 
 """
 _OTHER = """
