@@ -9,7 +9,7 @@ _START = """\
 # REST
 
 On this page you look up every operation of the service, its fields and its errors, as in `/openapi.json`.
-Limits are the defaults. [The service](../api.md) has examples; [Security](../security.md) has keys and limits.
+Limits are the defaults. [The service](../api.md) has examples; [Security](../security.md) explains keys.
 
 """
 
