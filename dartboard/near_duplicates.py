@@ -70,9 +70,12 @@ _Hashes = npt.NDArray[np.uint64]
 def near_duplicates(texts: Sequence[str], *, pairs: IntArray | None = None) -> IntArray:
     """Group texts that say the same in nearly the same words.
 
-    Give the most important text first: the first of a group represents it. Of ``pairs`` of positions,
-    ``(p, 2)``, only these are compared and only their texts are read. Returns ``(n,)`` group numbers: for
-    each text the position of the first one of its group.
+    Args:
+        texts: the most important first; the first of a group represents it.
+        pairs: ``(p, 2)`` positions: only these are compared, and only their texts are read.
+
+    Returns:
+        ``(n,)`` group numbers: for each text the position of the first one of its group.
 
     Example:
         >>> near_duplicates(["The bridge opened in 1927.", "<b>The bridge</b> opened in 1927", "It is old."])

@@ -17,7 +17,24 @@ Float = TypeVar("Float", bound=np.floating[Any])
 
 
 def log_gaussian_kernel(a: npt.ArrayLike, b: npt.ArrayLike, sigma: float, eps: float = 1e-10) -> float:
-    """``-log σ - ½ log 2π - ‖a-b‖² / 2σ²``; ``eps`` is the smallest σ that is used."""
+    """Log density of a Gaussian: ``-log σ - ½ log 2π - ‖a-b‖² / 2σ²``.
+
+    Args:
+        a, b: vectors of the same length.
+        sigma: σ, finite and at least 0.
+        eps: the smallest σ that is used.
+
+    Returns:
+        The logarithm.
+
+    Raises:
+        ConfigError: sigma is negative or not finite.
+        InvalidInputError: the vectors have different lengths, or are not finite.
+
+    Example:
+        >>> round(log_gaussian_kernel([0.0], [1.0], sigma=1.0), 4)
+        -1.4189
+    """
     if not math.isfinite(sigma) or sigma < 0:
         raise ConfigError(f"sigma must be a finite number >= 0, got {sigma}")
     left, right = _pair(a, b)
@@ -32,7 +49,19 @@ def logsumexp_stable(log_values: npt.ArrayLike, axis: None = None) -> float: ...
 @overload
 def logsumexp_stable(log_values: npt.ArrayLike, axis: int) -> FloatArray: ...
 def logsumexp_stable(log_values: npt.ArrayLike, axis: int | None = None) -> float | FloatArray:
-    """``log Σ exp(x)`` without overflow. ``-inf`` stands for probability 0, so an empty sum is ``-inf``."""
+    """``log Σ exp(x)`` without overflow.
+
+    Args:
+        log_values: logarithms; ``-inf`` is probability 0, so an empty sum is ``-inf``.
+        axis: along which to sum; None sums all.
+
+    Returns:
+        A number, or an array without the axis.
+
+    Example:
+        >>> round(logsumexp_stable([1000.0, 1000.0]), 4)
+        1000.6931
+    """
     values = np.asarray(log_values, dtype=np.float64)
     peak = np.max(values, axis=axis, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(peak), peak, 0.0)
@@ -42,7 +71,21 @@ def logsumexp_stable(log_values: npt.ArrayLike, axis: int | None = None) -> floa
 
 
 def cosine_similarity(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """Cosine of the angle between two vectors, in [-1, 1]."""
+    """Cosine of the angle between two vectors.
+
+    Args:
+        a, b: vectors of the same length.
+
+    Returns:
+        A number in [-1, 1].
+
+    Raises:
+        InvalidInputError: a vector is zero or not finite, or the lengths differ.
+
+    Example:
+        >>> cosine_similarity([1.0, 0.0], [2.0, 0.0])
+        1.0
+    """
     left, right = (check_vector(v, name=name).astype(np.float64) for v, name in ((a, "a"), (b, "b")))
     if left.shape != right.shape:
         raise InvalidInputError(f"vectors of different dimensions: {left.size} and {right.size}")
@@ -51,7 +94,21 @@ def cosine_similarity(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def cosine_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """``1 - cosine_similarity``, in [0, 2]: 0 same direction, 2 opposite."""
+    """``1 - cosine_similarity``.
+
+    Args:
+        a, b: vectors of the same length.
+
+    Returns:
+        A number in [0, 2]: 0 same direction, 2 opposite.
+
+    Raises:
+        InvalidInputError: as in :func:`cosine_similarity`.
+
+    Example:
+        >>> cosine_distance([1.0, 0.0], [0.0, 1.0])
+        1.0
+    """
     return 1.0 - cosine_similarity(a, b)
 
 

@@ -1,4 +1,4 @@
-"""The names that ``dartboard`` exports document their parameters, with examples that run."""
+"""Names that ``dartboard`` exports document their parameters; examples in docstrings run."""
 
 import doctest
 import importlib
@@ -24,3 +24,9 @@ def test_parameters_are_documented_with_an_example_that_runs(name):
     for found in doctest.DocTestFinder().find(item, name, module=module, globs=dict(vars(module))):
         runner.run(found)
     assert runner.tries >= 1 and runner.failures == 0
+
+
+@pytest.mark.parametrize("module", ["datasets.catalogue", "selection.limits", "selection.methods", "utils"])
+def test_examples_run(module):
+    done = doctest.testmod(importlib.import_module(f"dartboard.{module}"))
+    assert done.attempted >= 1 and done.failed == 0

@@ -39,10 +39,20 @@ _ORDER = {DEFAULT_SPLIT: 0, "dev": 1, "train": 2}
 
 
 def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
-    """The queries that a split judges, and the whole corpus, which is read when it is iterated.
+    """Read a BEIR folder: the judged queries of a split, and the corpus, which is read when it is iterated.
 
     Where ``qrels/subtopics.txt`` gives every facet of a query to one passage only, these passages are
     the query's kernel: no others can answer it.
+
+    Args:
+        path: the folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``.
+        split: the name of the file in ``qrels/``.
+
+    Returns:
+        The data set, before it is embedded.
+
+    Raises:
+        DatasetError: a file is missing or malformed; file and line are named.
     """
     folder = Path(path)
     corpus = need_file(folder / "corpus.jsonl", "a BEIR folder has corpus.jsonl, queries.jsonl and qrels/")
@@ -72,7 +82,13 @@ def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
 
 
 def write_beir(dataset: TextDataset, path: str | Path, split: str = DEFAULT_SPLIT) -> None:
-    """Write a data set as a BEIR folder, with facets and pools where it has them."""
+    """Write a data set as a BEIR folder, with facets and pools if it has them.
+
+    Args:
+        dataset: what to write.
+        path: the folder; it is created.
+        split: the name of the file in ``qrels/``.
+    """
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     _write_rows(

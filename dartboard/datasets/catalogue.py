@@ -182,9 +182,17 @@ class DatasetInfo:
 
 
 def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
-    """The synthetic data sets, then what is in ``root``, by name.
+    """List the data sets there are: the synthetic ones, then those in a folder, by name.
 
-    ``root`` is the folder that ``DARTBOARD_DATA`` names, else ``./data``, unless given.
+    Args:
+        root: the folder; by default the one that ``DARTBOARD_DATA`` names, else ``./data``.
+
+    Returns:
+        Name, kind and size of each.
+
+    Example:
+        >>> list_datasets("/nowhere")[0].name
+        'synthetic_adversarial'
     """
     config = SyntheticDatasetConfig()
     chunks = config.num_clusters * config.docs_per_cluster

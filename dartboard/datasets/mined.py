@@ -38,7 +38,16 @@ def load_mined(path: str | Path) -> TextDataset:
     A context is known by its ``fqn``; where several texts share one, the later ones are ``fqn#2`` and so
     on. Each member of the kernel is a facet; a context that alone replaces members in one of the
     ``alternatives`` covers their facets, too. Pairs may carry more keys than those above; they are not
-    read. A file that was cut short is refused.
+    read.
+
+    Args:
+        path: ``retrieval_dataset.yaml``.
+
+    Returns:
+        The data set, before it is embedded.
+
+    Raises:
+        DatasetError: the file is missing, malformed or truncated; the line is named.
     """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
     builder = _Builder()

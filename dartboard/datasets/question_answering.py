@@ -29,6 +29,15 @@ def load_rgb(path: str | Path) -> TextDataset:
     optional ``positive_wrong`` are positives with their fact replaced by a false one: near to the truth, and
     not relevant. ``metadata["positive_wrong"]`` lists them, ``metadata["answer_parts"]`` the parts that an
     answer needs, each with its spellings.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The data set, before it is embedded.
+
+    Raises:
+        DatasetError: the file is missing or a row is malformed.
     """
     file = need_file(Path(path), "expected a file of RGB, such as en_int.json")
     corpus = _Corpus("d")
@@ -59,6 +68,15 @@ def load_hotpotqa(path: str | Path) -> TextDataset:
     """HotpotQA's distractor file: ``_id``, ``question``, ``answer``, ``context``, ``supporting_facts`` a row.
 
     Contexts may be pairs of title and sentences (the original file) or an object of two lists (the hub's).
+
+    Args:
+        path: the file.
+
+    Returns:
+        The data set, before it is embedded.
+
+    Raises:
+        DatasetError: the file is missing or a row is malformed.
     """
     file = need_file(Path(path), "expected hotpot_dev_distractor_v1.json or another file of this format")
     corpus = _Corpus("p")
@@ -69,6 +87,15 @@ def load_musique(path: str | Path) -> TextDataset:
     """MuSiQue's JSON lines: ``id``, ``question``, ``answer``, ``answer_aliases``, ``paragraphs`` a row.
 
     Questions marked as not answerable have no kernel and are left out.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The data set, before it is embedded.
+
+    Raises:
+        DatasetError: the file is missing or a row is malformed.
     """
     file = need_file(Path(path), "expected musique_ans_v1.0_dev.jsonl or another file of this format")
     corpus = _Corpus("p")

@@ -22,7 +22,17 @@ Ranking = Sequence[str] | Mapping[str, float]
 
 
 def read_qrels(path: str | Path) -> Qrels:
-    """Judgments in TREC's four columns or BEIR's three; a pair judged twice must be judged alike."""
+    """Read judgments in TREC's four columns or BEIR's three.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Query id to passage id to grade.
+
+    Raises:
+        DatasetError: the file is missing, a line is malformed, or a pair has two grades.
+    """
     qrels: Qrels = {}
     for place, parts in _columns(Path(path)):
         if len(parts) not in (3, 4):
@@ -65,7 +75,17 @@ def write_qrels(qrels: Qrels, path: str | Path, *, layout: Literal["trec", "beir
 
 
 def read_subtopics(path: str | Path) -> Facets:
-    """Which passages cover which facet of a query; grades of 0 and below are left out."""
+    """Read which passages cover which facet of a query; grades of 0 and below are left out.
+
+    Args:
+        path: the file: query id, facet, passage id, grade.
+
+    Returns:
+        Query id to facet to passage ids.
+
+    Raises:
+        DatasetError: the file is missing or a line is malformed.
+    """
     facets: Facets = {}
     for place, parts in _columns(Path(path)):
         if len(parts) != 4:
@@ -79,7 +99,12 @@ def read_subtopics(path: str | Path) -> Facets:
 
 
 def write_subtopics(facets: Facets, path: str | Path) -> None:
-    """Write facets, one passage a line, each with grade 1."""
+    """Write facets, one passage a line, each with grade 1.
+
+    Args:
+        facets: query id to facet to passage ids.
+        path: the file to write.
+    """
     _write(
         path,
         (
@@ -94,7 +119,16 @@ def write_subtopics(facets: Facets, path: str | Path) -> None:
 def read_run(path: str | Path) -> dict[str, dict[str, float]]:
     """``{query_id: {passage_id: score}}``, best first by trec_eval's rule: falling score, then falling id.
 
-    As in trec_eval, the ranks that stand in the file say nothing.
+    As in trec_eval, the ranks in the file are ignored.
+
+    Args:
+        path: the file, in TREC's six columns.
+
+    Returns:
+        Query id to passage id to score.
+
+    Raises:
+        DatasetError: the file is missing or a line is malformed.
     """
     scores: dict[str, dict[str, float]] = {}
     for place, parts in _columns(Path(path)):
@@ -116,6 +150,11 @@ def write_run(run: Mapping[str, Ranking], path: str | Path, *, tag: str = "dartb
 
     A list has no scores, and tools order by score alone: its first of n passages is written with score n,
     its last with 1, so that every tool reads the same order.
+
+    Args:
+        run: query id to passage ids, best first, or to passage ids with scores.
+        path: the file to write.
+        tag: the name of the run, in the last column.
     """
     written = []
     for query_id, ranking in run.items():

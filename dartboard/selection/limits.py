@@ -15,20 +15,30 @@ from dartboard.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits in the positions of the caller's arrays.
+    """How much to select, and from what. Candidates are numbered as in the caller's arrays.
 
     Args:
-        k, token_budget: how many, and what they may cost together; one of them or both.
-        costs: what each candidate costs of the budget.
-        min_gain_share: picks end once one gains less than this share of what the first gained; with ``seen``,
-            of what the best candidate would have gained if nothing had been seen.
-        max_per_source: at most so many picks share an entry of ``sources``, one a candidate.
-        max_per: the same for any fields, ``{"author": 2}``, with their values one a candidate in ``fields``:
-            ``{"author": ["Ann", …]}``. None is a value that nothing is known of, and is not capped.
-        must_include: come first, and count towards k, the budget and the caps.
+        k: the largest number of picks.
+        token_budget: the largest sum of ``costs``; instead of ``k`` or with it.
+        costs: tokens of each candidate.
+        min_gain_share: stop when a pick gains less than this share of the first gain; with ``seen``, of what
+            the best candidate would have gained if nothing had been seen.
+        max_per_source: the largest number of picks with the same entry of ``sources``.
+        sources: the source of each candidate.
+        max_per: the same for any fields, ``{"author": 2}``; ``fields`` has their values, one a candidate:
+            ``{"author": ["Ann", …]}``. None, an unknown value, is not capped.
+        must_include: these come first, and count towards k, the budget and the caps.
         seen: what the reader has already: it counts as covered before the first pick, costs nothing and is
             not picked again. Picks that would add nothing are left out, so there may be fewer than k.
-        exclude: left out of the pool altogether, as are candidates below ``min_similarity``.
+        exclude: these are removed from the pool, unless they are ``seen``.
+        min_similarity: candidates below this cosine are removed from the pool.
+
+    Raises:
+        ConfigError: neither k nor a budget, a value outside its range, or limits that contradict each other.
+
+    Example:
+        >>> Limits(token_budget=500, costs=[310, 290, 120], exclude=[1]).most(3)
+        3
     """
 
     k: int | None = None

@@ -230,9 +230,27 @@ def select_many(
     groups: Sequence[npt.ArrayLike] | None = None,
     **options: Any,
 ) -> list[Selection]:
-    """One :func:`select` a query: ``embeddings[i]``, ``(n_i, d)``, are the candidates of ``queries[i]``.
+    """Run :func:`select` for many queries, in threads.
 
-    ``texts[i]`` or ``groups[i]``, if given, are theirs. Threads share the queries out, with one of BLAS each.
+    Args:
+        embeddings: for each query its candidates, ``(n_i, d)``.
+        queries: ``(m, d)``.
+        k, sigma: as in :func:`select`.
+        threads: how many; None takes one for small pools, else one per processor.
+        texts, groups: as in :func:`select`, for each query.
+        options: other options of :func:`select`.
+
+    Returns:
+        A selection per query, in order.
+
+    Raises:
+        InvalidInputError: the inputs have different lengths, or as in :func:`select`.
+        ConfigError: as in :func:`select`.
+
+    Example:
+        >>> vectors = [[1.0, 0.1], [1.0, 0.11], [0.5, 1.0]]
+        >>> [found.indices.tolist() for found in select_many([vectors] * 2, [[1.0, 0.4], [0.4, 1.0]], k=1)]
+        [[1], [2]]
     """
     k = 5 if k is None and options.get("token_budget") is None else k
     Limits(k=k, token_budget=options.get("token_budget"), costs=options.get("costs"))

@@ -8,11 +8,10 @@ PATH = "reference/command-line.md"
 _START = """\
 # Command line
 
-Made from the commands themselves: this is what `--help` says.
+On this page you look up every command and option, as `--help` shows them.
 
-Exit codes: 0 done, 1 failed, 2 asked for wrongly, 130 interrupted, 141 nobody reads on. What goes wrong on
-purpose is one line on stderr. Settings that several commands share come from flags, then from variables, then
-from a file: see [Settings](settings.md).
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted, 141 broken pipe. An expected error is one
+line on stderr. Shared settings come from flags, then variables, then a file: see [Settings](settings.md).
 """
 
 

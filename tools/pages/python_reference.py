@@ -21,17 +21,18 @@ def _index() -> str:
     lines = [
         "# Python",
         "",
-        "`import dartboard` loads NumPy and nothing heavier. What a first script needs is there; the rooms",
-        "below have the rest. Every page is made from the docstrings of the code.",
+        "On these pages you look up every public name: parameters, returns, errors, examples.",
+        "`import dartboard` loads only NumPy and has the names that a first script needs; the modules below",
+        "have the rest.",
         "",
-        "## The first names",
+        "## Names in `dartboard`",
         "",
         "| `from dartboard import` | lives in |",
         "|---|---|",
     ]
     for name in exported():
         lines.append(f"| {_link(name)} | {_where(name)} |")
-    lines += ["", "## The rooms", "", "| room | what it does |", "|---|---|"]
+    lines += ["", "## Modules", "", "| module | what it does |", "|---|---|"]
     for room in rooms():
         lines.append(f"| [`dartboard.{room.name}`]({room.name}.md) | {_cell(summary(room.name))} |")
     return "\n".join(lines) + "\n"

@@ -8,9 +8,8 @@ PATH = "reference/rest.md"
 _START = """\
 # REST
 
-Made from the service's own OpenAPI document, which a running service serves at `/openapi.json`. Examples for
-every operation are in [The service](../api.md); keys and limits in [Security](../security.md). Limits shown
-here are the defaults.
+On this page you look up every operation of the service, its fields and its errors, as in `/openapi.json`.
+Limits are the defaults. [The service](../api.md) has examples; [Security](../security.md) explains keys.
 
 """
 
@@ -62,11 +61,11 @@ def _answer(status: str, answer: Schema) -> str:
     content = answer.get("content", {})
     shapes = [f"{kind(one.get('schema', {}))} as `{media}`" for media, one in content.items()]
     said = "; ".join(shapes) or _cell(answer.get("description", ""))
-    return f"Answers {status}: {said}.\n"
+    return f"Returns {status}: {said}.\n"
 
 
 def _refusals(document: Schema) -> str:
-    lines = ["## Refusals { #refusals }", "", "Every operation may refuse, always with"]
+    lines = ["## Errors { #refusals }", "", "Errors are"]
     lines[-1] += " [`Problem`](#schema-problem) as `application/problem+json`.\n"
     lines += ["| status | when |", "|---|---|"]
     _, _, operation = next(operations(document))
@@ -77,7 +76,7 @@ def _refusals(document: Schema) -> str:
 
 
 def _shapes(document: Schema) -> Iterator[str]:
-    yield "## Shapes { #shapes }\n"
+    yield "## Schemas { #shapes }\n"
     for name, schema in sorted(document["components"]["schemas"].items()):
         yield f"### {name} {{ #{_anchor(name)} }}\n"
         if schema.get("description"):

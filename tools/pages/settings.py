@@ -10,9 +10,9 @@ PATH = "reference/settings.md"
 _START = """\
 # Settings
 
-What the command line and `load_settings` read: a flag, then a variable, then `dartboard.toml`. The file is
-the one that `DARTBOARD_CONFIG` names, else `dartboard.toml` in this folder, else the one in the user's
-configuration folder. `dartboard config` shows every setting and where it comes from.
+On this page you look up every setting with its variable and default. A flag wins over a variable, a variable
+over `dartboard.toml`: the file that `DARTBOARD_CONFIG` names, else the one in this folder, else the one in
+your configuration folder. `dartboard config` shows every setting and where it comes from.
 
 ```toml
 # dartboard.toml
@@ -32,8 +32,7 @@ _SERVICE = """
 ## The service
 
 `dartboard serve` reads flags, then `DARTBOARD_SERVE_NAME`, then the table `[serve]` of the file. Store,
-collection, model and retriever fall back to the settings above. How they protect the service is told in
-[Security](../security.md).
+collection, model and retriever fall back to the settings above. [Security](../security.md) has the limits.
 
 """
 _OTHER = """
@@ -46,8 +45,8 @@ _OTHER = """
 | `DARTBOARD_DATA` | the folder of data sets for `dartboard eval`, `calibrate` and `datasets`; else `./data` |
 | `DARTBOARD_KEYS` | the file with the keys of the service |
 | `DARTBOARD_MILVUS_TOKEN` | the token of a Milvus server, so that it stands in no URL |
-| `OPENAI_API_KEY`, `GEMINI_API_KEY` | for models and judges that are asked over the network |
-| `NO_COLOR`, `COLUMNS` | how the terminal is drawn on |
+| `OPENAI_API_KEY`, `GEMINI_API_KEY` | for models and judges behind an endpoint |
+| `NO_COLOR`, `COLUMNS` | colours and width of terminal output |
 """
 
 
