@@ -26,10 +26,10 @@ from dartboard.mining.verdict_journal import Journal
 
 if TYPE_CHECKING:
     from dartboard.llm.chat import Chat
-    from dartboard.mining.candidates import RawCandidates
     from dartboard.mining.corpora.base import Corpus
     from dartboard.mining.dataset import Mined
     from dartboard.mining.judges.base import Judge
+    from dartboard.mining.raw_candidates import RawCandidates
 
 _SHOWN = 3
 

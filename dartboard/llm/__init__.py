@@ -6,10 +6,10 @@ name. Calls inside ``with limited_by(CallLimiter(limits))`` keep to their :class
 subclass :class:`StreamingChat` in a new file and name it in ``registry.py``.
 """
 
+from dartboard.llm.call_limits import CallLimiter, CallLimits, current_limiter, limited_by
 from dartboard.llm.chat import Chat, ChatAnswer, ChatOptions, CompletionModel, Piece
 from dartboard.llm.errors import AnswerError, NoAnswersError, RefusedError
 from dartboard.llm.gemini import GeminiChat
-from dartboard.llm.limits import CallLimiter, CallLimits, current_limiter, limited_by
 from dartboard.llm.openai import OpenAIChat
 from dartboard.llm.registry import chat_model
 from dartboard.llm.streaming_chat import AnswerModel, StreamingChat
