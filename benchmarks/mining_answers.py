@@ -21,7 +21,7 @@ from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import PoolSettings, build_pool
 from dartboard.mining.controls import Controls, run_controls
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
+from dartboard.mining.corpora.memory_corpus import LabelledCorpus, read_dataset
 from dartboard.mining.judges import AnswerJudge
 from dartboard.mining.kernels import find_kernel
 

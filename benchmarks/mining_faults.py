@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dartboard.llm.limits import CallLimiter, CallLimits
+from dartboard.llm.call_limits import CallLimiter, CallLimits
 from dartboard.mining.journaled_judge import JournaledJudge
 from dartboard.mining.judge_runner import judge_many
 from dartboard.mining.verdict_journal import Journal

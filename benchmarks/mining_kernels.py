@@ -29,7 +29,7 @@ from dartboard.mining.benchmark_registry import labelled_cases
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool, build_pool
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import LabelledCorpus, read_dataset
+from dartboard.mining.corpora.memory_corpus import LabelledCorpus, read_dataset
 from dartboard.mining.judges.base import Verdict
 from dartboard.mining.kernels import ExpansionKernel, find_kernel
 

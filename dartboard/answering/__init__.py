@@ -1,4 +1,8 @@
-"""Answers with numbered citations, written by a language model over the passages that were picked."""
+"""Answers with numbered citations, written by a language model over the passages that were picked.
+
+``answer`` searches, asks and streams; ``prompts`` is what is asked, ``citations`` what an answer cites, and
+``registry`` makes models by name. ``accuracy`` measures how often the known answer is given.
+"""
 
 from dartboard.answering.answer import Answer, AnswerStream, Tokens, ask
 from dartboard.answering.citations import Citation, Passage, find_citations, numbered

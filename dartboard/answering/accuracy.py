@@ -27,7 +27,7 @@ from dartboard.evaluation.experiment import Outcome, add_measure
 from dartboard.evaluation.measures import Measure, Scores
 from dartboard.evaluation.runner import Listener, Runs, silent
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.llm.limits import CallLimiter, CallLimits, current_limiter
+from dartboard.llm.call_limits import CallLimiter, CallLimits, current_limiter
 from dartboard.llm.prompts import Prompt
 from dartboard.llm.reply_parser import without_thoughts
 from dartboard.llm.streaming_chat import StreamingChat

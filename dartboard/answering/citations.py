@@ -66,11 +66,6 @@ class Citations:
     known: tuple[Citation, ...]
     unknown: tuple[Citation, ...]
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The passages that are cited, each once, in the order of their first citation."""
-        return tuple(dict.fromkeys(citation.number for citation in self.known))
-
 
 def find_citations(text: str, passages: Sequence[Passage]) -> Citations:
     """Every citation of a text.

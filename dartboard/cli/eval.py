@@ -67,7 +67,7 @@ class AnswerOptions:
         """The outcome with the measure; what is paid for stays in the folder of the report."""
         from dartboard.answering.accuracy import measure_answers
         from dartboard.evaluation.journal import file_name
-        from dartboard.llm.limits import CallLimits
+        from dartboard.llm.call_limits import CallLimits
 
         journal = Path(config.output_dir) / "parts" / f"{file_name(dataset.name)}.answers.jsonl"
         with closing(self.chat()) as chat:

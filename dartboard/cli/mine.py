@@ -158,7 +158,7 @@ def judge(
     """
     from dartboard.cli.mine_judges import JudgeOptions
     from dartboard.cli.mine_run import judged
-    from dartboard.mining.candidates import read_candidates
+    from dartboard.mining.raw_candidates import read_candidates
 
     options = JudgeOptions(out=out, **vars(judges), **vars(judging), **vars(written))
     options.check()

@@ -8,8 +8,8 @@ import typer
 
 from dartboard.cli.mine_options import Judges, Judging, Written
 from dartboard.http_client import Patience
+from dartboard.llm.call_limits import CallLimits
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
-from dartboard.llm.limits import CallLimits
 from dartboard.llm.usage import Prices
 from dartboard.mining.judges import ChatJudge, judge_by_name
 from dartboard.mining.judges.base import version_of

@@ -26,10 +26,10 @@ from dartboard.mining.verdict_journal import Journal
 
 if TYPE_CHECKING:
     from dartboard.llm.chat import Chat
-    from dartboard.mining.candidates import RawCandidates
     from dartboard.mining.corpora.base import Corpus
     from dartboard.mining.dataset import Mined
     from dartboard.mining.judges.base import Judge
+    from dartboard.mining.raw_candidates import RawCandidates
 
 _SHOWN = 3
 
@@ -253,24 +253,16 @@ def _opened(spec: str) -> "Corpus":
         return open_corpus(spec)
 
 
-def _facts(mined: Any, file: Path) -> dict[str, Any]:
+def _facts(mined: "Mined", file: Path) -> dict[str, Any]:
     return {
         "file": str(file),
         "pairs": len(mined.pairs),
         "positives": mined.positives,
-        "negatives": sum(len(pair.negatives) for pair in mined.pairs),
-        "unsure": sum(len(pair.unsure) for pair in mined.pairs),
+        "negatives": mined.negatives,
+        "unsure": mined.unsure,
         "unsure_reasons": dict(mined.unsure_reasons),
         "unanswered": mined.unanswered,
         "controls": mined.controls,
         "agreement": mined.agreement,
-        "kernels": kernel_counts(mined),
+        "kernels": mined.kernel_statuses,
     }
-
-
-def kernel_counts(mined: Any) -> dict[str, int]:
-    """How many kernels have each status."""
-    from collections import Counter
-
-    counted = Counter(pair.kernel.status for pair in mined.pairs if pair.kernel is not None)
-    return dict(sorted(counted.items()))

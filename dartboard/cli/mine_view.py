@@ -1,6 +1,5 @@
 """How ``dartboard mine`` looks: a bar with the cost so far, an estimate, an outcome, problems."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,10 +87,9 @@ def draw_estimate(console: Console, steps: "Mapping[str, Estimate]", budget: flo
 def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -> None:
     """What a run found, how far to trust it, and what to do with it."""
     pairs = mined.pairs
-    negatives, unsure = (sum(len(getattr(pair, kind)) for pair in pairs) for kind in ("negatives", "unsure"))
     console.print(
         f"[bold]{len(pairs)} questions[/bold] on {escape(mined.corpus)}, judged by {escape(mined.judge)}: "
-        f"{mined.positives} positive contexts, {negatives} negative, {unsure} unsure.",
+        f"{mined.positives} positive contexts, {mined.negatives} negative, {mined.unsure} unsure.",
         soft_wrap=True,
     )
     console.print(_controls(mined.controls))
@@ -108,10 +106,9 @@ def draw_outcome(console: Console, mined: "Mined", file: Path, spent: "Usage") -
         )
     if mined.agreement is not None:
         console.print(_agreed(mined.agreement), soft_wrap=True)
-    statuses = Counter(pair.kernel.status for pair in pairs if pair.kernel is not None)
-    if statuses:
+    if statuses := mined.kernel_statuses:
         sizes = [len(pair.kernel.contexts) for pair in pairs if pair.kernel and pair.kernel.contexts]
-        told = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        told = ", ".join(f"{count} {status}" for status, count in statuses.items())
         mean = f", {sum(sizes) / len(sizes):.1f} contexts on average" if sizes else ""
         console.print(f"Kernels: {told}{mean}.")
     for reason, count in list(mined.unsure_reasons.items())[:_REASONS]:

@@ -1,6 +1,6 @@
 """Chat models at an endpoint: asked within limits, tried again where that helps, paid for exactly.
 
-Each attempt passes the current :class:`~dartboard.llm.limits.CallLimiter`. 408, 429, 5xx and broken
+Each attempt passes the current :class:`~dartboard.llm.call_limits.CallLimiter`. 408, 429, 5xx and broken
 connections are tried again, with growing waits or as ``Retry-After`` says; a pause that the endpoint asks for
 holds for all threads. What an endpoint does not understand is left out of the request from then on.
 """
@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Protocol, TypedDict
 from dartboard.deadline import check
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience, Reply
+from dartboard.llm.call_limits import CallLimiter, current_limiter
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.event_stream import ChatEndpoint
-from dartboard.llm.limits import CallLimiter, current_limiter
+from dartboard.llm.sse_client import ChatEndpoint
 from dartboard.llm.usage import Prices, Usage, estimated_tokens
 
 logger = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 Until the first words have come, a request is repeated as other requests are. After them nothing is repeated,
 for nobody can unread. An endpoint may be silent for so long, and take so long in all
-(:mod:`dartboard.llm.event_stream`).
+(:mod:`dartboard.llm.sse_client`).
 """
 
 import json
@@ -17,9 +17,10 @@ import httpx
 
 from dartboard.errors import EndpointError
 from dartboard.http_client import Reply
+from dartboard.llm.call_limits import current_limiter
 from dartboard.llm.chat import NO_USE, Attempt, Chat, GaveUpError, Piece
 from dartboard.llm.errors import AnswerError, Kind
-from dartboard.llm.event_stream import (
+from dartboard.llm.sse_client import (
     DONE,
     LONGEST_BODY,
     Stopwatch,
@@ -27,7 +28,6 @@ from dartboard.llm.event_stream import (
     TooLongError,
     event_data,
 )
-from dartboard.llm.limits import current_limiter
 
 LONGEST_ANSWER = 600.0
 """Seconds for an answer unless told otherwise."""

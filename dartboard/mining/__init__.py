@@ -5,7 +5,7 @@ The parts, in the order of a run:
 =======================================================  ==================================================
 ``benchmark_registry``, ``cases``, ``safe_paths``        benchmarks, read into cases
 ``corpora``                                              where contexts come from
-``extractor``, ``context_pool``, ``candidates``          each case with contexts that nobody has labelled
+``extractor``, ``context_pool``, ``raw_candidates``      each case with contexts that nobody has labelled
 ``judges``                                               who says whether contexts answer a question
 ``judge_runner``, ``verdict_journal``,                   many verdicts at once, none paid for twice
 ``journaled_judge``

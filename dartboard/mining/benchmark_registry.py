@@ -36,7 +36,7 @@ from dartboard.mining.cases import (
     prefix_of,
     read_case,
 )
-from dartboard.mining.corpora.memory import read_dataset
+from dartboard.mining.corpora.memory_corpus import read_dataset
 from dartboard.mining.safe_paths import SafeFolder
 
 NAMES = ("registry.yaml", "registry.yml", "registry.json")

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from dartboard.llm.limits import CallLimiter
+from dartboard.llm.call_limits import CallLimiter
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import wilson
 from dartboard.mining.cases import Case

@@ -5,6 +5,7 @@ kernel: a set that answers the question together. It is *negative* where it is n
 NO. What the judge was UNSURE of is neither, and is kept apart.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -100,6 +101,22 @@ class Mined:
     def positives(self) -> int:
         """How many contexts are positive; without any, nothing can be measured."""
         return sum(len(pair.positives) for pair in self.pairs)
+
+    @property
+    def negatives(self) -> int:
+        """How many contexts are negative."""
+        return sum(len(pair.negatives) for pair in self.pairs)
+
+    @property
+    def unsure(self) -> int:
+        """How many contexts the judge was unsure of."""
+        return sum(len(pair.unsure) for pair in self.pairs)
+
+    @property
+    def kernel_statuses(self) -> dict[str, int]:
+        """How many kernels have each status."""
+        counted = Counter(pair.kernel.status for pair in self.pairs if pair.kernel is not None)
+        return dict(sorted(counted.items()))
 
 
 def split_by_verdict(

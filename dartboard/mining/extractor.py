@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from dartboard.mining.candidates import (
+from dartboard.mining.cases import Case
+from dartboard.mining.context_pool import ContextPool, PoolSettings, build_pool
+from dartboard.mining.corpora import seen_from
+from dartboard.mining.corpora.base import Corpus
+from dartboard.mining.import_mining import imports_kernel
+from dartboard.mining.raw_candidates import (
     CORPUS,
     SEEN_FROM,
     THIS_FILE,
     RawCandidates,
     write_candidates,
 )
-from dartboard.mining.cases import Case
-from dartboard.mining.context_pool import ContextPool, PoolSettings, build_pool
-from dartboard.mining.corpora import seen_from
-from dartboard.mining.corpora.base import Corpus
-from dartboard.mining.import_mining import imports_kernel
 from dartboard.stores.urls import without_password
 
 Heard = Callable[[int, int], None]

@@ -14,8 +14,8 @@ from threading import Event, Lock
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, DeadlineError, EndpointError
+from dartboard.llm.call_limits import CallLimiter, limited_by
 from dartboard.llm.errors import NoAnswersError, RefusedError
-from dartboard.llm.limits import CallLimiter, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool

@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dartboard.errors import ConfigError
+from dartboard.llm.call_limits import CallLimiter, CallLimits
 from dartboard.llm.chat import CompletionModel
 from dartboard.llm.circuit_breaker import no_answers
 from dartboard.llm.errors import NoAnswersError
-from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.agreement import Agreement, agree, agreements
-from dartboard.mining.candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.cases import Case
 from dartboard.mining.controls import Controls, control_tasks, run_controls
 from dartboard.mining.corpora.base import Corpus, Document
@@ -27,6 +26,7 @@ from dartboard.mining.judges.composite_judges import EnsembleJudge, PerCaseJudge
 from dartboard.mining.kernels.conflicts import insufficient_targets, resolve_conflicts
 from dartboard.mining.kernels.expansion import ROUNDS
 from dartboard.mining.kernels.sources import find_kernels
+from dartboard.mining.raw_candidates import CORPUS, SEEN_FROM, RawCandidates
 from dartboard.mining.verdict_journal import Journal
 
 CONTROLS, CONTEXTS, SECOND, MEMBERS = "controls", "contexts", "second judge", "members of kernels"

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.corpora.package_corpus import PackageCorpus
 from dartboard.mining.corpora.package_source import Definition, is_public
 
 PACKAGE = "google.adk"

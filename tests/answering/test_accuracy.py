@@ -11,7 +11,7 @@ from dartboard.errors import BudgetError, ConfigError, EndpointError
 from dartboard.evaluation.experiment import evaluate_dataset
 from dartboard.evaluation.report import write_report
 from dartboard.evaluation.settings import EvaluationConfig
-from dartboard.llm.limits import CallLimits
+from dartboard.llm.call_limits import CallLimits
 from tests.evaluation.data import clustered
 from tests.llm.chat_server import QUICK, ModelServer, finding
 from tests.mining.faulty_server import FaultyServer

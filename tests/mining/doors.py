@@ -5,7 +5,7 @@ from pathlib import Path
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import PoolSettings
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import MemoryCorpus
+from dartboard.mining.corpora.memory_corpus import MemoryCorpus
 from dartboard.mining.extractor import extract
 from tests.models import WordBag
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from dartboard.http_client import Patience
-from dartboard.llm.limits import CallLimiter, CallLimits
+from dartboard.llm.call_limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Prices
 from dartboard.mining.journaled_judge import JournaledJudge
 from dartboard.mining.judge_runner import judge_many

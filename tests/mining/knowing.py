@@ -8,7 +8,7 @@ import numpy as np
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import MemoryCorpus
+from dartboard.mining.corpora.memory_corpus import MemoryCorpus
 from dartboard.mining.judges.base import Verdict
 
 TOWNS = ("Avon", "Brno", "Cork", "Delft", "Essen", "Faro", "Ghent", "Hull", "Izmir", "Jena", "Kiel", "Lodz")

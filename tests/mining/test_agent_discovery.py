@@ -7,11 +7,11 @@ import pytest
 
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
-from dartboard.llm.limits import CallLimiter
+from dartboard.llm.call_limits import CallLimiter
 from dartboard.llm.openai import OpenAIChat
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.context_pool import ContextPool
-from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.corpora.package_corpus import PackageCorpus
 from dartboard.mining.journaled_judge import JournaledChat
 from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge

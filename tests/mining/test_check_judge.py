@@ -10,7 +10,7 @@ import pytest
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.corpora.package_corpus import PackageCorpus
 from dartboard.mining.judges import AnswerJudge, CheckJudge
 from dartboard.mining.judges.check_runner import run_check
 from dartboard.mining.judges.partial_solution import Candidate, PartialSolution, package_of

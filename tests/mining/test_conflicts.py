@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dartboard.llm.limits import CallLimiter
+from dartboard.llm.call_limits import CallLimiter
 from dartboard.mining.dataset import Kernel, make_pair
 from dartboard.mining.judge_runner import JudgeSession
 from dartboard.mining.judges import AnswerJudge

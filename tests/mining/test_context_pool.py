@@ -8,7 +8,7 @@ from dartboard.errors import ConfigError, DatasetError
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import PoolSettings, build_pool, find_targets
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import MemoryCorpus
+from dartboard.mining.corpora.memory_corpus import MemoryCorpus
 from tests.models import WordBag
 
 WORDS = ["robot", "arm", "wheel", "sensor", "motor", "battery", "camera", "gripper", "sonar", "frame"]

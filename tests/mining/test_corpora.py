@@ -16,8 +16,8 @@ from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import find_targets
 from dartboard.mining.corpora import open_corpus
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import FolderCorpus, LabelledCorpus, MemoryCorpus
-from dartboard.mining.corpora.package import PackageCorpus, shortened
+from dartboard.mining.corpora.memory_corpus import FolderCorpus, LabelledCorpus, MemoryCorpus
+from dartboard.mining.corpora.package_corpus import PackageCorpus, shortened
 from tests.mining.packages import FILES, write_package
 from tests.models import WordBag
 

@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from dartboard.llm.limits import CallLimiter, CallLimits
+from dartboard.llm.call_limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.journaled_judge import JournaledJudge
 from dartboard.mining.judge_runner import judge_many

@@ -4,7 +4,7 @@ import pytest
 
 from dartboard.errors import DatasetError
 from dartboard.mining.cases import Case
-from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.corpora.package_corpus import PackageCorpus
 from dartboard.mining.import_mining import common_package, imports_of
 from dartboard.mining.kernels import imports_kernel
 from tests.mining.packages import write_package

@@ -8,8 +8,8 @@ import pytest
 
 from dartboard.deadline import check
 from dartboard.errors import BudgetError, ConfigError, DatasetError, EndpointError
+from dartboard.llm.call_limits import CallLimiter, CallLimits
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage, total_usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document
@@ -18,7 +18,7 @@ from dartboard.mining.judge_runner import Task, estimate, judge_many
 from dartboard.mining.judges import AnswerJudge, EnsembleJudge
 from dartboard.mining.judges.base import Verdict
 from dartboard.mining.verdict_journal import Journal
-from tests.llm.test_limits import Clock
+from tests.llm.test_call_limits import Clock
 from tests.mining.faulty_run import door_judge
 from tests.mining.faulty_server import FaultyServer, door_tasks
 

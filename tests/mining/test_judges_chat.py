@@ -9,8 +9,8 @@ import pytest
 
 from dartboard.errors import ConfigError, EndpointError
 from dartboard.http_client import Patience
+from dartboard.llm.call_limits import CallLimiter, limited_by
 from dartboard.llm.errors import RefusedError
-from dartboard.llm.limits import CallLimiter, limited_by
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document

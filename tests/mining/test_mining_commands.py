@@ -249,7 +249,7 @@ def test_run_opens_its_corpus_once_and_reads_nothing_back_to_go_on(house, tmp_pa
     opened = []
     whole = mine_run.open_corpus
     monkeypatch.setattr(mine_run, "open_corpus", lambda spec: opened.append(spec) or whole(spec))
-    for reader in ("dartboard.mining.candidates.read_candidates", "dartboard.datasets.mined.load_mined"):
+    for reader in ("dartboard.mining.raw_candidates.read_candidates", "dartboard.datasets.mined.load_mined"):
         monkeypatch.setattr(reader, lambda path: pytest.fail(f"{path} was read back"))
     out = tmp_path / "m"
     assert main(["mine", "run", *house, *FEW, "--judge", "answers", "--out", str(out)]) == 0

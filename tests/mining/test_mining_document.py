@@ -11,8 +11,8 @@ import pytest
 
 from dartboard.calibration import Calibration
 from dartboard.cli.app import main
+from dartboard.llm.call_limits import CallLimits
 from dartboard.llm.chat import MOST_OUTPUT, PATIENCE
-from dartboard.llm.limits import CallLimits
 from dartboard.mining.benchmark_registry import ADAPTERS
 from dartboard.mining.cases import CASE_KEYS
 from dartboard.mining.judges.evidence import LEAST_EVIDENCE

@@ -7,11 +7,11 @@ import pytest
 
 from dartboard.errors import BudgetError, ConfigError
 from dartboard.evaluation import hit_rate_at_k
-from dartboard.llm.limits import CallLimits
+from dartboard.llm.call_limits import CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.context_pool import PoolSettings
-from dartboard.mining.corpora.package import PackageCorpus
+from dartboard.mining.corpora.package_corpus import PackageCorpus
 from dartboard.mining.dataset_writer import dump, write_dataset
 from dartboard.mining.extractor import extract, with_imports
 from dartboard.mining.journaled_judge import journaled

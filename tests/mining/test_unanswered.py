@@ -12,8 +12,8 @@ import pytest
 
 from dartboard.cli.app import main
 from dartboard.errors import ConfigError
+from dartboard.llm.call_limits import CallLimiter, CallLimits
 from dartboard.llm.errors import NoAnswersError
-from dartboard.llm.limits import CallLimiter, CallLimits
 from dartboard.llm.usage import Usage
 from dartboard.mining.journaled_judge import JournaledJudge
 from dartboard.mining.judge_runner import judge_many

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import ConfigError, DatasetError, EndpointError, StoreError, StoreLockedError
-from dartboard.llm.limits import CallLimiter
+from dartboard.llm.call_limits import CallLimiter
 from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.corpora.base import Document

@@ -23,8 +23,8 @@ from dartboard.errors import ConfigError
 from dartboard.mining.corpora.base import Corpus
 
 if TYPE_CHECKING:
-    from dartboard.mining.corpora.memory import MemoryCorpus
-    from dartboard.mining.corpora.store import StoreCorpus
+    from dartboard.mining.corpora.memory_corpus import MemoryCorpus
+    from dartboard.mining.corpora.store_corpus import StoreCorpus
 
 FORMS = "package:NAME[@FOLDER], folder:PATH, store:URL[#COLLECTION], dataset:NAME-OR-PATH"
 
@@ -52,21 +52,21 @@ def _opened(spec: str, model: EmbeddingModel | None) -> "MemoryCorpus | StoreCor
         raise ConfigError(f"cannot tell which corpus {spec!r} is: write {FORMS}")
     match kind:
         case "package":
-            from dartboard.mining.corpora.package import PackageCorpus
+            from dartboard.mining.corpora.package_corpus import PackageCorpus
 
             name, _, folder = rest.partition("@")
             return PackageCorpus(name.strip(), folder or None, model=model)
         case "folder":
-            from dartboard.mining.corpora.memory import FolderCorpus
+            from dartboard.mining.corpora.memory_corpus import FolderCorpus
 
             return FolderCorpus(rest, model=model)
         case "store":
-            from dartboard.mining.corpora.store import StoreCorpus
+            from dartboard.mining.corpora.store_corpus import StoreCorpus
 
             url, _, collection = rest.partition("#")
             return StoreCorpus(url, collection or None, model=model)
         case "dataset":
-            from dartboard.mining.corpora.memory import LabelledCorpus
+            from dartboard.mining.corpora.memory_corpus import LabelledCorpus
 
             return LabelledCorpus(rest, model=model)
     raise ConfigError(f"unknown kind of corpus {kind!r}: write {FORMS}")

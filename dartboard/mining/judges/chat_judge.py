@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any, Self, Unpack, get_args
 
 from dartboard.embeddings.by_name import GEMINI_URL, OPENAI_URL
+from dartboard.llm.call_limits import current_limiter
 from dartboard.llm.chat import Chat, ChatOptions
 from dartboard.llm.gemini import DEFAULT_MODEL, GeminiChat
-from dartboard.llm.limits import current_limiter
 from dartboard.llm.openai import OpenAIChat
 from dartboard.llm.reply_parser import json_objects
 from dartboard.llm.usage import Usage

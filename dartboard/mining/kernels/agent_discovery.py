@@ -14,8 +14,8 @@ from hashlib import sha256
 from typing import Any
 
 from dartboard.errors import ConfigError
+from dartboard.llm.call_limits import current_limiter
 from dartboard.llm.chat import CompletionModel
-from dartboard.llm.limits import current_limiter
 from dartboard.llm.prompts import fenced
 from dartboard.llm.reply_parser import code_blocks, json_objects
 from dartboard.llm.usage import Usage

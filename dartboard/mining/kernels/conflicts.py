@@ -14,7 +14,7 @@ from dataclasses import replace
 from threading import Event
 
 from dartboard.deadline import deadline
-from dartboard.llm.limits import limited_by
+from dartboard.llm.call_limits import limited_by
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.base import Corpus
 from dartboard.mining.dataset import Kernel, Labels, source_of

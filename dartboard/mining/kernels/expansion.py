@@ -21,7 +21,7 @@ from dartboard.llm.usage import Usage
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.base import Corpus, Document
-from dartboard.mining.corpora.memory import MemoryCorpus
+from dartboard.mining.corpora.memory_corpus import MemoryCorpus
 from dartboard.mining.dataset import Kernel, Status
 from dartboard.mining.judges.base import Judge, Verdict
 from dartboard.mining.kernels.voting import Panel, SpentError, Step, votes_for

@@ -6,8 +6,8 @@ from contextvars import copy_context
 from threading import Event, Lock
 
 from dartboard.deadline import deadline
+from dartboard.llm.call_limits import limited_by
 from dartboard.llm.chat import CompletionModel
-from dartboard.llm.limits import limited_by
 from dartboard.mining.cases import Case
 from dartboard.mining.context_pool import ContextPool
 from dartboard.mining.corpora.base import Corpus

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from dartboard.errors import DatasetError
-from dartboard.mining.candidates import read_candidates, write_candidates
 from dartboard.mining.cases import Case, Check
 from dartboard.mining.context_pool import ContextPool, PooledContext, build_pool
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import MemoryCorpus
+from dartboard.mining.corpora.memory_corpus import MemoryCorpus
+from dartboard.mining.raw_candidates import read_candidates, write_candidates
 from tests.models import WordBag
 
 CORPUS = MemoryCorpus(

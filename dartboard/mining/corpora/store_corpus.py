@@ -13,7 +13,7 @@ from dartboard.embeddings import EmbeddingModel
 from dartboard.engine import Engine
 from dartboard.errors import CollectionError, StoreError
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import TRIAGE, check_search, fingerprint_of, select_together
+from dartboard.mining.corpora.memory_corpus import TRIAGE, check_search, fingerprint_of, select_together
 from dartboard.stores import DEFAULT_COLLECTION
 from dartboard.stores.records import Record
 from dartboard.stores.urls import without_password

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dartboard.deadline import deadline
 from dartboard.errors import BudgetError, ConfigError, DeadlineError
-from dartboard.llm.limits import CallLimiter, CallLimits, TokenBucket, current_limiter, limited_by
+from dartboard.llm.call_limits import CallLimiter, CallLimits, TokenBucket, current_limiter, limited_by
 from dartboard.llm.usage import Prices, Usage, spending
 
 

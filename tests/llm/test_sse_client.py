@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dartboard.errors import EndpointError
-from dartboard.llm.event_stream import event_data
+from dartboard.llm.sse_client import event_data
 
 LINES = st.sampled_from(
     [

@@ -26,8 +26,8 @@ from dartboard.embeddings import EmbeddingModel
 from dartboard.errors import DatasetError
 from dartboard.ingest import Problem
 from dartboard.mining.corpora.base import Document
-from dartboard.mining.corpora.memory import MemoryCorpus
-from dartboard.mining.corpora.name_resolution import Meaning, PackageNames
+from dartboard.mining.corpora.memory_corpus import MemoryCorpus
+from dartboard.mining.corpora.package_names import Meaning, PackageNames
 from dartboard.mining.corpora.package_source import (
     Definition,
     Function,
