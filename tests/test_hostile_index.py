@@ -97,7 +97,7 @@ def test_the_service_sends_nothing(kind, attacker, victim, tmp_path):
 def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path):
     pytest.importorskip("mcp")
     from dartboard.integrations.mcp.index import OpenIndex
-    from dartboard.integrations.mcp.server import KINDS, answered
+    from dartboard.integrations.mcp.server import TOOLS, answered
     from dartboard.search_options import SearchOptions
 
     index = OpenIndex(str(attacker.index(tmp_path / "theirs", kind)))
@@ -106,7 +106,7 @@ def test_tools_for_language_models_send_nothing(kind, attacker, victim, tmp_path
         "select": {"query": QUESTION, "texts": ["a", "b"]},
         "explain": {"query": QUESTION, "id": "x"},
     }
-    for tool in KINDS:
+    for tool in TOOLS:
         found = answered(tool, index, SearchOptions(), calls[tool.name])
         assert found.is_error and "--trust-model" in found.content[0].text
     index.close()

@@ -11,7 +11,7 @@ import pytest
 
 from dartboard import plugins
 from dartboard.cli import main
-from dartboard.cli.doctor_plugins import seen_plugins
+from dartboard.cli.doctor_plugins import check_plugins
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, StoreError, UntrustedModelError
 from dartboard.evaluation import EvaluationConfig, Judgements, Measure, evaluate
@@ -240,7 +240,7 @@ def test_our_own_names_stay_ours(package):
     assert isinstance(open_store("memory://"), MemoryStore) and isinstance(method_of("mmr"), MMR)
     assert isinstance(judge_by_name("answers"), AnswerJudge)
     assert Measure("ndcg").title == MEASURES["ndcg"].title
-    seen = [one for one in seen_plugins() if one.package == "greedy-one"]
+    seen = [one for one in check_plugins() if one.package == "greedy-one"]
     assert len(seen) == 7 and not any(one.ok for one in seen)
     assert all("its own is the one that is used" in one.why_not for one in seen)
 
@@ -251,7 +251,7 @@ def test_two_packages_with_one_name(package):
     with pytest.raises(ConfigError, match=r"good-one 1.2 and other_one 1.2 both have a selector 'mine'"):
         method_of("mine")
     assert method_of("alone").name == "mine" and first not in sys.modules
-    seen = {(one.package, one.kind, one.name): one for one in seen_plugins()}
+    seen = {(one.package, one.kind, one.name): one for one in check_plugins()}
     assert "other_one has a selector of that name" in seen["good-one", "selector", "mine"].why_not
     assert not seen["other_one", "selector", "mine"].ok and seen["other_one", "selector", "alone"].ok
 
@@ -283,7 +283,7 @@ def test_a_plug_in_that_fails_to_import(package, code):
     with pytest.raises(ConfigError, match="cannot be loaded"):
         Measure("broken")
     assert method_of("mine").name == "mine"
-    seen = {(one.kind, one.name): one for one in seen_plugins()}
+    seen = {(one.kind, one.name): one for one in check_plugins()}
     assert (
         BROKEN[code] in seen["selector", "broken"].why_not
         and "pip uninstall bad-one" in seen["metric", "broken"].mend
@@ -326,7 +326,7 @@ def test_a_plug_in_that_is_something_else(package):
     for name, said in (("letters", "failed: ValueError"), ("long", "2 finite"), ("empty", "2 finite")):
         with pytest.raises(ConfigError, match=said):
             evaluate(*run_of("q", "r"), [name])
-    seen = {(one.kind, one.name): one.ok for one in seen_plugins() if one.package == "bad-one"}
+    seen = {(one.kind, one.name): one.ok for one in check_plugins() if one.package == "bad-one"}
     assert not seen["selector", "number"] and not seen["metric", "strange"] and seen["metric", "letters"]
 
 
@@ -334,7 +334,7 @@ def test_names_that_cannot_be_written(package):
     package("odd-one", {"selectors": {"a b": "Selector", "a:b": "Selector", "7up": "Selector"}})
     assert plugins.names("selector") == [] or "a b" not in plugins.names("selector")
     assert plugins.find("selector", "a:b") is None
-    seen = [one for one in seen_plugins() if one.package == "odd-one"]
+    seen = [one for one in check_plugins() if one.package == "odd-one"]
     assert len(seen) == 3 and all("cannot be written" in one.why_not for one in seen)
 
 
@@ -350,7 +350,7 @@ def test_damaged_packages_harm_themselves_alone(package, tmp_path, monkeypatch):
     (nameless / "entry_points.txt").write_text("[dartboard.selectors]\nghost = nowhere:Nothing\n")
     monkeypatch.syspath_prepend(str(nameless.parent))
     assert plugins.find("selector", "mine")
-    assert all(one.name != "ghost" or not one.ok for one in seen_plugins())
+    assert all(one.name != "ghost" or not one.ok for one in check_plugins())
 
 
 def test_doctor_lists_them(package, tmp_path, capsys, monkeypatch):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dartboard.cli.common_options import CollectionOption, JsonOption, ModelOption, StoreOption, configured
-from dartboard.cli.doctor_plugins import Seen, seen_plugins
+from dartboard.cli.doctor_plugins import PluginStatus, check_plugins
 from dartboard.display.plain_text import counted
 from dartboard.errors import install_command
 
@@ -70,7 +70,7 @@ def doctor(
 
     from dartboard.cli.console import results
 
-    plugins = seen_plugins()
+    plugins = check_plugins()
     settings = configured(store=store, collection=collection, model=model)
     accepted = [_accepted(settings.settings.store)] if accept_loss else []
     found = [*accepted, *examine(settings, plugins)]
@@ -111,7 +111,7 @@ def _accepted(url: str) -> Finding:
     return Finding("lost writes", "note", f"{given_up} given up", "index again: that adds what is missing")
 
 
-def examine(settings: "Configured", plugins: Sequence[Seen] = ()) -> Iterator[Finding]:
+def examine(settings: "Configured", plugins: Sequence[PluginStatus] = ()) -> Iterator[Finding]:
     """All findings, in the order in which things are needed."""
     yield from _installation()
     yield from map(_plugin, plugins)
@@ -149,12 +149,12 @@ def _installation() -> Iterator[Finding]:
             yield Finding(f"extra {extra}", "ok", ", ".join(there))
 
 
-def _plugin(seen: Seen) -> Finding:
-    what = f"plug-in {seen.kind} {seen.name}"
-    package = f"{seen.package} {seen.version}"
-    if seen.ok:
-        return Finding(what, "ok", f"{package} ({seen.target})")
-    return Finding(what, "wrong", f"{package}: {seen.why_not}", seen.mend)
+def _plugin(status: PluginStatus) -> Finding:
+    what = f"plug-in {status.kind} {status.name}"
+    package = f"{status.package} {status.version}"
+    if status.ok:
+        return Finding(what, "ok", f"{package} ({status.target})")
+    return Finding(what, "wrong", f"{package}: {status.why_not}", status.mend)
 
 
 def _cache() -> Finding:

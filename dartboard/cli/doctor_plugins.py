@@ -10,7 +10,7 @@ from dartboard.plugins import Kind, Plugin, installed, reason_of
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PluginStatus:
     """A plug-in as it was found; ``why_not`` says why it cannot be used, and is empty where it can."""
 
     kind: Kind
@@ -23,15 +23,17 @@ class Seen:
     mend: str = ""
 
 
-def seen_plugins() -> list[Seen]:
+def check_plugins() -> list[PluginStatus]:
     """All plug-ins that are installed, by kind and name."""
     found = installed()
     taken = _taken() if found else {}
-    seen = []
+    statuses = []
     for one in found:
         why, mend = _problem(one, found, taken)
-        seen.append(Seen(one.kind, one.name, one.package, one.version, one.target, not why, why, mend))
-    return seen
+        statuses.append(
+            PluginStatus(one.kind, one.name, one.package, one.version, one.target, not why, why, mend)
+        )
+    return statuses
 
 
 def _problem(plugin: Plugin, found: Sequence[Plugin], taken: dict[Kind, frozenset[str]]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ goes into ``metric_formulas`` and ``measures``, a new baseline into ``baselines`
 
 from dartboard.evaluation.baselines import System
 from dartboard.evaluation.experiment import Outcome, evaluate_dataset
-from dartboard.evaluation.judged_run import Run
+from dartboard.evaluation.judged_run import JudgedRun, Run
 from dartboard.evaluation.judgements import Content, Judgements
 from dartboard.evaluation.measures import MEASURES, Measure, Scores, evaluate
 from dartboard.evaluation.metrics import (
@@ -36,6 +36,7 @@ __all__ = [
     "MEASURES",
     "Content",
     "EvaluationConfig",
+    "JudgedRun",
     "Judgements",
     "Measure",
     "Outcome",

@@ -27,7 +27,7 @@ from dartboard.evaluation.measures import (
     with_distinct,
 )
 from dartboard.evaluation.questions import Triage
-from dartboard.evaluation.registry import Chosen, choose
+from dartboard.evaluation.registry import AvailableSystems, choose
 from dartboard.evaluation.runner import Listener, RemoteRunner, Runs, answer, identity, silent
 from dartboard.evaluation.sensitivity import redundancy_levels, sigma_sweep
 from dartboard.evaluation.settings import REFERENCE, EvaluationConfig
@@ -118,7 +118,7 @@ def evaluate_dataset(
     return Outcome(record=rounded(record), runs=runs, scores=scores, seconds=seconds)
 
 
-def _check_reference(config: EvaluationConfig, chosen: Chosen) -> None:
+def _check_reference(config: EvaluationConfig, chosen: AvailableSystems) -> None:
     """Whoever names a reference means it; the default gives way where it does not take part."""
     names = [system.name for system in chosen.systems]
     if config.reference not in (*names, *chosen.skipped, REFERENCE):
@@ -139,7 +139,7 @@ def _record(
     dataset: Dataset,
     config: EvaluationConfig,
     judgements: Judgements,
-    chosen: Chosen,
+    chosen: AvailableSystems,
     measures: Sequence[Measure],
     scores: Mapping[str, Scores],
 ) -> dict[str, Any]:

@@ -75,7 +75,7 @@ READING = ("dartboard-hybrid", "dartboard-crossencoder")
 
 
 @dataclass(slots=True)
-class Chosen:
+class AvailableSystems:
     """The systems that can be run, and why others cannot."""
 
     systems: list[System] = field(default_factory=list)
@@ -95,13 +95,13 @@ def choose(
     *,
     scorer: Callable[[], PairScorer] | None = None,
     model: Callable[[], EmbeddingModel] | None = None,
-) -> Chosen:
+) -> AvailableSystems:
     """Systems for a data set.
 
     ``scorer`` makes the pair scorer, by default late interaction; ``model`` gives the model that embedded
     the data set, for retrievers, by default the default model.
     """
-    chosen = Chosen()
+    chosen = AvailableSystems()
     shared = cache(scorer or (lambda: LateInteraction(default_model())))
     encoder = cache(model or default_model)
     for given in names:

@@ -15,7 +15,7 @@ NO_PICKLE = (
 """What a retriever says to whoever wants to send it to another process."""
 
 
-class Answer(NamedTuple):
+class FoundChunk(NamedTuple):
     """A chunk that was picked, and why."""
 
     chunk: Chunk
@@ -26,13 +26,13 @@ class Answer(NamedTuple):
         return with_note(deepcopy(self.chunk.metadata), key, self.note)
 
 
-def search(engine: Engine, query: str, options: SearchOptions) -> list[Answer]:
+def search(engine: Engine, query: str, options: SearchOptions) -> list[FoundChunk]:
     """The picks in order; none where nothing matches."""
     result = engine.search(query, options)
     sources = [f"index:{engine.name}"] * len(result)
     notes = notes_of(result, vector_sources=sources, query_model=engine.model.name)
     return [
-        Answer(
+        FoundChunk(
             chunk,
             note
             | {

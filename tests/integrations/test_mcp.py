@@ -340,7 +340,7 @@ def test_over_http(home):
 )
 def test_what_is_wrong_is_said(index, tool, arguments, complaint):
     said = server.answered(
-        next(kind for kind in server.KINDS if kind.name == tool), index, SearchOptions(), arguments
+        next(kind for kind in server.TOOLS if kind.name == tool), index, SearchOptions(), arguments
     )
     assert said.is_error and said.structured_content is None
     assert complaint in said.content[0].text and "\n" not in said.content[0].text
@@ -480,7 +480,7 @@ def test_what_nobody_expects_is_logged_and_not_told(index, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("secret inside")
 
-    kind = server.ToolKind("search", "", "", SearchArguments, server.SearchAnswer, broken, str)
+    kind = server.Tool("search", "", "", SearchArguments, server.SearchAnswer, broken, str)
     said = server.answered(kind, index, SearchOptions(), {"query": "x"})
     assert said.is_error and "secret" not in said.content[0].text and "secret inside" in caplog.text
 
@@ -508,7 +508,7 @@ def test_settings_that_change_are_followed(home, tmp_path):
 
 def test_another_collection_is_asked_for_by_name(home):
     index = OpenIndex(str(home / "docs.dartboard"), collection="other")
-    said = server.answered(server.KINDS[0], index, SearchOptions(), {"query": "x"})
+    said = server.answered(server.TOOLS[0], index, SearchOptions(), {"query": "x"})
     assert "no collection 'other'" in said.content[0].text and "dartboard index PATH" in said.content[0].text
     assert index.model().embedding_dim == 384
     (home / "no.dartboard").write_text("something else, and long enough to be looked at as a database file")

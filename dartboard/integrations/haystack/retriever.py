@@ -12,7 +12,7 @@ from haystack.utils import Secret
 
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.index_search import Answer, search
+from dartboard.integrations.index_search import FoundChunk, search
 from dartboard.integrations.options import SearchFields, options_of, set_options, settings_of
 from dartboard.integrations.pick_metadata import KEY
 from dartboard.search_options import SearchKeywords, SearchOptions
@@ -108,7 +108,7 @@ class DartboardRetriever:
     ) -> dict[str, list[Document]]:
         """The picks in order, each with a score and, in its meta, a note."""
         options = self._options(filters, top_k)
-        return {"documents": [self._document(answer) for answer in search(self._opened(), query, options)]}
+        return {"documents": [self._document(hit) for hit in search(self._opened(), query, options)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(
@@ -138,13 +138,13 @@ class DartboardRetriever:
             where=from_haystack(asked) if asked else None,
         )
 
-    def _document(self, answer: Answer) -> Document:
-        chunk = answer.chunk
+    def _document(self, hit: FoundChunk) -> Document:
+        chunk = hit.chunk
         return Document(
             id=chunk.id,
             content=chunk.text,
-            meta=answer.metadata(self.meta_key),
-            score=answer.note["score"],
+            meta=hit.metadata(self.meta_key),
+            score=hit.note["score"],
             embedding=chunk.embedding.tolist() if self.return_embedding else None,
         )
 

@@ -39,11 +39,11 @@ class DartboardRetriever(SearchFields, BaseRetriever):
     ) -> list[Document]:
         return [
             Document(
-                id=answer.chunk.id,
-                page_content=answer.chunk.text,
-                metadata=answer.metadata(self.metadata_key),
+                id=hit.chunk.id,
+                page_content=hit.chunk.text,
+                metadata=hit.metadata(self.metadata_key),
             )
-            for answer in search(self.engine, query, options_of(self, **changes))
+            for hit in search(self.engine, query, options_of(self, **changes))
         ]
 
     async def _aget_relevant_documents(

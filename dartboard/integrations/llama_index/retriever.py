@@ -10,7 +10,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
-from dartboard.integrations.index_search import NO_PICKLE, Answer, search
+from dartboard.integrations.index_search import NO_PICKLE, FoundChunk, search
 from dartboard.integrations.pick_metadata import KEY
 from dartboard.search_options import SearchKeywords, SearchOptions
 from dartboard.stores.filters import DEEPEST, And, Equal, Exists, Filter, Not, Or, comparison
@@ -61,19 +61,19 @@ class DartboardRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = search(self.engine, query_bundle.query_str, self.options)
-        return [NodeWithScore(node=self._node(answer), score=answer.note["score"]) for answer in found]
+        return [NodeWithScore(node=self._node(hit), score=hit.note["score"]) for hit in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
 
-    def _node(self, answer: Answer) -> TextNode:
-        indexed = "document_hash" in answer.chunk.metadata
+    def _node(self, hit: FoundChunk) -> TextNode:
+        indexed = "document_hash" in hit.chunk.metadata
         hidden = [self.metadata_key, *(BOOKKEEPING if indexed else ())]
-        source = answer.chunk.metadata.get("source")
+        source = hit.chunk.metadata.get("source")
         return TextNode(
-            id_=answer.chunk.id,
-            text=answer.chunk.text,
-            metadata=answer.metadata(self.metadata_key),
+            id_=hit.chunk.id,
+            text=hit.chunk.text,
+            metadata=hit.metadata(self.metadata_key),
             excluded_llm_metadata_keys=hidden,
             excluded_embed_metadata_keys=hidden,
             relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=source)}

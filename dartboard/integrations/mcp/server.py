@@ -59,7 +59,7 @@ INSTRUCTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ToolKind:
+class Tool:
     """A tool: what it says of itself, what it takes and gives, and who does the work."""
 
     name: str
@@ -93,8 +93,8 @@ class ToolKind:
         )
 
 
-KINDS = (
-    ToolKind(
+TOOLS = (
+    Tool(
         "search",
         "Search the index",
         "Find the passages of the indexed documents that TOGETHER say most about a question. Unlike a plain "
@@ -106,7 +106,7 @@ KINDS = (
         tools.search,
         answers.search_text,
     ),
-    ToolKind(
+    Tool(
         "select",
         "Select from given texts",
         "From texts (or vectors) that you bring along, pick those that TOGETHER say most about a question, "
@@ -117,7 +117,7 @@ KINDS = (
         tools.select,
         answers.select_text,
     ),
-    ToolKind(
+    Tool(
         "explain",
         "Explain a choice",
         "Why search (method dartboard) chose a passage or left it out: the steps of the selection, who came "
@@ -133,22 +133,22 @@ KINDS = (
 
 def create_server(index: OpenIndex, defaults: SearchOptions | None = None) -> Server[Any]:
     """A server over an index; whoever runs it closes the index."""
-    known = {kind.name: kind for kind in KINDS}
+    known = {tool.name: tool for tool in TOOLS}
     limiter = anyio.CapacityLimiter(limits.AT_ONCE)
     chosen = defaults or SearchOptions()
 
     async def list_tools(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[kind.described(chosen) for kind in KINDS])
+        return types.ListToolsResult(tools=[tool.described(chosen) for tool in TOOLS])
 
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        kind = known.get(params.name)
-        if kind is None:
+        tool = known.get(params.name)
+        if tool is None:
             raise MCPError(code=types.INVALID_PARAMS, message=f"unknown tool: there are {', '.join(known)}")
-        return await _in_thread(partial(answered, kind, index, chosen, params.arguments or {}), limiter)
+        return await _in_thread(partial(answered, tool, index, chosen, params.arguments or {}), limiter)
 
     return Server(
         "dartboard",
@@ -162,21 +162,21 @@ def create_server(index: OpenIndex, defaults: SearchOptions | None = None) -> Se
 
 
 def answered(
-    kind: ToolKind, index: OpenIndex, defaults: SearchOptions, arguments: dict[str, Any]
+    tool: Tool, index: OpenIndex, defaults: SearchOptions, arguments: dict[str, Any]
 ) -> types.CallToolResult:
     """One call from arguments to result; it raises nothing."""
     try:
-        asked = kind.takes.model_validate(arguments)
+        asked = tool.takes.model_validate(arguments)
     except ValidationError as error:
-        return _refused(complaint(error, list(kind.takes.model_fields)))
+        return _refused(complaint(error, list(tool.takes.model_fields)))
     try:
-        found = kind.work(index, defaults, asked)
-        text = kind.words(found)
+        found = tool.work(index, defaults, asked)
+        text = tool.words(found)
     except (DartboardError, OSError) as error:
         return _refused(" ".join(str(error).split()))
     except Exception as error:
-        logger.exception("%s failed: %r", kind.name, error)
-        return _refused(f"{kind.name} failed inside the server; its log on stderr says why")
+        logger.exception("%s failed: %r", tool.name, error)
+        return _refused(f"{tool.name} failed inside the server; its log on stderr says why")
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=found.model_dump(mode="json")
     )

@@ -3,7 +3,7 @@
 R-precision = |relevant ∩ first R| / R
 """
 
-from dartboard.evaluation.judged_run import JudgedRun
+from dartboard.evaluation import JudgedRun
 from dartboard.evaluation.measures import Kind
 from dartboard.evaluation.metric_formulas import share
 from dartboard.types import FloatArray
