@@ -14,8 +14,11 @@ def test_each_pick_has_what_the_result_knows_of_it():
     result = filled().search("How does tea grow?", k=3)
     records = pick_records(result)
     assert [record["rank"] for record in records] == [1, 2, 3]
-    for name in PER_PICK:
+    known = [name for name in PER_PICK if result.metadata.get(name)]
+    assert {"gain", "coverage", "similarity", "stands_for", "shares", "retriever_score"} <= {*known}
+    for name in known:
         assert [record[name] for record in records] == result.metadata[name]
+    assert records[0].keys() == {"rank", *known}
 
 
 def test_the_whole_result_is_json():
