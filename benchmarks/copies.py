@@ -46,18 +46,20 @@ def main() -> None:
 def measured(model: CachedModel, retriever: str) -> dict[str, Any]:
     """The means over the queries without and with ``prefer``, and the difference in what is found."""
     text = load_text(SET, data_folder(SET), fetch=False)
+    lines = (data_folder(SET) / SET / "corpus.jsonl").read_text().splitlines()
+    places = {row["_id"]: row["metadata"] for row in map(json.loads, lines)}  # version, page, section
     passages = list(text.passages)
     texts = [embedded_text(passage.text, passage.title) for passage in passages]
     vectors = model.encode_documents(texts)
     engine = Engine(MemoryStore(), model=model, retriever=retriever)
-    records = [Record(p.id, t, v, dict(p.metadata)) for p, t, v in zip(passages, texts, vectors, strict=True)]
+    records = [Record(p.id, t, v, places[p.id]) for p, t, v in zip(passages, texts, vectors, strict=True)]
     engine.create().upsert(engine.retriever.index(records))
-    ranks = preference([passage.metadata["version"] for passage in passages])
-    rank_of = {p.metadata["version"]: rank for p, rank in zip(passages, ranks.tolist(), strict=True)}
+    versions = [place["version"] for place in places.values()]
+    rank_of = dict(zip(versions, preference(versions).tolist(), strict=True))
     newest: dict[tuple[str, str], float] = {}
-    for passage in passages:
-        section = passage.metadata["page"], passage.metadata["section"]
-        newest[section] = max(newest.get(section, -1.0), rank_of[passage.metadata["version"]])
+    for place in places.values():
+        section = place["page"], place["section"]
+        newest[section] = max(newest.get(section, -1.0), rank_of[place["version"]])
     rows: dict[str, list[list[float]]] = {"relevance": [], "version": []}
     for query_id, query in text.queries.items():
         for prefer, into in ((None, rows["relevance"]), ("version", rows["version"])):
