@@ -181,5 +181,15 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines[1:])
 
 
+def headline(found: dict[str, Any]) -> str:
+    """Markdown: recall of the required passages at 5, for MuSiQue."""
+    names = ["musique, filled; hybrid", "musique, unfilled; hybrid"]
+    lines = ["| recall at 5, MuSiQue | filled | unfilled |", "|---|---|---|"]
+    for system in found["sets"][names[0]]["systems"]:
+        cells = " | ".join(f"{found['sets'][name]['systems'][system]['@5']['mean']:.2f}" for name in names)
+        lines.append(f"| {system} | {cells} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
     main()

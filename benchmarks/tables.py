@@ -15,12 +15,14 @@ sys.path.insert(0, str(ROOT))  # run as a script, this file finds its neighbours
 
 from benchmarks import (  # noqa: E402
     comparison_tables,
+    copies,
     decision_tables,
     explanations,
     hostile_memory,
     load_tables,
     natural_tables,
     quality_pages,
+    questions,
     relevance,
     retrieval_tables,
 )
@@ -127,6 +129,11 @@ def fresh_sections() -> Mapping[Path, str]:
             "intent": natural_tables.intent_table(natural_tables.default(natural)),
             "said": natural_tables.intent(natural_tables.default(natural)),
         },
+        "benchmarks/questions.md": {
+            "questions": questions.table(results("questions")),
+            "copies": copies.table(results("copies")["retrievers"]),
+        },
+        "how-to/agents.md": {"questions": questions.headline(results("questions"))},
         "comparison.md": {
             "numbers": comparison_tables.in_numbers(quality, selection),
             "selection": selection_table(selection),

@@ -22,10 +22,12 @@ DOCUMENTS = [
     "docs/benchmarks/natural-tables.md",
     "docs/benchmarks/natural.md",
     "docs/benchmarks/quality.md",
+    "docs/benchmarks/questions.md",
     "docs/benchmarks/retrieval.md",
     "docs/explanation/mathematics.md",
     "docs/explanation/relevance.md",
     "docs/explanation/when-not.md",
+    "docs/how-to/agents.md",
 ]
 PICTURES = {
     "docs/benchmarks/quality.html": "quality",
