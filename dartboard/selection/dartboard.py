@@ -65,8 +65,7 @@ class _GreedyRun:
         self._tracker = LimitTracker(pool, limits)
         self._leaders = self._tracker.leaders()
         self._most = limits.most(len(pool))
-        order, starts = pool.by_row()
-        relevance = np.maximum.reduceat(pool.relevance[order], starts)
+        relevance = self._tracker.row_relevance(pool.relevance)
         self.greedy = LazyGreedy(Objective(pool.log_weights, pool.kernel), relevance)
         self.greedy.absorb(pool.rows_of(limits.seen))
         self.picks: list[int] = []

@@ -29,12 +29,11 @@ def explain(
     log_gains = np.full(len(picks), -np.inf)
     log_gains[: len(greedy.log_gains)] = greedy.log_gains
     gains = np.exp(log_gains)
-    covered_before = min(float(greedy.covered_before @ greedy.objective.weights), 1.0)
-    coverage = np.minimum(covered_before + gains.cumsum(), 1.0)
+    coverage = np.minimum(greedy.share_before + gains.cumsum(), 1.0)
     kernel = greedy.objective.rows(pool.row_of[chosen])
     owner = np.full(kernel.shape[1], -1, dtype=np.intp)
     if len(chosen):  # the first pick that covers a target best, well, and no worse than what was seen
-        enough = np.maximum(greedy.covered_before, HALF)
+        enough = HALF if greedy.covered_before is None else np.maximum(greedy.covered_before, HALF)
         owner[:] = np.where(kernel.max(axis=0) >= enough, kernel.argmax(axis=0), -1)
     if pool.target_of is not None and len(chosen):
         # Of picks that cover a target equally well, as a vector and its multiple do, its own comes first.
@@ -49,7 +48,7 @@ def explain(
         similarity=pool.similarity[chosen],
         owners=owner if pool.target_of is None else owner[pool.target_of],
         targets=None if pool.target_of is None else pool.positions,
-        covered_before=covered_before,
+        covered_before=greedy.share_before,
         bound=_bound(pool, limits, greedy, float(coverage[-1])) if len(chosen) else 0.0,
         sigma=pool.sigma,
         method=method,
@@ -70,7 +69,8 @@ def _by_question(pool: Pool, greedy: LazyGreedy, kernel: FloatArray, picks: IntA
         order = np.lexsort((-pool.relevance, pool.target_of))
         shares = shares[:, order[np.searchsorted(pool.target_of[order], np.arange(greedy.objective.targets))]]
     mass = (shares * greedy.objective.weights).astype(np.float64)  # (m, T), sums to 1
-    covered = np.maximum.accumulate(np.vstack([greedy.covered_before[None], kernel]), axis=0)
+    before = np.zeros(kernel.shape[1]) if greedy.covered_before is None else greedy.covered_before
+    covered = np.maximum.accumulate(np.vstack([before, kernel]), axis=0)
     gains = np.diff(covered, axis=0) @ mass.T
     idle = gains.sum(axis=1) <= 0.0  # picks that only fill up to k: by their own shares
     best = gains.argmax(axis=1)
@@ -110,8 +110,7 @@ def _bound(pool: Pool, limits: Limits, greedy: LazyGreedy, reached: float) -> fl
     size = len(pool) if limits.k is None else limits.k
     costs = None if limits.token_budget is None else LimitTracker(pool, limits).row_costs()
     objective = greedy.objective
-    before = float(greedy.covered_before @ objective.weights)
-    alone = before + _most(objective.alone + objective.slack, size, costs, limits.token_budget)
+    alone = greedy.share_before + _most(objective.alone + objective.slack, size, costs, limits.token_budget)
     still = _most(greedy.refresh(2 * size), size, costs, limits.token_budget)
     rounding = float(objective.slack[objective.picks].sum())
     return min(1.0, reached / min(1.0, alone, reached + still + rounding))

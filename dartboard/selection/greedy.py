@@ -29,8 +29,8 @@ class LazyGreedy:
     def __init__(self, objective: Objective, relevance: FloatArray) -> None:
         self.objective = objective
         self.log_gains: list[float] = []
-        self.covered_before = np.zeros_like(objective.covered)
-        """``(T,)`` how well the targets were covered before the first pick."""
+        self.covered_before: FloatArray | None = None
+        """``(T,)`` how well the targets were covered before the first pick, where something was absorbed."""
         self._relevance = relevance
         self._upper = objective.alone + objective.slack  # never below a row's gain; falls as picks are made
         self._log_upper = np.full(len(relevance), np.inf)  # an exact log gain once; inf: none yet; -inf: done
@@ -42,12 +42,20 @@ class LazyGreedy:
             self.objective.add(row)
             self._upper[row] = 0.0
             self._log_upper[row] = -np.inf
-        self.covered_before = self.objective.covered.copy()
+        if rows:
+            self.covered_before = self.objective.covered.copy()
+
+    @property
+    def share_before(self) -> float:
+        """The share of the probable targets that was covered before the first pick."""
+        if self.covered_before is None:
+            return 0.0
+        return min(float(self.covered_before @ self.objective.weights), 1.0)
 
     @property
     def first_log_gain(self) -> float | None:
         """What later gains are compared with: the first gain, or what it was before rows were absorbed."""
-        if self.covered_before.any():
+        if self.covered_before is not None:
             return float(np.log(self.objective.alone.max()))
         return self.log_gains[0] if self.log_gains else None
 

@@ -166,6 +166,11 @@ class LimitTracker:
         """``(n,)`` the candidates that may still be picked."""
         return self._open
 
+    def row_relevance(self, relevance: FloatArray) -> FloatArray:
+        """``(rows,)`` the relevance of the most relevant candidate of each row."""
+        by_row: FloatArray = relevance[self._order]
+        return by_row if len(self._starts) == len(by_row) else np.maximum.reduceat(by_row, self._starts)
+
     def leaders(self) -> IntArray:
         """``(rows,)`` the candidate to pick for each row; -1 where none is left."""
         if not self.selective:

@@ -80,7 +80,7 @@ def from_embeddings(
             kept = _representatives(group_of[order][:SAMPLE], best)
             between = between[np.ix_(kept, kept)]
         given = auto_sigma(between, kind, model_sigma=model_sigma, divisor=divisor)
-    by_question = log_kernel(to_query, given.value)[:, row_of]
+    by_question = log_kernel(to_query, given.value).take(row_of, axis=1)
     if scores is not None:
         by_question = np.stack([in_order_of(*pair) for pair in zip(scores, by_question, strict=True)])
     relevance, questions = mixed_relevance(by_question, shares, row_of if group_of is None else group_of)
@@ -238,13 +238,13 @@ def _distinct_rows(
     Then their distances to the m questions, ``(m, rows)`` float64, their cosines to the closest question,
     a candidate of each row, and the row of each candidate.
     """
-    cosines = np.stack([cosines_to(vectors, query) for query in queries])
-    if not np.isfinite(cosines).all():
+    cosines = np.array([cosines_to(vectors, query) for query in queries])
+    similarity: FloatArray = cosines.max(axis=0)
+    if not np.isfinite(similarity).all():
         check_matrix(vectors)  # names the row that is NaN, infinite or zero
-    similarity = cosines.max(axis=0)
     if distance == "scaled_cosine":
         order, row_of = distinct_rows(vectors, similarity)
-        return vectors[order], 0.5 - 0.5 * cosines[:, order], similarity[order], order, row_of
+        return vectors[order], 0.5 - 0.5 * cosines.take(order, axis=1), similarity[order], order, row_of
     check_matrix(vectors)
     rows, targets = prepared(vectors, distance), prepared(queries, distance)
     to_query = np.stack([np.sqrt(row_dots(rows - target, rows - target)) for target in targets])
