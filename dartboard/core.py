@@ -224,7 +224,7 @@ class DartboardRetriever:
         allowed = [c for c in corpus if c.id not in left_out] if left_out else corpus
         found: dict[str, Chunk] = {}
         for question in questions:
-            found |= {chunk.id: chunk for chunk in self._triage(question, allowed, options.triage_k)}
+            found |= {chunk.id: chunk for chunk in self._triage(question, allowed, options.candidates_each)}
         candidates = list((found | {name: known[name] for name in required}).values())
         triaged = time.perf_counter()
         result = self.choose(query, questions, candidates, options)

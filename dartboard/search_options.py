@@ -21,6 +21,8 @@ from dartboard.wrong_names import check_names
 DEFAULT_K = 5
 TRIAGE = 100
 MOST_SEEN = 1000
+MOST_CANDIDATES = 2000
+"""Of several questions together: selection compares all pairs of candidates."""
 
 _IDS = ("must_include", "exclude", "seen")
 
@@ -40,7 +42,7 @@ class SearchOptions:
         method: ``dartboard``, or another selection method or its name, to compare.
         sigma: σ, or ``auto``: from the collection's calibration, else from the candidates.
         reranker: who scores query and passages: ``cosine``, ``crossencoder`` or ``hybrid``.
-        triage_k: how many candidates to select from.
+        triage_k: how many candidates to select from; for each question, but 2,000 at most together.
         where: a filter on metadata, also as text: ``year >= 2020``.
         must_include: ids of chunks that are picked first.
         exclude: ids of chunks that are left out.
@@ -124,6 +126,11 @@ class SearchOptions:
         fields = dict.fromkeys(self.max_per, ()) if isinstance(self.max_per, Mapping) else None
         limits = self.limits([], [], [*self.must_include, *self.seen_ids], fields)
         with_pages_before(limits, self.offset, method_of(self.method))
+
+    @property
+    def candidates_each(self) -> int:
+        """How many candidates each question finds."""
+        return min(self.triage_k, MOST_CANDIDATES // (1 + len(self.also)))
 
     @property
     def seen_ids(self) -> tuple[str, ...]:

@@ -272,12 +272,11 @@ class Engine:
         left_out = {*options.exclude, *options.seen_ids}
         parts, vectors = [], []
         for question in questions:
-            found = ranking_of(self.retriever).find(
-                view, question, options.triage_k + len(left_out), where=where
-            )
+            wanted = options.candidates_each
+            found = ranking_of(self.retriever).find(view, question, wanted + len(left_out), where=where)
             if left_out:
                 kept = [at for at, id in enumerate(found.ids) if id not in left_out]
-                found = found.take(kept[: options.triage_k])
+                found = found.take(kept[:wanted])
             parts.append(found)
             vectors.append(question.vector(self.model) if found.query_vector is None else found.query_vector)
         found, asked = parts[0] if len(parts) == 1 else Candidates.union(parts), np.stack(vectors)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dartboard.errors import ConfigError, InvalidInputError
+from dartboard.search_options import SearchOptions
 from dartboard.stores import open_store
 from dartboard.stores.memory import MemoryStore
 from tests.stores import postgres_server
@@ -45,6 +46,12 @@ def test_each_question_is_served(engine):
     mixed = sum(one["weight"] * one["coverage"] for one in told.questions)
     assert mixed == pytest.approx(told.coverage[-1], abs=1e-5)
     assert result.metadata["serves"] == told.serves and len(told.shares) == 4
+
+
+def test_many_questions_share_the_candidates():
+    assert SearchOptions(triage_k=1000).candidates_each == 1000
+    assert SearchOptions(triage_k=1000, also=["x"] * 15).candidates_each == 125
+    assert SearchOptions(also=["x"] * 15).candidates_each == 100
 
 
 def test_weights_decide_whose_passage_comes_first(engine):
