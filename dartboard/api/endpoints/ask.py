@@ -116,6 +116,12 @@ class AskResponse(ResponseModel):
         None,
         description="With `also` or `decompose`: `query` and the others, and how far each is covered; null "
         "where there is one question.",
+        examples=[
+            [
+                {"text": "Why are our consumers falling behind?", "weight": 0.5, "coverage": 0.83},
+                {"text": "How do I add consumers?", "weight": 0.5, "coverage": 0.71},
+            ]
+        ],
     )
     tokens: UsedTokens = Field(description="What the model read and wrote.")
     seconds: dict[str, float] = Field(
