@@ -79,7 +79,7 @@ def ask(
       dartboard ask "What changed in retention?" --k 8 --filter 'kind = "markdown"'
       dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
       dartboard ask "Which of the two plans is cheaper for us?" --decompose
-      dartboard ask "And on Windows?" --seen install.md:3       # a follow-up: only what is new
+      dartboard ask "And on Windows?" --seen install.md#14514af63dd36342     # only what is new
     """
     found = configured(
         {"model": "--embedding-model", "answer_model": "--model"},

@@ -155,7 +155,8 @@ class SearchFlags:
         typer.Option(
             "--seen",
             metavar="ID",
-            help="A chunk that the reader has already: only what adds to it is picked; may be repeated.",
+            help="A chunk that the reader has already, by its id (--explain shows it): only what adds to it "
+            "is picked; may be repeated.",
         ),
     ] = None
     where: Annotated[

@@ -45,8 +45,8 @@ def search(
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
       dartboard search "why 429?" --reranker late-interaction
       dartboard search "Which plan is cheaper for us?" --also "price of plan A" --also "price of plan B"
-      dartboard search "and on Windows?" --seen install.md:3     # a follow-up: only what is new
-      dartboard search "retention" --k 5 --offset 5              # page 2
+      dartboard search "and on Windows?" --seen install.md#14514af63dd36342     # only what is new
+      dartboard search "retention" --k 5 --offset 5       # page 2
       dartboard search "retention" --prefer version --max-per author=2
     """
     found = configured(**target.settings, **flags.settings)

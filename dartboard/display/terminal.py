@@ -167,8 +167,9 @@ def _reasons(result: RetrievalResult, place: int, *, bars: bool) -> list[str]:
     share = facts["gain"][place] / largest
     bar = ("█" if bars else "#") * round(_BAR * share)
     lines = [
+        f"id {clean(result.chunks[place].id)}",
         f"gain {facts['gain'][place]:.4f} {bar:<{_BAR}}  coverage {facts['coverage'][place]:.0%}  "
-        f"similarity {facts['similarity'][place]:.3f}"
+        f"similarity {facts['similarity'][place]:.3f}",
     ]
     others = [name for name in facts["stands_for"][place] if name != result.chunks[place].id]
     if others and facts.get("targets") == "candidates":

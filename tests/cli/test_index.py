@@ -59,6 +59,7 @@ def test_search(indexed, capsys):
     assert main(["search", "how often do keys change?", "-k", "2", "--explain"]) == 0
     shown = capsys.readouterr().out
     assert "1. docs/keys.md:" in shown and "found by" in shown and "coverage" in shown
+    assert "   id docs/keys.md#" in shown
     assert main(["search", "keys", "--json", "--filter", "kind = 'markdown'"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {chunk["metadata"]["source"] for chunk in found["chunks"]} == {"docs/keys.md"}
