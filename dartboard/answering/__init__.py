@@ -6,6 +6,7 @@
 
 from dartboard.answering.answer import Answer, AnswerStream, Tokens, ask
 from dartboard.answering.citations import Citation, Passage, find_citations, numbered
+from dartboard.answering.decomposition import SubQuestions, decomposed, sub_questions
 from dartboard.answering.prompts import NO_ANSWER, write_prompt
 from dartboard.answering.registry import answer_model
 from dartboard.llm.chat import Piece
@@ -21,10 +22,13 @@ __all__ = [
     "Citation",
     "Passage",
     "Piece",
+    "SubQuestions",
     "Tokens",
     "answer_model",
     "ask",
+    "decomposed",
     "find_citations",
     "numbered",
+    "sub_questions",
     "write_prompt",
 ]

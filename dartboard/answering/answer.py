@@ -40,7 +40,8 @@ class Answer:
     ``finish_reason`` is the endpoint's: ``stop``, ``length`` where the limit of tokens cut it, or another
     word; ``interrupted`` where it was left before its end, ``no_passages`` where nothing was found and nobody
     asked. ``relevance`` says whether the search found anything relevant, where there was one. ``seconds``:
-    ``search``, ``first`` (from the question to the first words) and ``total``.
+    ``search``, ``first`` (from the question to the first words) and ``total``. ``questions`` are those that
+    were searched for together, if there are several: ``text``, ``weight`` and ``coverage`` of each.
     """
 
     question: str
@@ -54,6 +55,7 @@ class Answer:
     seconds: Mapping[str, float]
     finish_reason: str
     relevance: Relevance | None = None
+    questions: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -89,6 +91,7 @@ class Answer:
             "prompt_version": self.prompt_version,
             "finish_reason": self.finish_reason,
             "relevance": self.relevance,
+            "questions": None if self.questions is None else [dict(one) for one in self.questions],
             "tokens": asdict(self.tokens),
             "seconds": dict(self.seconds),
         }
@@ -107,6 +110,7 @@ class AnswerStream:
         prompt_version: what the model is asked with.
         spent: seconds that went by before, by step.
         relevance: the search's; where it found nothing relevant, the model is told so.
+        questions: those that were searched for together.
         clock: tells the time in seconds.
 
     Raises:
@@ -122,11 +126,12 @@ class AnswerStream:
         prompt_version: str = DEFAULT_PROMPT,
         spent: Mapping[str, float] | None = None,
         relevance: Relevance | None = None,
+        questions: Sequence[Mapping[str, Any]] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.question, self.passages = question, tuple(passages)
         self._model, self._clock = model, clock
-        self._relevance = relevance
+        self._relevance, self._questions = relevance, questions
         irrelevant = relevance is not None and relevance["verdict"] == "nothing_relevant"
         self._prompt = write_prompt(question, passages, prompt_version, irrelevant=irrelevant)
         self._spent = dict(spent or {})
@@ -177,6 +182,7 @@ class AnswerStream:
             seconds=self._seconds(),
             finish_reason=self._finish or INTERRUPTED,
             relevance=self._relevance,
+            questions=self._questions,
         )
 
     def _kept(self, clean: str) -> str:
@@ -258,4 +264,5 @@ def ask(
         prompt_version=prompt_version,
         spent={"search": time.perf_counter() - started},
         relevance=result.metadata["relevance"],
+        questions=result.metadata.get("questions"),
     )

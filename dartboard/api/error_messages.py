@@ -58,7 +58,7 @@ def plain(message: str) -> str:
     """The message without what it quotes."""
     kept = _QUOTED.sub(lambda found: found.group() if found.group()[1:-1] in _OWN else "…", message)
     kept = _UNCLOSED.sub("…", kept)
-    return " ".join(_GOT.sub("", _ASIDE.sub("", kept)).split())
+    return " ".join(_GOT.sub("", _ASIDE.sub("", kept)).split()).rstrip(": ")
 
 
 def field_errors(errors: Iterable[Mapping[str, Any]], body: Any = None) -> list[dict[str, str]]:
@@ -117,7 +117,9 @@ def _message(error: Mapping[str, Any], body: Any) -> str:
 def _size(kind: str, context: Mapping[str, Any], said: str) -> str:
     """A length that is not allowed; the framework calls letters items where a check stands before."""
     limit = int(context.get("min_length", context.get("max_length", 0)))
-    listed = (kind.startswith("too_") and said.startswith("List")) or context.get("field_type") == "List"
+    listed = (kind.startswith("too_") and said.startswith(("List", "Dict"))) or context.get(
+        "field_type"
+    ) == "List"
     if limit == 1 and "min_length" in context:
         return "is empty: give at least one" if listed else "is empty"
     bound = "at least" if "min_length" in context else "at most"

@@ -36,7 +36,9 @@ from dartboard.errors import (
 logger = logging.getLogger(__name__)
 
 PROBLEM = "application/problem+json"
-_NAMED = re.compile(r"\b(?:must_include|exclude)\b|^filter(?=:)")
+_NAMED = re.compile(
+    r"\b(?:must_include|exclude)\b|^filter(?=:)|^(?:weights|offset)\b|(?<=check )(?:seen|prefer|max_per)$"
+)
 """Fields whose faults only the library finds, and names."""
 FieldErrors = Sequence[Mapping[str, str]]
 

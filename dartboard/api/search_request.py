@@ -216,11 +216,17 @@ def check_query(
     model: EmbeddingModel, query: str, settings: ServiceSettings, also: Sequence[str] = ()
 ) -> None:
     """Refuse a question longer than the limit, in the model's own tokens."""
+    check_length(model, [query], settings, "query")
+    check_length(model, also, settings, "also")
+
+
+def check_length(
+    model: EmbeddingModel, questions: Sequence[str], settings: ServiceSettings, field: str
+) -> None:
+    """The same for the questions of one field."""
     most = settings.query_tokens
-    for place, tokens in enumerate(count_tokens(model, [query, *also], most=most)):
-        if tokens > most:
-            field = "also" if place else "query"
-            raise Invalid(f"{field} is limited to {most} tokens here: shorten it", field=field)
+    if questions and max(count_tokens(model, questions, most=most)) > most:
+        raise Invalid(f"{field} is limited to {most} tokens here: shorten it", field=field)
 
 
 def condition(given: str | dict[str, Any] | None, corpus_ids: Sequence[str] | None) -> Filter | None:

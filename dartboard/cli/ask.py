@@ -8,6 +8,7 @@ import typer
 
 from dartboard.cli.common_options import (
     CollectionOption,
+    DecomposeFlags,
     JsonOption,
     RetrieverOption,
     SearchFlags,
@@ -38,6 +39,7 @@ def ask(
         ),
     ] = None,
     flags: SearchFlags,
+    parts: DecomposeFlags,
     answer_tokens: Annotated[
         int | None, typer.Option(metavar="N", help="Longest answer, in tokens; by default 4096.", min=1)
     ] = None,
@@ -76,6 +78,8 @@ def ask(
       dartboard ask "How do I rotate the keys?"
       dartboard ask "What changed in retention?" --k 8 --filter 'kind = "markdown"'
       dartboard ask "Why 429?" --tokens 3000 --json | jq -r .answer
+      dartboard ask "Which of the two plans is cheaper for us?" --decompose
+      dartboard ask "And on Windows?" --seen install.md#14514af63dd36342     # only what is new
     """
     found = configured(
         {"model": "--embedding-model", "answer_model": "--model"},
@@ -98,7 +102,8 @@ def ask(
         timeout=settings.answer_timeout,
     )
     with opened(found, trust=trust_model) as engine:
-        asking = asked(engine, question, writer, flags.options(found))
+        options = parts.options(question, flags.options(found), writer, show=not as_json)
+        asking = asked(engine, question, writer, options)
     aloud = stream and not as_json
     try:
         _write(asking, writer.name, aloud=aloud)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dartboard.cli.common_options import (
+    DecomposeFlags,
     IndexOptions,
     JsonOption,
     SearchFlags,
@@ -20,6 +21,7 @@ def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to ask, in quotes.")],
     *,
     flags: SearchFlags,
+    parts: DecomposeFlags,
     explain: Annotated[
         bool, typer.Option("--explain", "-e", help="Say why: gains, coverage, who found what, time.")
     ] = False,
@@ -43,13 +45,29 @@ def search(
       dartboard search "why 429?" --method top_k          # plain order of the retriever, to compare
       dartboard search "why 429?" --reranker late-interaction
       dartboard search "Which plan is cheaper for us?" --also "price of plan A" --also "price of plan B"
-      dartboard search "and on Windows?" --seen install.md:3     # a follow-up: only what is new
-      dartboard search "retention" --k 5 --offset 5              # page 2
+      dartboard search "and on Windows?" --seen install.md#14514af63dd36342     # only what is new
+      dartboard search "retention" --k 5 --offset 5       # page 2
       dartboard search "retention" --prefer version --max-per author=2
     """
     found = configured(**target.settings, **flags.settings)
+    options = flags.options(found)
+    if parts.decompose:
+        from dartboard.answering import answer_model
+
+        settings = found.settings
+        if not settings.answer_model:
+            raise typer.BadParameter(
+                "--decompose needs a language model: set DARTBOARD_ANSWER_MODEL, or answer_model in "
+                "dartboard.toml, to openai:MODEL@URL or gemini:MODEL"
+            )
+        writer = answer_model(
+            settings.answer_model,
+            max_output_tokens=settings.answer_tokens,
+            timeout=settings.answer_timeout,
+        )
+        options = parts.options(query, options, writer, show=not as_json)
     with opened(found, trust=target.trust_model) as engine:
-        result = engine.search(query, flags.options(found))
+        result = engine.search(query, options)
     if as_json:
         from dartboard.display.records import as_record
 

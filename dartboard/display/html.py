@@ -49,7 +49,10 @@ def _mass(view: View) -> str:
     if len(gains) < len(view.picks) or not sum(gains) <= 1.0 + 1e-6:
         return ""
     parts = [f'<rect class="dbv-rest" width="100%" height="22" fill="{LIGHT["rest"]}"/>']
-    start = 0.0
+    # What was seen, or is on earlier pages, is covered before the first pick.
+    start = max(0.0, (view.picks[0].coverage or 0.0) - gains[0])
+    if start > 1e-6:
+        parts.append(f'<rect class="dbv-a" width="{100 * start:.2f}%" height="22" fill="{colour(-1)}"/>')
     for order, gain in enumerate(gains):
         where, wide = 100 * start, 100 * gain
         start += gain
@@ -96,11 +99,12 @@ def _table(view: View) -> str:
         cells = _cells(pick, order, largest)
         shown = "".join(cell for cell, known in zip(cells, kept, strict=True) if known)
         rows.append(f"<tr>{shown}</tr>")
-        if pick.text:
-            text = escape(shortened(pick.text, _LONGEST_TEXT))
+        below = [shortened(line, _LONGEST_TEXT) for line in (pick.text, *pick.notes) if line]
+        if below:
+            lines = "".join(f"<div><bdi>{escape(line)}</bdi></div>" for line in below)
             rows.append(
                 '<tr><td class="dbv-text"></td><td class="dbv-text dbv-l dbv-free" '
-                f'colspan="{sum(kept) - 1}"><bdi>{text}</bdi></td></tr>'
+                f'colspan="{sum(kept) - 1}">{lines}</td></tr>'
             )
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 

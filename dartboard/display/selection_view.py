@@ -10,7 +10,7 @@ from dartboard.display.html import as_html
 from dartboard.display.layout import radial_layout
 from dartboard.display.plain_text import counted
 from dartboard.display.terminal import as_text
-from dartboard.display.view import Board, Pick, View, facts_of
+from dartboard.display.view import Board, Pick, View, facts_of, questions_text
 from dartboard.errors import InvalidInputError, MissingExtraError
 from dartboard.selection.kernels import distances, log_kernel, prepared
 from dartboard.selection.result import Origin
@@ -54,11 +54,15 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
         near_copies=selection.near_copies,
         method=selection.method,
     )
+    served, covered = selection.question_of, selection.question_coverage
+    questions = [
+        (f"question {at}", float(share)) for at, share in enumerate([] if covered is None else covered)
+    ]
     on_candidates = selection.targets is not None
     stands_for = selection.stands_for
     return View(
         head=head,
-        facts=facts,
+        facts=(*facts, *questions_text(questions, selection.covered_before)),
         picks=tuple(
             Pick(
                 name=str(pick),
@@ -68,6 +72,7 @@ def view_of(selection: "Selection", *, board: bool = True) -> View:
                 stands_for=tuple(
                     str(one) if on_candidates else f"t{one}" for one in stands_for[place].tolist()
                 ),
+                notes=() if served is None else (f"for: question {served[place]}",),
             )
             for place, pick in enumerate(picks)
         ),

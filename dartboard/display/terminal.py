@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dartboard.display.plain_text import clean, heading_of, place_of, plain_text, shortened
-from dartboard.display.view import View, percent, removed_text, stands_for_text
+from dartboard.display.view import (
+    View,
+    percent,
+    pick_notes,
+    question_facts,
+    removed_text,
+    stands_for_text,
+)
 from dartboard.types import RetrievalResult
 
 if TYPE_CHECKING:
@@ -52,9 +59,10 @@ def _table(view: View, blocks: bool) -> list[str]:
     lines = [_line([title for title, _, _ in shown], [side for _, side, _ in shown], widths)]
     for place, pick in enumerate(view.picks):
         lines.append(_line([cells[place] for _, _, cells in shown], [side for _, side, _ in shown], widths))
-        if pick.text:
-            indent = widths[0] + 2
-            lines.append(f"{'':{indent}}{shortened(pick.text, WIDTH - indent)}")
+        indent = widths[0] + 2
+        for line in (pick.text, *pick.notes):
+            if line:
+                lines.append(f"{'':{indent}}{shortened(line, WIDTH - indent)}")
     return lines
 
 
@@ -90,29 +98,39 @@ _LEAST_HEADING = 10
 def print_result(console: "Console", result: RetrievalResult, *, explain: bool) -> None:
     """One block a passage; with ``explain``, its gain and who found it, and a last line on the whole.
 
-    Where nothing relevant was found, that comes first.
+    Where nothing relevant was found, that comes first. Of several questions, each passage names the one that
+    it serves, and the last lines say how far each is covered. Copies that differ are always named.
     """
     from rich.text import Text
 
     if not result.chunks:
-        some = result.metadata.get("candidates")
-        console.print(
-            f"None of the {some} candidates fits: allow more tokens."
-            if some
-            else "Nothing found: the index is empty, or nothing in it matches."
-        )
+        console.print(nothing_text(result))
         return
     if message := result.metadata.get("relevance", {}).get("message"):
         console.print(Text(f"{message}\n", style="yellow"))
     for place, chunk in enumerate(result.chunks):
         console.print(title_line(f"{place + 1}. ", chunk.metadata, chunk.id, console.width))
         console.print(Text(first_lines(chunk.text, console.width)))
+        for line in pick_notes(result.metadata, place, all_copies=explain):
+            console.print(Text(f"   {line}", style="green"))
         if explain:
             for line in _reasons(result, place, bars=can_draw(console)):
                 console.print(Text(f"   {line}", style="dim"))
         console.print()
+    for fact in question_facts(result.metadata):
+        console.print(Text(fact, style="green"))
     if explain:
         console.print(Text(_summary(result), style="dim"))
+
+
+def nothing_text(result: RetrievalResult) -> str:
+    """Why a result is empty."""
+    options = None if result.explanation is None else result.explanation.options
+    if options is not None and len(options.seen):
+        return "Nothing new: nothing in the index matches and adds anything to what was seen."
+    if some := result.metadata.get("candidates"):
+        return f"None of the {some} candidates fits: allow more tokens."
+    return "Nothing found: the index is empty, or nothing in it matches."
 
 
 def title_line(before: str, metadata: Mapping[str, Any], id: str, width: int) -> "Text":
@@ -149,8 +167,9 @@ def _reasons(result: RetrievalResult, place: int, *, bars: bool) -> list[str]:
     share = facts["gain"][place] / largest
     bar = ("█" if bars else "#") * round(_BAR * share)
     lines = [
+        f"id {clean(result.chunks[place].id)}",
         f"gain {facts['gain'][place]:.4f} {bar:<{_BAR}}  coverage {facts['coverage'][place]:.0%}  "
-        f"similarity {facts['similarity'][place]:.3f}"
+        f"similarity {facts['similarity'][place]:.3f}",
     ]
     others = [name for name in facts["stands_for"][place] if name != result.chunks[place].id]
     if others and facts.get("targets") == "candidates":

@@ -33,6 +33,7 @@ class Pick:
     """One line of a result; None for what the result does not know.
 
     ``stands_for`` are the names of what the pick covers best, its own among them where it covers itself.
+    ``notes`` are lines below it: the question that it serves, its copies.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Pick:
     coverage: float | None = None
     stands_for: tuple[str, ...] | None = None
     text: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,6 +144,50 @@ def facts_of(
     return tuple(facts), most
 
 
+def questions_text(covered: Sequence[tuple[str, float]], before: float | None) -> list[str]:
+    """How far each of several questions is covered, and what was covered before the first pick."""
+    said = [f"covers {percent(coverage)} of {question}" for question, coverage in covered]
+    return said if not before else [*said, f"{percent(before)} was covered before, by what was seen"]
+
+
+def question_facts(known: Mapping[str, Any]) -> list[str]:
+    """The same for what a result knows; nothing where there is one question and nothing was seen."""
+    try:
+        covered = [(_quoted(one["text"]), float(one["coverage"])) for one in known.get("questions", ())]
+        return questions_text(covered, float(known.get("covered_before", 0.0)))
+    except (TypeError, ValueError, LookupError):
+        return []
+
+
+def pick_notes(known: Mapping[str, Any], place: int, *, all_copies: bool = True) -> tuple[str, ...]:
+    """The lines below a pick: of several questions the one that it serves, then its copies.
+
+    ``all_copies`` lists those, too, that say the same.
+    """
+    try:
+        served = [known["questions"][known["serves"][place]]["text"]] if "serves" in known else []
+        copies = [_copy_text(one) for one in known.get("copies", {place: ()})[place]]
+    except (TypeError, ValueError, LookupError):
+        return ()
+    kept = [text for text in copies if all_copies or text.startswith(_DIFFERS)]
+    more = [f"and {len(kept) - _MOST_COPIES} more"] if len(kept) > _MOST_COPIES else []
+    return (*(f"for: {shortened(text, _LONGEST_QUESTION)}" for text in served), *kept[:_MOST_COPIES], *more)
+
+
+def _copy_text(copy: Mapping[str, Any]) -> str:
+    """``differs: "2024" vs "2025" in old.md (version 1)``; ``copy: old.md (version 1)`` where it does not."""
+    about = [f"{name} {value}" for name, value in copy.items() if name not in ("id", "differs")]
+    where = shortened(f"{copy['id']} ({', '.join(about)})" if about else copy["id"], _LONGEST_QUESTION)
+    if "differs" not in copy:
+        return f"copy: {where}"
+    pairs = "; ".join(f'"{shortened(one, 40)}" vs "{shortened(other, 40)}"' for one, other in copy["differs"])
+    return f"{_DIFFERS} {pairs or 'some words'} in {where}"
+
+
+def _quoted(text: object) -> str:
+    return f"“{shortened(text, _LONGEST_QUESTION)}”"
+
+
 def stands_for_text(pick: Pick, most: int) -> str:
     """What a pick stands for, ``most`` names at most."""
     if pick.stands_for is None:
@@ -155,6 +201,9 @@ def stands_for_text(pick: Pick, most: int) -> str:
 
 
 _LONGEST_QUERY = 200
+_LONGEST_QUESTION = 80
+_MOST_COPIES = 3
+_DIFFERS = "differs:"
 
 
 def view_of(result: RetrievalResult, *, board: bool = True) -> View:
@@ -172,7 +221,7 @@ def view_of(result: RetrievalResult, *, board: bool = True) -> View:
     )
     return View(
         head=f"“{shortened(result.query, _LONGEST_QUERY)}”",
-        facts=(*_warned(known), _counted(known, count), *facts),
+        facts=(*_warned(known), _counted(known, count), *facts, *question_facts(known)),
         picks=tuple(
             Pick(
                 name=_named(chunk),
@@ -181,6 +230,7 @@ def view_of(result: RetrievalResult, *, board: bool = True) -> View:
                 coverage=_at(coverage, place),
                 stands_for=_stands_for(known, place, count, chunk),
                 text=chunk.text,
+                notes=pick_notes(known, place),
             )
             for place, chunk in enumerate(result.chunks)
         ),

@@ -10,7 +10,8 @@ from dataclasses import fields
 from inspect import Parameter, signature
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, model_validator
+import numpy as np
+from pydantic import BaseModel, field_serializer, model_validator
 
 from dartboard.config import RerankerType
 from dartboard.errors import ConfigError
@@ -55,6 +56,11 @@ class SelectionFields(BaseModel):
     """Leave out candidates whose cosine to the question is lower."""
     metadata_key: str = KEY
     """Where in the metadata the note on each pick is put."""
+
+    @field_serializer("also", "weights")
+    def _listed(self, value: tuple[Any, ...] | None) -> list[Any] | None:
+        """As JSON has them: what was saved and read again is equal to what was saved."""
+        return None if value is None else list(value)
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
@@ -126,7 +132,12 @@ def settings_of(component: Any, *without: str) -> dict[str, Any]:
     found = {
         name: getattr(component, name) for name in (*_parameters(component), *options) if name not in without
     }
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+    for name, value in found.items():
+        if isinstance(value, tuple):
+            found[name] = list(value)
+        elif isinstance(value, np.ndarray):  # vectors that were seen
+            found[name] = value.tolist()
+    return found
 
 
 def _parameters(component: Any) -> list[str]:

@@ -19,6 +19,13 @@
     vector_source      store:NAME, model:NAME, function:NAME, field:NAME or index:COLLECTION
     query_model        who embedded the query
 
+and, where these were asked for::
+
+    questions          with ``also``: text, weight and coverage of the query and of each further question
+    serves             the position among these of the one that the document serves most
+    covered_before     with ``seen``: what was covered before the first pick
+    copies             with ``prefer``: the other copies, by id, with the field and in what they differ
+
 Documents from an index say, too, which ``retriever`` found them and its ``retriever_score``; documents that
 had a score or a note before keep them as ``score_before`` and ``before``. Where a model that counts tokens
 embedded the documents, ``tokens`` is the length of one and ``tokens_read`` what its vector was made of.
@@ -63,9 +70,20 @@ def notes_of(
             "relevance": facts["relevance"],
             "vector_source": source,
             "query_model": query_model,
+            **_asked_for(facts, record, name),
         }
         for record, source in zip(pick_records(result), vector_sources, strict=True)
     ]
+
+
+def _asked_for(facts: Mapping[str, Any], record: Note, name: Callable[[str], str | int]) -> Note:
+    """What a note says only where it was asked for."""
+    found = {key: facts[key] for key in ("questions", "covered_before") if key in facts}
+    if "serves" in record:
+        found["serves"] = record["serves"]
+    if "copies" in record:
+        found["copies"] = [{**copy, "id": name(copy["id"])} for copy in record["copies"]]
+    return found
 
 
 def with_note(metadata: Mapping[str, Any] | None, key: str, note: Note) -> dict[str, Any]:

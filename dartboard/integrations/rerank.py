@@ -35,12 +35,13 @@ def rerank(
 ) -> list[Pick]:
     """The picks in order. Documents without a word are passed over where a model would have to embed them.
 
-    ``scored`` takes the order of the items' own scores in place of that of the vectors on the query's side.
+    ``scored`` takes the order of the items' own scores in place of that of the vectors on the query's side;
+    such scores are for one question, so they do not go with ``also``.
     """
     if not items:
         return []
     check_query(query)
-    gathered = source.gather(query, items, query_vector)
+    gathered = source.gather(query, items, query_vector, options.also)
     if gathered is None:
         return []
     scores = _scores(gathered.items, options) if scored else None
@@ -49,10 +50,10 @@ def rerank(
     chooser = DartboardRetriever(DartboardConfig(reranker_type="cosine"), gathered.model)
     candidates = _candidates(gathered)
     if options.min_similarity is not None:
-        similarity = chooser.pool(query, gathered.query, candidates, options, scores=scores).similarity
+        similarity = chooser.pool(query, gathered.questions, candidates, options, scores=scores).similarity
         if similarity.max() < options.min_similarity:
             return []
-    result = chooser.choose(query, gathered.query, candidates, options, scores=scores)
+    result = chooser.choose(query, gathered.questions, candidates, options, scores=scores)
     places = [int(chunk.id) for chunk in result.chunks]
     notes = notes_of(
         result,
@@ -90,6 +91,8 @@ def _candidates(gathered: GatheredVectors) -> Candidates:
 
 
 def _scores(items: Sequence[Item], options: SearchOptions) -> list[float]:
+    if options.also:
+        raise ConfigError("scores are those of one question: leave out also, or the scores")
     if method_of(options.method).name == "mmr":
         raise ConfigError("mmr weighs similarities against each other and takes no scores")
     for item in items:

@@ -85,12 +85,12 @@ class StoredVectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GatheredVectors:
-    """Vectors of a query, ``(d,)``, and of ``items``, ``(n, d)``, where each came from, and by whom.
+    """Vectors of the questions, ``(m, d)``, and of ``items``, ``(n, d)``, where each came from, and by whom.
 
     ``lengths`` says how far each item was read, where that is known.
     """
 
-    query: FloatArray
+    questions: FloatArray
     items: Sequence[Item]
     vectors: FloatArray
     sources: Sequence[str]
@@ -141,17 +141,19 @@ class VectorSource:
                 f"{self.model_knob}, so that the query is embedded alike"
             )
 
-    def gather(self, query: str, items: Sequence[Item], query_vector: Any = None) -> GatheredVectors | None:
+    def gather(
+        self, query: str, items: Sequence[Item], query_vector: Any = None, also: Sequence[str] = ()
+    ) -> GatheredVectors | None:
         """The vectors, checked; None where no document has any words to embed.
 
-        ``query_vector`` stands in for embedding the query.
+        ``query_vector`` stands in for embedding the query; further questions (``also``) are embedded.
         """
         stored = self._stored(items)
         if self.embeds:
             items = [item for item in items if item.position in stored or _has_words(item)]
             if not items:
                 return None
-        if query_vector is None:
+        if query_vector is None or also:
             self.require_model()
         unknown = not self.embeds and self.model is None
         model = UnknownModel() if unknown else as_model(self.model)
@@ -161,16 +163,25 @@ class VectorSource:
             vectors, sources, lengths = self._ready(items), [self._source()] * len(items), [None] * len(items)
         if self.store is not None and np.size(query_vector) != vectors.shape[1]:
             query_vector = None  # some other model's: the store's own is at hand
-        asked = model.encode_query(query) if query_vector is None else query_vector
-        asked = check_vector(asked, name="the query's vector")
-        if vectors.shape[1] != asked.size:
-            maker = "as it was given" if query_vector is not None else f"by {model.name}"
-            raise InvalidInputError(
-                f"the query's vector ({maker}) has {asked.size} dimensions where those of the documents "
-                f"({sources[0]}) have {vectors.shape[1]}: embed the query with the model that made theirs"
-            )
+        texts = list(also) if query_vector is not None else [query, *also]
+        asked = [] if query_vector is None else [(query_vector, "as it was given")]
+        asked += [(vector, f"by {model.name}") for vector in (model.encode_queries(texts) if texts else ())]
+        questions = []
+        for given, maker in asked:
+            vector = check_vector(given, name="the query's vector")
+            if vectors.shape[1] != vector.size:
+                raise InvalidInputError(
+                    f"the query's vector ({maker}) has {vector.size} dimensions where those of the documents "
+                    f"({sources[0]}) have {vectors.shape[1]}: embed the query with the model that made theirs"
+                )
+            questions.append(vector)
         return GatheredVectors(
-            query=asked, items=items, vectors=vectors, sources=sources, model=model, lengths=lengths
+            questions=np.stack(questions),
+            items=items,
+            vectors=vectors,
+            sources=sources,
+            model=model,
+            lengths=lengths,
         )
 
     def _stored(self, items: Sequence[Item]) -> dict[int, Any]:

@@ -62,12 +62,20 @@ def code_blocks(text: str) -> list[str]:
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
     """JSON objects of a reply, as they are likeliest meant: bare, in a code fence, after a few words."""
+    return (found for found in _json_values(text, "{") if isinstance(found, dict))
+
+
+def json_lists(text: str) -> Iterator[list[Any]]:
+    """The same for JSON lists."""
+    return (found for found in _json_values(text, "[") if isinstance(found, list))
+
+
+def _json_values(text: str, opening: str) -> Iterator[Any]:
     bare = without_thoughts(text).strip()
-    places = (bare, *code_blocks(bare)[:1], bare[bare.find("{") :] if "{" in bare else "")
+    places = (bare, *code_blocks(bare)[:1], bare[bare.find(opening) :] if opening in bare else "")
     for place in places:
         try:
             found, _ = json.JSONDecoder().raw_decode(place.strip())
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            yield found
+        yield found

@@ -14,7 +14,7 @@ from dartboard.errors import ConfigError
 from tests.api.core_app import BASE, JSON, QUESTION, refused, running, upsert
 from tests.api.pages_app import keys_of
 from tests.api.small_app import serving, until
-from tests.llm.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, streamed
+from tests.llm.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, quoting, streamed
 
 MARK = "zebra9marker"
 
@@ -271,3 +271,74 @@ def test_documents_cannot_give_orders(tmp_path):
 def test_bodies_are_json(client):
     refused(client.post(f"{BASE}/ask", content=b"{", headers=JSON), 422)
     refused(client.post(f"{BASE}/ask", content=b"{}", headers={"content-type": "text/plain"}), 415)
+
+
+PARTS = ["How do slow handlers hold consumers up?", "How do I add consumers?"]
+
+
+def splitting(prompt):
+    return json.dumps(PARTS) if "Which questions does a search" in prompt else quoting(prompt)
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_question_is_split_into_parts(tmp_path, own_cache):
+    with ModelServer(splitting) as model, asking(tmp_path, model) as client:
+        found = ask(client, decompose=2)
+        assert found.status_code == 200, found.text
+        content = found.json()
+        assert [one["text"] for one in content["questions"]] == [QUESTION, *PARTS]
+        assert all(0 < one["coverage"] <= 1 for one in content["questions"])
+        assert content["seconds"]["decompose"] > 0 and content["answered"]
+        assert "at most 2 of them" in model.bodies[0]["messages"][-1]["content"]
+        together = client.post(f"{BASE}/retrieve", json={"query": QUESTION, "also": PARTS, "top_k": 2}).json()
+        assert [one["chunk_id"] for one in content["passages"]] == [
+            one["chunk_id"] for one in together["results"]
+        ]
+        told = events(client.post(f"{BASE}/ask", json={"query": QUESTION, "decompose": 2}).text)
+        assert [name for name, _ in told[:3]] == ["questions", "passages", "text"]
+        assert [one["text"] for one in told[0][1]["questions"]] == [QUESTION, *PARTS]
+        assert told[-1][1]["questions"] == told[0][1]["questions"]
+        assert len(model.requests) == 3  # the parts were kept
+        also = ask(client, also=["Who else?"], decompose=1).json()["questions"]
+        assert [one["text"] for one in also] == [QUESTION, "Who else?", PARTS[0]]
+        assert ask(client).json()["questions"] is None
+
+
+def test_a_model_that_splits_nothing_loses_nothing(tmp_path, own_cache, caplog):
+    def only_answers(prompt):
+        return f"{MARK}." if "Which questions does a search" in prompt else quoting(prompt)
+
+    with ModelServer(only_answers) as model, asking(tmp_path, model) as client:
+        found = ask(client, decompose=4)
+        assert found.status_code == 200 and found.json()["answered"] and found.json()["questions"] is None
+        told = [name for name, _ in events(client.post(f"{BASE}/ask", json={"query": QUESTION}).text)]
+        assert told[0] == "passages"
+    assert "openai:m gave no sub-questions" in caplog.text and MARK not in caplog.text
+
+
+def test_parts_are_within_the_limit_of_a_question(tmp_path, own_cache):
+    long = json.dumps(["How do I add consumers " + "and consumers " * 15 + "?", PARTS[1]])
+    with (
+        ModelServer(lambda prompt: long if "Which questions" in prompt else quoting(prompt)) as model,
+        asking(tmp_path, model, query_tokens=20) as client,
+    ):
+        assert [one["text"] for one in ask(client, decompose=4).json()["questions"]] == [QUESTION, PARTS[1]]
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"decompose": 9}, "decompose"),
+        ({"decompose": -1}, "decompose"),
+        ({"decompose": "all"}, "decompose"),
+        ({"decompose": 2, "also": ["x"], "weights": [1, 2]}, "decompose"),
+        ({"also": ["word " * 600]}, "also"),
+    ],
+)
+def test_wrong_parts_are_refused(client, more, field):
+    found = ask(client, **more)
+    assert 400 <= found.status_code < 500 and field in found.text, found.text

@@ -174,6 +174,57 @@ def test_many_questions_at_once(client):
         assert [result["chunk_id"] for result in one["results"]] == ids(retrieve(client, query, top_k=2))
 
 
+ADDING = "How do I add consumers?"
+
+
+def test_several_questions_are_answered_together(client):
+    found = retrieve(client, also=[ADDING], weights=[1, 3], top_k=4, explain=True).json()
+    assert [one["text"] for one in found["questions"]] == [QUESTION, ADDING]
+    assert [one["weight"] for one in found["questions"]] == pytest.approx([0.25, 0.75])
+    assert {one["serves"] for one in found["results"]} == {0, 1}
+    assert all(0 < one["coverage"] <= 1 for one in found["questions"])
+    engine = client.app.state.service.engines.get("demo")
+    expected = engine.search(QUESTION, also=[ADDING], weights=[1, 3], k=4)
+    assert [one["chunk_id"] for one in found["results"]] == [chunk.id for chunk in expected.chunks]
+    plain = retrieve(client).json()
+    assert "questions" not in plain and "serves" not in plain["results"][0]
+
+
+def test_the_same_further_questions_for_each_of_a_batch(client):
+    queries = [QUESTION, "How do I replay messages?"]
+    body = {"queries": queries, "also": [ADDING], "top_k": 3}
+    found = client.post(f"{BASE}/retrieve/batch", json=body).json()["results"]
+    for one, query in zip(found, queries, strict=True):
+        alone = retrieve(client, query, also=[ADDING], top_k=3)
+        assert [result["chunk_id"] for result in one["results"]] == ids(alone)
+        assert [asked["text"] for asked in one["questions"]] == [query, ADDING]
+    body = {"queries": queries, "also": ["word " * 600]}
+    problem = refused(client.post(f"{BASE}/retrieve/batch", json=body), 422, "512")
+    assert [error["field"] for error in problem["errors"]] == ["also"]
+
+
+def test_what_was_seen_is_not_repeated(client):
+    first = ids(retrieve(client))
+    more = retrieve(client, seen=first).json()
+    assert 0 < more["covered_before"] < 1
+    assert len(more["results"]) == 5 and not {one["chunk_id"] for one in more["results"]} & set(first)
+
+
+def test_pages_do_not_overlap(client):
+    pages = [ids(retrieve(client, top_k=5, offset=at)) for at in (0, 5, 10)]
+    assert [*pages[0], *pages[1], *pages[2]] == ids(retrieve(client, top_k=15))
+    assert len(ids(retrieve(client, offset=99))) == 1
+
+
+def test_caps_and_the_preferred_copy(client):
+    found = retrieve(client, max_per={"theme": 1}, top_k=4).json()["results"]
+    themes = [one["metadata"]["theme"] for one in found if "theme" in one["metadata"]]
+    assert len(themes) == len(set(themes))
+    for one in retrieve(client, prefer="source").json()["results"]:
+        assert all(set(copy) <= {"id", "source", "differs"} for copy in one["copies"])
+    assert "copies" not in retrieve(client).json()["results"][0]
+
+
 def test_one_bad_question_does_not_spoil_the_others(client):
     body = {"queries": [QUESTION, "other"], "must_include": [SECRET]}
     found = client.post(f"{BASE}/retrieve/batch", json=body).json()
@@ -189,6 +240,7 @@ def test_one_bad_question_does_not_spoil_the_others(client):
         ({"token_budget": 2001}, "token_budget", "2000"),
         ({"query": "word " * 600}, "query", "512"),
         ({"query": "x" * 9000}, "query", "512"),
+        ({"also": ["short", "word " * 600]}, "also", "512"),
     ],
 )
 def test_limits_are_named(client, options, field, limit):
@@ -266,6 +318,30 @@ def test_a_batch_of_nothing_but_bad_questions_is_answered(client):
         ({"unknown": SECRET}, "unknown"),
         ({"top_k": 5, "triage_k": 4}, "triage_k"),
         ({"must_include": [SECRET], "exclude": [SECRET]}, "exclude"),
+        ({"also": SECRET}, "also"),
+        ({"also": [" "]}, "also.0"),
+        ({"also": ["a", f"{SECRET}\x00"]}, "also.1"),
+        ({"also": ["a"] * 16}, "also"),
+        ({"weights": [1.0]}, "weights"),
+        ({"also": ["a"], "weights": [1.0]}, "weights"),
+        ({"also": ["a"], "weights": [1.0, 0]}, "weights.1"),
+        ({"also": ["a"], "weights": [1.0, SECRET]}, "weights.1"),
+        ({"seen": [SECRET]}, "seen"),
+        ({"seen": SECRET}, "seen"),
+        ({"seen": ["a"] * 1001}, "seen"),
+        ({"seen": ["slow-01"], "must_include": ["slow-01"]}, "must_include"),
+        ({"offset": -1}, "offset"),
+        ({"offset": "2"}, "offset"),
+        ({"offset": 100}, "offset"),
+        ({"offset": 10**30}, "offset"),
+        ({"offset": 2, "token_budget": 90}, "offset"),
+        ({"prefer": SECRET}, "prefer"),
+        ({"prefer": ""}, "prefer"),
+        ({"max_per": {SECRET: 1}}, "max_per"),
+        ({"max_per": {"theme": 0}}, "max_per.theme"),
+        ({"max_per": 2}, "max_per"),
+        ({"max_per": {f"field{one}": 1 for one in range(11)}}, "max_per"),
+        ({"tokenizer": SECRET}, "tokenizer"),
     ],
 )
 def test_refuses_what_cannot_be_used_without_repeating_it(client, changes, field):

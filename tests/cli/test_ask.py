@@ -11,7 +11,7 @@ import pytest
 
 from dartboard.cli import main
 from tests.cli.running import environment, run
-from tests.llm.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, streamed
+from tests.llm.chat_server import ChatServer, ModelServer, Waiting, cut, openai_events, quoting, streamed
 
 DOCUMENTS = {
     "keys.md": "# Keys\n\nKeys are rotated on the first of the month by the platform team.\n",
@@ -179,6 +179,8 @@ def test_nothing_found_asks_nobody(index, quiet, capsys):
         (["--k", "2", "--tokens", "5"], "exclude each other"),
         (["--triage", "0"], "--triage must be in"),
         (["--answer-tokens", "0"], "--answer-tokens"),
+        (["--parts", "0"], "--parts"),
+        (["--parts", "9", "--decompose"], "--parts"),
     ],
 )
 def test_misuse(index, quiet, capsys, arguments, said):
@@ -242,3 +244,68 @@ def test_on_a_terminal_words_come_one_by_one(index, tmp_path):
     os.close(leader)
     assert b"First words" in seen and b"the end" in seen
     assert process.returncode == 0
+
+
+BOTH = "When are keys rotated, and how long are logs kept?"
+PARTS = ["When are keys rotated?", "How long are logs kept?"]
+
+
+def splitting(prompt):
+    """A model that splits any question into these parts, and answers by quoting."""
+    return json.dumps(PARTS) if "Which questions does a search" in prompt else quoting(prompt)
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("DARTBOARD_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_question_is_split_and_its_parts_are_shown(index, quiet, own_cache, capsys, monkeypatch):
+    with ModelServer(splitting) as server:
+        model = ["--model", f"openai:m@{server.url}"]
+        ask = ["ask", BOTH, "--store", str(index), "--k", "2", "--decompose"]
+        assert main([*ask, *model]) == 0
+        out, errors = capsys.readouterr()
+        assert "keys.md" in out and "logs.md" in out and "food.md" not in out
+        assert errors.endswith("Sub-questions:\n  1. When are keys rotated?\n  2. How long are logs kept?\n")
+        assert main([*ask, *model, "--json"]) == 0
+        out, errors = capsys.readouterr()
+        assert [one["text"] for one in json.loads(out)["questions"]] == [BOTH, *PARTS] and errors == ""
+        assert len(server.requests) == 3  # the parts were kept
+        assert main([*ask, *model, "--parts", "1", "--also", "Who serves soup?", "--json"]) == 0
+        assert "at most 1 of them" in server.bodies[3]["messages"][-1]["content"]
+        asked = [one["text"] for one in json.loads(capsys.readouterr().out)["questions"]]
+        assert asked == [BOTH, "Who serves soup?", PARTS[0]]
+
+        search = ["search", BOTH, "--store", str(index), "--k", "2", "--decompose"]
+        assert main(search) == 2 and "DARTBOARD_ANSWER_MODEL" in capsys.readouterr().err
+        monkeypatch.setenv("DARTBOARD_ANSWER_MODEL", f"openai:m@{server.url}")
+        assert main(search) == 0
+        out, errors = capsys.readouterr()
+        assert "for: How long are logs kept?" in out and "Sub-questions:" in errors
+        assert main([*search, "--json"]) == 0
+        assert [one["text"] for one in json.loads(capsys.readouterr().out)["questions"]] == [BOTH, *PARTS]
+
+
+def test_a_model_that_splits_nothing_loses_nothing(index, quiet, own_cache, capsys):
+    with ModelServer(lambda prompt: "No." if "Which questions" in prompt else quoting(prompt)) as server:
+        assert asked(index, server, "--decompose") == 0
+        out, errors = capsys.readouterr()
+        assert "[1]" in out and "wrote nothing that can be read as questions; searching for" in errors
+    with ModelServer(lambda prompt: "[]" if "Which questions" in prompt else quoting(prompt)) as server:
+        assert asked(index, server, "--decompose") == 0
+        assert capsys.readouterr().err == "The question has one part only.\n"
+
+
+def test_options_of_a_search_are_options_of_a_question(index, quiet, capsys):
+    with ModelServer() as server:
+        assert asked(index, server, "--k", "1", "--json") == 0
+        (first,) = json.loads(capsys.readouterr().out)["passages"]
+        more = ["--also", "How long are logs kept?", "--weights", "1,3", "--seen", first["chunk_id"]]
+        assert asked(index, server, "--k", "1", "--json", *more) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["passages"][0]["metadata"]["source"] == "logs.md"
+        assert [one["weight"] for one in found["questions"]] == pytest.approx([0.25, 0.75])
+        assert asked(index, server, "--k", "1", "--offset", "1", "--json") == 0
+        (second,) = json.loads(capsys.readouterr().out)["passages"]
+        assert second["chunk_id"] != first["chunk_id"]

@@ -59,6 +59,7 @@ def test_search(indexed, capsys):
     assert main(["search", "how often do keys change?", "-k", "2", "--explain"]) == 0
     shown = capsys.readouterr().out
     assert "1. docs/keys.md:" in shown and "found by" in shown and "coverage" in shown
+    assert "   id docs/keys.md#" in shown
     assert main(["search", "keys", "--json", "--filter", "kind = 'markdown'"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {chunk["metadata"]["source"] for chunk in found["chunks"]} == {"docs/keys.md"}
@@ -82,6 +83,67 @@ def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
     assert "Nothing relevant" not in capsys.readouterr().out
 
 
+def found_by(capsys, *arguments):
+    assert main(["search", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_question_with_parts_a_follow_up_and_pages(indexed, capsys):
+    parts = ["--also", "What does status 429 mean?"]
+    found = found_by(capsys, "How often do keys change?", *parts, "--weights", "1,3", "-k", "2")
+    assert [one["text"] for one in found["questions"]] == ["How often do keys change?", parts[1]]
+    assert [one["weight"] for one in found["questions"]] == pytest.approx([0.25, 0.75])
+    by_source = {chunk["metadata"]["source"]: chunk for chunk in found["chunks"]}
+    assert by_source["docs/limits.txt"]["serves"] == 1 and by_source["docs/keys.md"]["serves"] == 0
+    assert main(["search", "How often do keys change?", *parts, "-k", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "for: What does status 429 mean?" in shown and "of “How often do keys change?”" in shown
+
+    first, second = (found_by(capsys, "keys", "-k", "1", "--offset", at)["chunks"] for at in "01")
+    assert [*first, *second] != [] and first[0]["id"] != second[0]["id"]
+    more = found_by(capsys, "keys", "--seen", first[0]["id"])
+    assert [chunk["id"] for chunk in more["chunks"]] == [second[0]["id"]] and more["covered_before"] > 0
+    everything = [option for chunk in (*first, *second) for option in ("--seen", chunk["id"])]
+    assert main(["search", "keys", *everything]) == 0
+    assert "Nothing new" in capsys.readouterr().out
+
+
+def test_which_copy_how_many_of_a_kind_and_whose_tokens(inside, capsys, tmp_path):
+    text = (
+        "The fee of the basic plan is {} euros for every user, and it is billed at the end of the month to "
+        "the card that is on file, without any further notice to the owner of the account."
+    )
+    rows = [
+        {"text": text.format(6), "version": "29.10", "by": "x"},
+        {"text": text.format(6), "version": "29.9", "by": "x"},
+        {"text": text.format(5), "version": "29.8", "by": "x"},
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    store = ["--store", str(tmp_path / "rows.dartboard")]
+    assert main(["index", str(tmp_path / "rows.jsonl"), "--text-field", "text", *store]) == 0
+    capsys.readouterr()
+    fee = ["What is the fee?", *store]
+    found = found_by(capsys, *fee, "--prefer", "version", "-k", "2")["chunks"]
+    newest = next(chunk for chunk in found if chunk["metadata"]["version"] == "29.10")
+    assert {copy["version"]: copy.get("differs") for copy in newest["copies"]} == {
+        "29.9": None,
+        "29.8": [["6", "5"]],
+    }
+    assert main(["search", *fee, "--prefer", "version", "-k", "2"]) == 0
+    assert 'differs: "6" vs "5" in' in capsys.readouterr().out
+    assert len(found_by(capsys, *fee, "--max-per", "by=1", "--max-per", "version=3")["chunks"]) == 1
+
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.save(str(tmp_path / "words.json"))
+    size = len(rows[0]["text"].split())
+    reader = ["--tokenizer", str(tmp_path / "words.json")]
+    assert len(found_by(capsys, *fee, "--tokens", str(size), *reader)["chunks"]) == 1
+    assert len(found_by(capsys, *fee, "--tokens", str(size - 1), *reader)["chunks"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -100,6 +162,23 @@ def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
         (["search", "keys", "--tokens", "0"], "--tokens must be 1 or more, got 0"),
         (["search", "keys", "--max-per-source", "0"], "--max-per-source must be 1 or more, got 0"),
         (["search", "keys", "-k", "9", "--triage", "3"], "--triage must be in 9 (as many as --k)"),
+        (["search", "keys", "--also", " "], "a question in also is empty"),
+        (["search", "keys", *["--also", "x"] * 16], "--also has 16 questions: at most 15"),
+        (["search", "keys", "--weights", "1,2"], "give also"),
+        (["search", "keys", "--also", "x", "--weights", "1"], "--weights must be one number a question"),
+        (["search", "keys", "--also", "x", "--weights", "1,0"], "--weights must be finite numbers > 0"),
+        (["search", "keys", "--also", "x", "--weights", "1,nan"], "--weights must be finite numbers > 0"),
+        (["search", "keys", "--also", "x", "--weights", "1;2"], "--weights are numbers such as 2,1"),
+        (["search", "keys", "--seen", "nobody"], "no chunk 'nobody' in the collection: check seen"),
+        (["search", "keys", "--offset", "-1"], "--offset must be a whole number >= 0"),
+        (["search", "keys", "--offset", "x"], "--offset"),
+        (["search", "keys", "--offset", "2"], "offset 2 is beyond the 2 candidates"),
+        (["search", "keys", "--offset", "1", "--tokens", "9"], "not with token_budget"),
+        (["search", "keys", "--prefer", "edition"], "no candidate has 'edition' in its metadata"),
+        (["search", "keys", "--max-per", "kind"], "--max-per is a field and a number, such as author=2"),
+        (["search", "keys", "--max-per", "kind=0"], "whole number >= 1"),
+        (["search", "keys", "--max-per", "author=1"], "no candidate has 'author' in its metadata"),
+        (["search", "keys", "--tokens", "9", "--tokenizer", "no.json"], "there is no tokenizer file"),
         (["index", "docs", "--chunk-size", "64"], "splits documents by"),
         (["index", "docs", "-r", "colbert"], "keeps other fields"),
         (["index", "nowhere"], "there is no file or folder nowhere"),

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dartboard.display.terminal import print_result
 from dartboard.types import Chunk, RetrievalResult
+from tests.tea import QUERY, filled
 
 
 def shown(width, **metadata):
@@ -31,3 +32,36 @@ def test_where_a_passage_stands_is_never_cut():
     source = "a/" * 34 + "file.md"
     title, passage, *_ = shown(80, source=source, title="No room for this heading")
     assert title == f"1. {source}" and passage.endswith("words.")
+
+
+def printed(result, *, explain=False):
+    console = Console(file=io.StringIO(), width=90, highlight=False)
+    print_result(console, result, explain=explain)
+    return console.file.getvalue()
+
+
+def test_several_questions_and_what_was_seen():
+    found = filled(retriever="dense").search(QUERY, k=3, also=["how is coffee roasted"], seen=["d"])
+    for explain in (False, True):
+        lines = [line.strip() for line in printed(found, explain=explain).splitlines()]
+        at = lines.index("coffee is roasted dark")
+        assert lines[at + 1] == "for: how is coffee roasted" and f"for: {QUERY}" in lines
+        assert [line.split(" of ")[1] for line in lines if line.startswith("covers")] == [
+            f"“{QUERY}”",
+            "“how is coffee roasted”",
+        ]
+        assert any(line.endswith("% was covered before, by what was seen") for line in lines)
+    assert "for: " not in printed(filled(retriever="dense").search(QUERY, k=3))
+
+
+def test_nothing_new_is_not_a_matter_of_tokens():
+    nothing = filled().search(QUERY, seen=list("abcdefghij"))
+    assert printed(nothing).startswith("Nothing new: nothing in the index matches and adds anything")
+    assert "allow more tokens" in printed(filled().search(QUERY, token_budget=1, tokenizer=len))
+
+
+def test_copies_that_differ_are_always_named_and_others_where_it_is_explained():
+    found = filled(retriever="dense").search(QUERY, k=1)
+    found.metadata["copies"] = [[{"id": "x", "year": 1, "differs": [["5", "6"]]}, {"id": "y", "year": 2}]]
+    assert 'differs: "5" vs "6" in x (year 1)' in printed(found) and "copy: y" not in printed(found)
+    assert "copy: y (year 2)" in printed(found, explain=True)

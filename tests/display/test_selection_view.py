@@ -173,3 +173,11 @@ def test_nothing_is_kept_but_what_the_caller_gave():
     found = select(VECTORS, QUERY, k=3)
     assert found.origin.candidates is VECTORS and found.origin.query is QUERY
     assert found.relevance.shape == (200,)
+
+
+def test_several_questions_and_what_was_seen_are_named():
+    found = select(VECTORS, VECTORS[:2] + 0.1, k=3, seen=[7])
+    text = repr(found)
+    assert text.count("for: question ") == 3 and "of question 0\n" in text and "of question 1\n" in text
+    assert text.rstrip().endswith("was covered before, by what was seen")
+    assert "for: question" in found._repr_html_()

@@ -102,3 +102,46 @@ def test_it_shows_that_nothing_relevant_was_found():
     assert (
         "Nothing relevant found: so." in repr(shown) and "Nothing relevant found: so." in shown._repr_html_()
     )
+
+
+SEVERAL = {
+    "questions": [
+        {"text": "what is red", "weight": 0.5, "coverage": 0.8},
+        {"text": HOSTILE, "weight": 0.5, "coverage": 0.25},
+    ],
+    "serves": [1, 0],
+    "covered_before": 0.125,
+    "gain": [0.5, 0.1],
+    "coverage": [0.625, 0.725],
+    "copies": [
+        [{"id": "old", "year": 2024, "differs": [["2025", "2024"]]}, {"id": "same", "year": 2023}],
+        [{"id": f"copy{one}", "year": one} for one in range(5)],
+    ],
+}
+
+
+def test_picks_name_their_question_and_the_copies_that_differ():
+    shown = result(**SEVERAL)
+    tree = check_alone(shown._repr_html_())
+    for text in (repr(shown), "\n".join(tree.itertext())):
+        lines = [line.strip() for line in text.splitlines()]
+        assert "for: what is red" in lines and 'differs: "2025" vs "2024" in old (year 2024)' in lines
+        assert "copy: same (year 2023)" in lines and "copy: copy2 (year 2)" in lines
+        assert "and 2 more" in lines and "copy3" not in text
+        assert "12 % was covered before, by what was seen" in lines and "\x1b" not in text
+    seen, first = [one for one in tree.iter("rect") if one.get("class") in ("dbv-a", "dbv-pick dbv-c0")][:2]
+    assert (seen.get("width"), first.get("x")) == ("12.50%", "12.50%")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"questions": 7, "serves": [0, 1]},
+        {"questions": [{}], "serves": [5, 0]},
+        {"serves": None, "copies": [[{}], 3]},
+        {"copies": [[{"id": "x", "differs": 4}], []]},
+    ],
+)
+def test_questions_and_copies_that_make_no_sense_are_left_out(wrong):
+    text = repr(result(**wrong))
+    assert "text 0" in text and "for:" not in text and "differs" not in text

@@ -29,6 +29,8 @@ from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, fi
 from tests.models import WordBag
 from tests.tea import QUERY, TEXTS
 
+COFFEE = "how is coffee roasted"
+
 
 def words(text):
     return WordBag().encode([text])[0].tolist()
@@ -217,6 +219,56 @@ def test_scores_and_limits():
 def test_wrong_settings_are_refused_at_once(wrong, message):
     with pytest.raises(ConfigError, match=message):
         DartboardRanker(**wrong)
+
+
+def test_a_question_with_parts_and_pages():
+    ranker = DartboardRanker(
+        text_embedder=MockTextEmbedder(embedding_fn=words, model="bag"),
+        document_embedder=MockDocumentEmbedder(embedding_fn=words),
+        also=[COFFEE],
+        top_k=3,
+    )
+    found = ranker.run(QUERY, documents())
+    assert "f" in ids(found) and {note["serves"] for note in notes(found)} == {0, 1}
+    plain = ranker.run(QUERY, documents(), also=[])
+    assert "serves" not in notes(plain)[0]
+    rest = asyncio.run(ranker.run_async(QUERY, documents(), also=[], offset=3))
+    assert ids(plain) + ids(rest) == ids(ranker.run(QUERY, documents(), also=[], top_k=6))
+    with pytest.raises(ConfigError, match="say which model made them"):
+        DartboardRanker(use_document_embeddings=True, also=[COFFEE]).run(
+            QUERY, documents(embedding=words("tea")), query_embedding=words(QUERY)
+        )
+
+
+def test_new_options_survive_being_written_down(path):
+    given = {"also": [COFFEE], "weights": [1.0, 2.0], "offset": 2, "max_per": {"source": 2}}
+    given |= {"prefer": "number", "tokenizer": "gpt-4o"}
+    for made in (
+        DartboardRanker(**given),
+        DartboardRetriever(path, seen=["a", "b"], **given),
+        DartboardRetriever(path, seen=np.eye(2, 4), **given),
+    ):
+        saved = made.to_dict()
+        assert saved["init_parameters"].items() >= given.items()
+        again = type(made).from_dict(saved)
+        assert again.to_dict() == saved
+        with pytest.raises(SerializationError, match=r"tokenizer is a .* and cannot be saved"):
+            type(made)(**{**saved["init_parameters"], "tokenizer": str.split}).to_dict()
+
+
+def test_a_conversation_with_the_retriever():
+    retriever = DartboardRetriever(engine=filled(), top_k=3)
+    pipeline = Pipeline()
+    pipeline.add_component("find", retriever)
+
+    def asked(**given):
+        return pipeline.run({"find": {"query": QUERY, **given}})["find"]
+
+    both = asked(also=[COFFEE])
+    assert {note["serves"] for note in notes(both)} == {0, 1}
+    follow = asyncio.run(retriever.run_async(QUERY, seen=ids(both)))
+    assert not set(ids(both)) & set(ids(follow)) and notes(follow)[0]["covered_before"] > 0
+    assert ids(asked()) + ids(asked(offset=3)) == ids(asked(top_k=6))
 
 
 def test_a_ranker_survives_being_written_down():

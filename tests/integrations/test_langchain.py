@@ -27,6 +27,8 @@ from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, fi
 from tests.models import SharedWords, WordBag
 from tests.tea import QUERY, TEXTS
 
+COFFEE = "how is coffee roasted"
+
 
 class Fixed(Embeddings):
     """Any query is one vector; documents are never embedded."""
@@ -97,6 +99,11 @@ class Recorder(BaseCallbackHandler):
         {"k": 9, "min_gain_share": 0.3},
         {"k": 9, "min_similarity": 0.3},
         {"k": 4, "reranker": "crossencoder"},
+        {"k": 4, "also": [COFFEE]},
+        {"k": 2, "also": [COFFEE], "weights": [1.0, 9.0]},
+        {"k": 4, "max_per": {"source": 1}},
+        {"token_budget": 12, "tokenizer": str.split},
+        {"k": 4, "prefer": "number"},
     ],
 )
 def test_the_retriever_finds_what_the_engine_finds(knobs):
@@ -143,6 +150,21 @@ def test_options_for_one_call_and_for_one_configuration():
     many = retriever.batch([QUERY, "cups of clay"])
     assert many == [retriever.invoke(QUERY), retriever.invoke("cups of clay")]
     assert asyncio.run(retriever.abatch([QUERY, "cups of clay"])) == many
+
+
+def test_parts_follow_ups_and_pages_for_one_call():
+    retriever = DartboardRetriever(engine=filled(), k=3)
+    both = retriever.bind(also=[COFFEE]).invoke(QUERY)
+    assert {note["serves"] for note in notes(both)} == {0, 1}
+    assert [one["text"] for one in notes(both)[0]["questions"]] == [QUERY, COFFEE]
+    first = retriever.invoke(QUERY)
+    assert "serves" not in notes(first)[0] and "covered_before" not in notes(first)[0]
+    more = retriever.invoke(QUERY, seen=[document.id for document in first])
+    assert not {one.id for one in first} & {one.id for one in more} and notes(more)[0]["covered_before"] > 0
+    pages = first + asyncio.run(retriever.ainvoke(QUERY, offset=3))
+    assert [one.id for one in pages] == [one.id for one in retriever.invoke(QUERY, k=6)]
+    with pytest.raises(InvalidInputError, match="check seen"):
+        retriever.invoke(QUERY, seen=["nobody"])
 
 
 def test_the_retriever_in_a_chain_with_callbacks():
@@ -411,6 +433,52 @@ def test_limits():
     assert sum(len(document.page_content.split()) for document in short) <= 9
     assert picked(token_budget=1) == []
     assert len(picked(k=10, min_gain_share=0.5)) < 10
+
+
+def test_a_question_with_parts_is_embedded_by_the_querys_model():
+    compressor = DartboardCompressor(embeddings=WordBag(), k=3, also=[COFFEE])
+    found = compressor.compress_documents(documents(), QUERY)
+    vectors = WordBag().encode_documents(list(TEXTS.values()))
+    expected = select(vectors, WordBag().encode_queries([QUERY, COFFEE]), k=3)
+    assert [one.id for one in found] == [list(TEXTS)[at] for at in expected.indices]
+    check_notes(notes(found))
+    assert [note["serves"] for note in notes(found)] == expected.question_of.tolist()
+    coverage = [one["coverage"] for one in notes(found)[0]["questions"]]
+    assert coverage == pytest.approx(expected.question_coverage.tolist())
+    pages = [
+        DartboardCompressor(embeddings=WordBag(), k=3, offset=at).compress_documents(documents(), QUERY)
+        for at in (0, 3)
+    ]
+    assert len({one.id for page in pages for one in page}) == 6
+    with pytest.raises(InvalidInputError, match="offset 10 is beyond the 10 candidates"):
+        compressor.model_copy(update={"offset": 10}).compress_documents(documents(), QUERY)
+    with pytest.raises(ConfigError, match="scores are those of one question"):
+        DartboardCompressor(embeddings=WordBag(), also=[COFFEE], score_field="score").compress_documents(
+            documents(), QUERY
+        )
+    with pytest.raises(ValidationError, match="seen"):
+        DartboardCompressor(seen=["a"])
+
+
+def test_which_copy_and_caps_of_any_field():
+    years = {"a": 2024, "b": 2025, "c": 2023}
+    text = (
+        "The monthly fee of the basic plan is {} euros for every user, and it is billed at the end of the "
+        "month to the card that is on file, without any further notice to the owner of the account."
+    )
+    given_documents = [
+        Document(page_content=text.format(6 if id == "c" else 5), id=id, metadata={"year": year, "by": "x"})
+        for id, year in years.items()
+    ]
+    question = "What is the monthly fee?"
+    found = DartboardCompressor(prefer="year", k=2).compress_documents(given_documents, question)
+    copies = {one.id: one.metadata["dartboard"]["copies"] for one in found}
+    assert copies["b"] == [{"id": "a", "year": 2024}, {"id": "c", "year": 2023, "differs": [["5", "6"]]}]
+    one = DartboardCompressor(max_per={"by": 1}, k=3).compress_documents(given_documents, question)
+    assert len(one) == 1
+    for wrong, message in (({"prefer": "edition"}, "check prefer"), ({"max_per": {"z": 1}}, "check max_per")):
+        with pytest.raises(InvalidInputError, match=message):
+            DartboardCompressor(**wrong).compress_documents(given_documents, question)
 
 
 def test_another_rankers_scores_lead():

@@ -32,6 +32,8 @@ from tests.integrations.samples import UNUSABLE, Patient, check_notes, cloud, fi
 from tests.models import WordBag
 from tests.tea import QUERY, TEXTS
 
+COFFEE = "how is coffee roasted"
+
 
 class Words(BaseEmbedding):
     """A small embedding of LlamaIndex's own kind."""
@@ -232,6 +234,41 @@ def test_nodes_without_usable_embeddings_are_an_error_that_names_the_node(vector
         asyncio.run(picker.apostprocess_nodes(given_nodes, query_bundle=bundle))
 
 
+def test_a_question_with_parts_is_embedded_by_the_querys_model():
+    both = DartboardPostprocessor(embed_model=WordBag(), k=3, also=[COFFEE])
+    found = both.postprocess_nodes(nodes(), query_str=QUERY)
+    assert {"f"} < set(ids(found)) and {note["serves"] for note in notes(found)} == {0, 1}
+    vectors = WordBag().encode_documents(list(TEXTS.values()))
+    carried = [
+        NodeWithScore(node=TextNode(id_=id, text=text, embedding=vector.tolist()))
+        for (id, text), vector in zip(TEXTS.items(), vectors, strict=True)
+    ]
+    query = QueryBundle(QUERY, embedding=WordBag().encode([QUERY])[0].tolist())
+    own = DartboardPostprocessor(use_node_embeddings=True, k=3, also=[COFFEE])
+    with pytest.raises(ConfigError, match="say which model made them, with embed_model"):
+        own.postprocess_nodes(carried, query)
+    known = DartboardPostprocessor(use_node_embeddings=True, embed_model=Words(), k=3, also=[COFFEE])
+    expected = select(vectors, WordBag().encode_queries([QUERY, COFFEE]), k=3)
+    assert ids(known.postprocess_nodes(carried, query)) == [list(TEXTS)[at] for at in expected.indices]
+    wrong = DartboardPostprocessor(use_node_embeddings=True, embed_model=WordBag(8), also=[COFFEE])
+    with pytest.raises(InvalidInputError, match="has 8 dimensions"):
+        wrong.postprocess_nodes(carried, query)
+    page = DartboardPostprocessor(embed_model=WordBag(), k=3, offset=3).postprocess_nodes(
+        nodes(), query_str=QUERY
+    )
+    assert len(page) == 3 and notes(page)[0]["coverage"] > notes(page)[0]["gain"]
+
+
+def test_a_retriever_that_knows_what_was_seen():
+    engine = filled()
+    first = ids(DartboardRetriever(engine, k=3).retrieve(QUERY))
+    more = DartboardRetriever(engine, k=3, seen=first, also=[COFFEE], max_per={"source": 1}).retrieve(QUERY)
+    assert more and not set(first) & set(ids(more)) and notes(more)[0]["covered_before"] > 0
+    sources = [one.node.metadata["source"] for one in more]
+    assert len(sources) == len(set(sources))
+    assert notes(DartboardRetriever(engine, k=1, prefer="number").retrieve(QUERY))[0]["copies"] == []
+
+
 def test_the_query_must_be_embedded_like_the_nodes():
     vectors, query = cloud(1, 5)
     with pytest.raises(ConfigError, match="say which model made them, with embed_model"):
@@ -346,7 +383,8 @@ def test_a_cut_off_keeps_every_pick_that_is_relevant():
 
 
 def test_settings_survive_json():
-    picker = DartboardPostprocessor(k=7, sigma=0.1, embed_model="default", use_node_embeddings=True)
+    new = {"also": [COFFEE], "weights": [1.0, 2.0], "offset": 2, "max_per": {"a": 1}, "prefer": "year"}
+    picker = DartboardPostprocessor(k=7, sigma=0.1, embed_model="default", use_node_embeddings=True, **new)
     saved = json.loads(picker.to_json())
     assert saved["class_name"] == "DartboardPostprocessor" and saved["embed_model"] == "default"
     assert DartboardPostprocessor.from_dict(saved).to_dict() == picker.to_dict() == saved
@@ -366,6 +404,7 @@ def test_settings_survive_json():
         ({"embed_model": WordBag()}, "embed_model is a WordBag.*give the model's name"),
         ({"embed_model": Words()}, "embed_model is a Words"),
         ({"method": MMR()}, "method is a MMR.*give the method's name"),
+        ({"tokenizer": str.split}, "tokenizer is a method_descriptor.*give the tokenizer's name or file"),
     ],
 )
 def test_what_cannot_be_written_down_is_never_left_out(settings, message):

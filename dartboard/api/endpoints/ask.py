@@ -4,22 +4,28 @@ Of an error, the log gets a word and a status; what the model's endpoint says ma
 """
 
 import logging
+import time
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from dartboard.answering import AnswerError, AnswerModel, AnswerStream, numbered
-from dartboard.api.endpoints.retrieve import FoundRelevance, search
-from dartboard.api.errors import ApiError, Unavailable
+from dartboard.answering import AnswerError, AnswerModel, AnswerStream, decomposed, numbered
+from dartboard.answering.decomposition import MOST_PARTS
+from dartboard.api.endpoints.retrieve import FoundRelevance, QuestionCoverage, search
+from dartboard.api.errors import ApiError, Invalid, Unavailable
 from dartboard.api.event_stream import MEDIA_TYPE, SendEvent, streamed
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, json_response
 from dartboard.api.schemas import Passage, ResponseModel
 from dartboard.api.search_request import Query, SearchRequest, check_query
 from dartboard.api.service import Service, ServiceDep
-from dartboard.errors import DeadlineError
+from dartboard.embeddings.texts import count_tokens
+from dartboard.engine import Engine
+from dartboard.errors import ConfigError, DeadlineError
+from dartboard.search_options import SearchOptions
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +40,15 @@ class AskRequest(SearchRequest):
         True,
         description="Whether the answer comes as server-sent events as it is written, or as JSON at its end.",
         examples=[False],
+    )
+    decompose: int = Field(
+        0,
+        ge=0,
+        le=MOST_PARTS,
+        description="Let the language model split the question into at most so many parts, which are "
+        "searched for together, as those in `also` are; 0 does not. Where the model gives none, the question "
+        "is searched for as it is. Not with `weights`.",
+        examples=[4],
     )
 
 
@@ -97,9 +112,20 @@ class AskResponse(ResponseModel):
     relevance: FoundRelevance = Field(
         description="Whether anything relevant was found; the model is told where not."
     )
+    questions: list[QuestionCoverage] | None = Field(
+        None,
+        description="With `also` or `decompose`: `query` and the others, and how far each is covered; null "
+        "where there is one question.",
+        examples=[
+            [
+                {"text": "Why are our consumers falling behind?", "weight": 0.5, "coverage": 0.83},
+                {"text": "How do I add consumers?", "weight": 0.5, "coverage": 0.71},
+            ]
+        ],
+    )
     tokens: UsedTokens = Field(description="What the model read and wrote.")
     seconds: dict[str, float] = Field(
-        description="`search`, `first` (until the first words) and `total`.",
+        description="`decompose` (if asked for), `search`, `first` (until the first words) and `total`.",
         examples=[{"search": 0.012, "first": 0.31, "total": 1.9}],
     )
 
@@ -107,10 +133,11 @@ class AskResponse(ResponseModel):
 EVENTS: dict[str, Any] = {
     "schema": {
         "type": "object",
-        "description": "One event. `data` is JSON: of `passages` the passages, of `text` more of the text, "
-        "of `answer` an AskResponse, of `error` a Problem.",
+        "description": "One event. `data` is JSON: of `questions`, if there are several, their coverage, of "
+        "`passages` the passages, of `text` more of the text, of `answer` an AskResponse, of `error` a "
+        "Problem.",
         "properties": {
-            "event": {"type": "string", "enum": ["passages", "text", "answer", "error"]},
+            "event": {"type": "string", "enum": ["questions", "passages", "text", "answer", "error"]},
             "data": {"type": "string"},
         },
         "required": ["event", "data"],
@@ -152,8 +179,8 @@ router = APIRouter(prefix="/api/dartboard", tags=["ask"], route_class=JsonRoute,
     response_model=AskResponse,
     responses={
         200: {
-            "description": "The answer: JSON, or with `stream` the events `passages`, `text`, …, `answer`; "
-            "an `error` in their place is a problem as any other.",
+            "description": "The answer: JSON, or with `stream` the events `questions` (of several), "
+            "`passages`, `text`, …, `answer`; an `error` in their place is a problem as any other.",
             "content": {MEDIA_TYPE: EVENTS},
         }
     },
@@ -179,19 +206,33 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
     options = body.search_options(service.settings)
     engine = service.engines.get(body.collection)
     check_query(engine.model, body.query, service.settings, body.also)
+    spent = {}
+    if body.decompose:
+        began = time.perf_counter()
+        options = _with_parts(service, engine, model, body, options)
+        spent["decompose"] = time.perf_counter() - began
     result = search(service, engine, body.query, options)
+    spent["search"] = float(result.metadata["seconds"].get("total", 0.0))
     asking = AnswerStream(
         model,
         body.query,
         numbered(result.chunks),
-        spent={"search": float(result.metadata["seconds"].get("total", 0.0))},
+        spent=spent,
         relevance=result.metadata["relevance"],
+        questions=result.metadata.get("questions"),
     )
     begun = False
+
+    def begin() -> None:
+        content = asking.answer.to_json()
+        for name in ("questions", "passages"):
+            if content[name] is not None:
+                send_event(name, {name: content[name]})
+
     try:
         for piece in asking:
             if not begun:
-                send_event("passages", {"passages": asking.answer.to_json()["passages"]})
+                begin()
                 begun = True
             if piece:
                 send_event("text", {"text": piece})
@@ -211,6 +252,22 @@ def _ask(service: Service, model: AnswerModel, body: AskRequest, send_event: Sen
     service.metrics.answer(ended, made.seconds, tokens)
     content = made.to_json()
     if not begun:
-        send_event("passages", {"passages": content["passages"]})
+        begin()
     send_event("answer", content)
     return content
+
+
+def _with_parts(
+    service: Service, engine: Engine, model: AnswerModel, body: AskRequest, options: SearchOptions
+) -> SearchOptions:
+    """The options with the parts of the question; of these, none is longer than a question may be here."""
+    try:
+        found, problem = decomposed(model, body.query, options, body.decompose)
+    except ConfigError as error:
+        raise Invalid(str(error), field="decompose") from None
+    if problem:  # its words are not logged: they may quote the question
+        logger.warning("%s gave no sub-questions", model.name)
+    given, parts = options.also, found.also[len(options.also) :]
+    tokens = count_tokens(engine.model, list(parts), most=service.settings.query_tokens)
+    fit = [part for part, size in zip(parts, tokens, strict=True) if size <= service.settings.query_tokens]
+    return replace(found, also=(*given, *fit))

@@ -14,7 +14,7 @@ from dartboard.api.errors import ApiError, Invalid, as_api_error
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, dumps, elapsed_ms, json_response
 from dartboard.api.schemas import Passage, ResponseModel, not_blank
-from dartboard.api.search_request import Query, SearchRequest, at_most, check_query
+from dartboard.api.search_request import Query, SearchRequest, at_most, check_length, check_query
 from dartboard.api.service import Service, ServiceDep, in_worker
 from dartboard.deadline import check
 from dartboard.engine import Engine
@@ -162,7 +162,14 @@ class RetrieveResponse(ResponseModel):
     execution_time_ms: float = Field(description="Milliseconds in the service.", examples=[12.3])
     config: UsedConfig = Field(description="What was used.")
     questions: list[QuestionCoverage] | None = Field(
-        None, description="With `also`: `query` and the others, and how far each is covered."
+        None,
+        description="With `also`: `query` and the others, and how far each is covered.",
+        examples=[
+            [
+                {"text": "Why are our consumers falling behind?", "weight": 0.5, "coverage": 0.83},
+                {"text": "How do I add consumers?", "weight": 0.5, "coverage": 0.71},
+            ]
+        ],
     )
     covered_before: float | None = Field(
         None, description="With `seen`: the share that was covered before the first pick.", examples=[0.4]
@@ -231,9 +238,11 @@ def retrieve_batch(body: BatchRequest, service: ServiceDep) -> Response:
     at_most("queries", len(body.queries), settings.batch)
     options = body.search_options(settings)
     engine = service.engines.get(body.collection)
+    check_length(engine.model, body.also, settings, "also")
     unfit = [_unfit(service, engine, query) for query in body.queries]
     fit = [query for query, why in zip(body.queries, unfit, strict=True) if why is None]
-    vectors = dict(zip(fit, engine.model.encode_queries(fit), strict=True)) if fit else {}
+    rows = engine.model.encode_queries([*fit, *body.also]) if fit else np.empty((0, 0))
+    vectors = {query: np.stack([rows[at], *rows[len(fit) :]]) for at, query in enumerate(fit)}
     results: list[orjson.Fragment] = []
     left = settings.answer_bytes
     for query, why in zip(body.queries, unfit, strict=True):
@@ -274,12 +283,12 @@ def search(
     options: SearchOptions,
     vector: FloatArray | None = None,
 ) -> RetrievalResult:
-    """One search, counted. ``vector`` is the query's, where the caller has it."""
+    """One search, counted. ``vector`` is the query's, ``(d,)``, or ``(m, d)`` with those of ``also``."""
     began = time.perf_counter()
     # Before the slot: many who wait are encoded as one batch.
     if vector is None:
         vector = engine.model.encode_query(query)
-    if options.also:
+    if options.also and vector.ndim == 1:
         vector = np.stack([vector, *engine.model.encode_queries(list(options.also))])
     encoding = time.perf_counter() - began
     # Pairs of texts take long to score, so such a search keeps nobody else waiting.

@@ -12,6 +12,7 @@ from haystack.core.serialization import component_to_dict
 from haystack.utils import deserialize_callable, serialize_callable
 
 from dartboard.embeddings.base import EmbeddingModel
+from dartboard.embeddings.reader_tokenizer import Tokenizer
 from dartboard.errors import ConfigError
 from dartboard.integrations.models import ForeignModel, as_model
 from dartboard.integrations.options import RerankFields, options_of, set_options, settings_of
@@ -39,8 +40,9 @@ class DartboardRanker:
 
     ``use_scores`` takes the order of the documents' scores, such as another ranker's, on the query's side.
 
-    ``options`` are ``token_budget``, ``method``, ``sigma``, ``max_per_source``, ``source_field``,
-    ``min_gain_share`` and ``min_similarity``, as in :class:`~dartboard.search_options.SearchOptions`.
+    ``options`` are ``token_budget``, ``tokenizer``, ``also``, ``weights``, ``offset``, ``method``, ``sigma``,
+    ``max_per_source``, ``source_field``, ``max_per``, ``prefer``, ``min_gain_share`` and ``min_similarity``,
+    as in :class:`~dartboard.search_options.SearchOptions`.
     """
 
     def __init__(
@@ -65,8 +67,9 @@ class DartboardRanker:
         self.use_scores = use_scores
         self.meta_key = meta_key
         self.method: Method | str
+        self.tokenizer: Tokenizer | None
         set_options(self, RerankFields, options, "k")
-        self._options(None)
+        self._options()
         self._source()
 
     def warm_up(self) -> None:
@@ -89,7 +92,11 @@ class DartboardRanker:
 
     def to_dict(self) -> dict[str, Any]:
         """The component as plain data; a model or a method must have been given by name for that."""
-        for name, value in (("model", self.model), ("method", self.method)):
+        for name, value in (
+            ("model", self.model),
+            ("method", self.method),
+            ("tokenizer", self.tokenizer),
+        ):
             if value is not None and not isinstance(value, str):
                 raise SerializationError(
                     f"{name} is a {type(value).__name__} and cannot be saved: give it by name"
@@ -118,13 +125,16 @@ class DartboardRanker:
         documents: list[Document],
         top_k: int | None = None,
         query_embedding: list[float] | None = None,
+        also: list[str] | None = None,
+        offset: int | None = None,
     ) -> dict[str, list[Document]]:
         """The picks in order, as copies with a score and, in their meta, a note.
 
-        ``query_embedding`` is the query as the model of the documents' vectors knows it.
+        ``query_embedding`` is the query as the model of the documents' vectors knows it. ``also`` and
+        ``offset`` take the place of those that the component was made with.
         """
         documents = check_documents(documents, Document, "Document(content=…)")
-        source, options = self._source(), self._options(top_k)
+        source, options = self._source(), self._options(top_k, also=also, offset=offset)
         if query_embedding is not None and source.embeds:
             raise ConfigError(
                 "query_embedding goes with vectors that are there already: set use_document_embeddings, "
@@ -152,16 +162,19 @@ class DartboardRanker:
         documents: list[Document],
         top_k: int | None = None,
         query_embedding: list[float] | None = None,
+        also: list[str] | None = None,
+        offset: int | None = None,
     ) -> dict[str, list[Document]]:
         """The same in a thread."""
-        return await asyncio.to_thread(self.run, query, documents, top_k, query_embedding)
+        return await asyncio.to_thread(self.run, query, documents, top_k, query_embedding, also, offset)
 
     def _embedders(self) -> list[TextEmbedder | DocumentEmbedder]:
         given = (self.text_embedder, self.document_embedder)
         return [embedder for embedder in given if embedder is not None]
 
-    def _options(self, top_k: int | None) -> SearchOptions:
-        return options_of(self, k=self.top_k if top_k is None else top_k)
+    def _options(self, top_k: int | None = None, **changes: Any) -> SearchOptions:
+        given = {name: value for name, value in changes.items() if value is not None}
+        return options_of(self, k=self.top_k if top_k is None else top_k, **given)
 
     def _source(self) -> VectorSource:
         if self.model is not None and self.text_embedder is not None:

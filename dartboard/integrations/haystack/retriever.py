@@ -10,6 +10,7 @@ from haystack.core.errors import SerializationError
 from haystack.document_stores.types import FilterPolicy, apply_filter_policy
 from haystack.utils import Secret
 
+from dartboard.embeddings.reader_tokenizer import Tokenizer
 from dartboard.engine import Engine
 from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.integrations.index_search import FoundChunk, search
@@ -62,10 +63,11 @@ class DartboardRetriever:
         self.return_embedding = return_embedding
         self.meta_key = meta_key
         self.method: Method | str
+        self.tokenizer: Tokenizer | None
         set_options(self, SearchFields, options, "k", "where")
         self._engine = engine
         self._lock = Lock()
-        self._options(None, None)
+        self._options()
 
     def warm_up(self) -> None:
         """Open the index and load its model."""
@@ -90,10 +92,11 @@ class DartboardRetriever:
             raise SerializationError(
                 "store holds a password, which would be saved: give Secret.from_env_var with the whole URL"
             )
-        if not isinstance(self.method, str):
-            raise SerializationError(
-                f"method is a {type(self.method).__name__} and cannot be saved: give it by name"
-            )
+        for name, value in (("method", self.method), ("tokenizer", self.tokenizer)):
+            if value is not None and not isinstance(value, str):
+                raise SerializationError(
+                    f"{name} is a {type(value).__name__} and cannot be saved: give it by name"
+                )
         settings = settings_of(self, "engine")
         return default_to_dict(self, **settings | {"filter_policy": self.filter_policy.value})
 
@@ -104,18 +107,33 @@ class DartboardRetriever:
 
     @component.output_types(documents=list[Document])
     def run(
-        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
+        self,
+        query: str,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        also: list[str] | None = None,
+        seen: list[str] | None = None,
+        offset: int | None = None,
     ) -> dict[str, list[Document]]:
-        """The picks in order, each with a score and, in its meta, a note."""
-        options = self._options(filters, top_k)
+        """The picks in order, each with a score and, in its meta, a note.
+
+        ``also``, ``seen`` and ``offset`` take the place of those that the component was made with.
+        """
+        options = self._options(filters, top_k, also=also, seen=seen, offset=offset)
         return {"documents": [self._document(hit) for hit in search(self._opened(), query, options)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(
-        self, query: str, filters: dict[str, Any] | None = None, top_k: int | None = None
+        self,
+        query: str,
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        also: list[str] | None = None,
+        seen: list[str] | None = None,
+        offset: int | None = None,
     ) -> dict[str, list[Document]]:
         """The same in a thread."""
-        return await asyncio.to_thread(self.run, query, filters, top_k)
+        return await asyncio.to_thread(self.run, query, filters, top_k, also, seen, offset)
 
     def _opened(self) -> Engine:
         with self._lock:
@@ -130,12 +148,16 @@ class DartboardRetriever:
                 )
             return self._engine
 
-    def _options(self, filters: dict[str, Any] | None, top_k: int | None) -> SearchOptions:
+    def _options(
+        self, filters: dict[str, Any] | None = None, top_k: int | None = None, **changes: Any
+    ) -> SearchOptions:
+        given = {name: value for name, value in changes.items() if value is not None}
         asked = apply_filter_policy(self.filter_policy, self.filters, filters)
         return options_of(
             self,
             k=self.top_k if top_k is None else top_k,
             where=from_haystack(asked) if asked else None,
+            **given,
         )
 
     def _document(self, hit: FoundChunk) -> Document:

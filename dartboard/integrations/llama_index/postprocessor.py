@@ -28,6 +28,7 @@ _NOT_PLAIN = {
     "index": "leave it out and name its model (embed_model)",
     "vectors": "let nodes carry their vectors (use_node_embeddings=True) or name a model (embed_model)",
     "method": "give the method's name",
+    "tokenizer": "give the tokenizer's name or file",
 }
 """The settings that need not be plain data, and what to do instead."""
 _NO_INDEX = "If they are from an index, use its vectors: DartboardPostprocessor(index=index, …)."

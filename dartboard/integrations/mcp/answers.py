@@ -19,11 +19,22 @@ NOTICE = (
 )
 
 
+class Copy(BaseModel):
+    """Another copy of a passage."""
+
+    id: str
+    value: str | None = Field(description="What it has in the preferred field.")
+    differs: list[tuple[str, str]] = Field(
+        description="What stands in the passage and what stands in the copy instead; empty where both say "
+        "the same."
+    )
+
+
 class Passage(BaseModel):
     """One passage that was picked."""
 
     rank: int = Field(description="From 1, in the order of picking.")
-    id: str = Field(description="For explain, and for exclude in the next search.")
+    id: str = Field(description="For explain, and for seen in the next search.")
     source: str | None = Field(description="The document that it comes from.")
     place: str | None = Field(description="Where in the document: a page or a line.")
     heading: str | None = Field(description="The section or title that it stands under.")
@@ -38,6 +49,10 @@ class Passage(BaseModel):
     )
     stands_for_count: int = Field(description="How many candidates that are, itself included.")
     found_by: dict[str, int] = Field(description="Which retrievers found it, and at which rank.")
+    serves: int | None = Field(
+        None, description="With also: the position in questions, from 0, of the one that it serves most."
+    )
+    copies: list[Copy] = Field([], description="With prefer: other copies of this passage.")
 
 
 class FoundRelevance(BaseModel):
@@ -54,6 +69,17 @@ class FoundRelevance(BaseModel):
     related: float | None = Field(description="The model's mean cosine of a question and its answer.")
 
 
+class QuestionCoverage(BaseModel):
+    """One of several questions."""
+
+    text: str
+    weight: float = Field(description="Its share in the whole, of 1.")
+    coverage: float = Field(
+        description="How much of what the candidates say about it is covered, 0 to 1. Where it is low, ask "
+        "this question again by itself."
+    )
+
+
 class SearchAnswer(BaseModel):
     """The passages that together say most about the question."""
 
@@ -67,6 +93,9 @@ class SearchAnswer(BaseModel):
     coverage: float = Field(
         description="What all passages cover of what the candidates say, 0 to 1, relevant or not."
     )
+    questions: list[QuestionCoverage] = Field([], description="With also: query and the others.")
+    seen: int = Field(0, description="How many passages were given as seen.")
+    covered_before: float | None = Field(None, description="What those cover, 0 to 1; coverage includes it.")
     passages: list[Passage]
 
 
@@ -143,6 +172,8 @@ class ExplainAnswer(BaseModel):
 def search_text(answer: SearchAnswer) -> str:
     """The passages, each with where it stands and why it is there."""
     if not answer.passages:
+        if answer.seen:
+            return "Nothing new: nothing in the index matches and adds anything to what you have seen."
         if answer.candidates:
             return f"None of the {answer.candidates} candidates fits: allow more tokens."
         return "Nothing found: nothing in the index matches. Ask in other words, or without a filter."
@@ -159,7 +190,19 @@ def search_text(answer: SearchAnswer) -> str:
             f"{counted(count, 'passage')} of {answer.candidates} candidates, chosen by "
             f"{answer.method}; together they cover {answer.coverage:.0%} of what the candidates say."
         )
-    return "\n\n".join([head, NOTICE, *(_passage(passage, word) for passage in answer.passages)])
+    lines = [head, *_coverage_lines(answer)]
+    return "\n\n".join(["\n".join(lines), NOTICE, *(_passage(one, word) for one in answer.passages)])
+
+
+def _coverage_lines(answer: SearchAnswer) -> list[str]:
+    """How far each of several questions is covered, and what was covered before."""
+    lines = [
+        f"Question {number} ({one.coverage:.0%} covered): {one_line(one.text)}"
+        for number, one in enumerate(answer.questions, start=1)
+    ]
+    if answer.covered_before is not None:
+        lines.append(f"What you have seen covers {answer.covered_before:.0%} of it, which is counted here.")
+    return lines
 
 
 def select_text(answer: SelectAnswer) -> str:
@@ -207,14 +250,23 @@ def _passage(passage: Passage, word: str) -> str:
     stands = ""
     if (count := passage.stands_for_count - 1) > 0:
         stands = f"; stands for itself and {counted(count, 'other candidate')} that say the same"
+    served = "" if passage.serves is None else f"for question {passage.serves + 1}; "
     heading = f"[{passage.heading}]\n" if passage.heading else ""
     end = " (cut)" if passage.cut else ""
+    # In what copies differ is quoted from documents, too: it stands between the marks.
+    copies = "".join(f"\n[{_copy(one)}]" for one in passage.copies)
     return (
         f"[{passage.rank}] {where}\n"
-        f"id {one_line(passage.id)}; gain {share(passage.gain)}; "
+        f"id {one_line(passage.id)}; {served}gain {share(passage.gain)}; "
         f"coverage so far {passage.coverage:.0%}{stands}\n"
-        f"<passage-{word}>\n{heading}{passage.text}{end}\n</passage-{word}>"
+        f"<passage-{word}>\n{heading}{passage.text}{end}{copies}\n</passage-{word}>"
     )
+
+
+def _copy(copy: Copy) -> str:
+    name = one_line(copy.id) if copy.value is None else f"{one_line(copy.id)} ({one_line(copy.value)})"
+    pairs = "; ".join(f'"{own}" here, "{other}" there' for own, other in copy.differs)
+    return f"differs from {name}: {pairs}" if pairs else f"copy: {name}"
 
 
 def _few(entries: list[str]) -> str:

@@ -14,11 +14,12 @@ from pydantic import (
 )
 
 from dartboard.integrations.mcp import limits
+from dartboard.selection.questions import MOST_QUESTIONS
 
 
 def _unquoted(value: Any) -> Any:
-    """A list that a client sent as the text of its JSON; anything else as it is."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
+    """A list or an object that a client sent as the text of its JSON; anything else as it is."""
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
@@ -36,7 +37,13 @@ Query = Annotated[str, Field(min_length=1, max_length=limits.QUERY_CHARACTERS), 
 Condition = Annotated[str, Field(max_length=limits.FILTER_CHARACTERS)]
 Id = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARACTERS)]
 Ids = Annotated[list[Id], Field(max_length=limits.EXCLUDED), BeforeValidator(_unquoted)]
+Seen = Annotated[list[Id], Field(max_length=limits.SEEN), BeforeValidator(_unquoted)]
+Questions = Annotated[list[Query], Field(max_length=MOST_QUESTIONS - 1), BeforeValidator(_unquoted)]
+Weight = Annotated[float, Field(gt=0, le=1e6)]
+Weights = Annotated[list[Weight], Field(max_length=MOST_QUESTIONS), BeforeValidator(_unquoted)]
 Count = Annotated[int, Field(ge=1, le=limits.K)]
+FieldName = Annotated[str, Field(min_length=1, max_length=limits.FIELD_CHARACTERS)]
+Caps = Annotated[dict[FieldName, Count], Field(max_length=limits.CAPPED_FIELDS), BeforeValidator(_unquoted)]
 Budget = Annotated[int, Field(ge=1, le=limits.TOKEN_BUDGET)]
 Text = Annotated[str, Field(min_length=1, max_length=limits.TEXT_CHARACTERS)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=limits.TEXTS), BeforeValidator(_unquoted)]
@@ -61,6 +68,23 @@ _FILTER = (
     'Only passages whose metadata match, e.g. source = "guide/install.md", or: kind in ["markdown", "pdf"] '
     "and page <= 3. Operators: = != < <= > >= in exists, and or not, brackets; text in double quotes."
 )
+_ALSO = (
+    "Further questions that are answered together with query. Give them when the question has parts: one "
+    'short, whole question for each ("Which plan is cheaper?": "What does plan A cost?", "What does plan B '
+    'cost?"). Every passage then says which question it serves.'
+)
+_SEEN = (
+    "Ids of passages that you have already, from earlier results. Give them with every follow-up question: "
+    "what they say counts as covered, and only passages that add something to it are returned."
+)
+_OFFSET = (
+    "Skip this many passages: k=5 with offset=5 returns the next five for the same question. All other "
+    "arguments must be those of the first call; not with token_budget."
+)
+_PREFER = (
+    "A metadata field such as version or modified. Of near-duplicates, the one with the largest value is "
+    "returned, and copies names the others and in which numbers or dates they differ."
+)
 
 
 class Arguments(BaseModel):
@@ -77,10 +101,21 @@ class SearchArguments(Arguments):
     token_budget: Budget | None = Field(None, description=_BUDGET)
     method: str | None = Field(None, description=_METHOD)
     filter: Condition | None = Field(None, description=_FILTER)
+    also: Questions = Field([], description=_ALSO)
+    weights: Weights | None = Field(
+        None, description="How much query and each question in also count, in this order; default: equally."
+    )
+    seen: Seen = Field([], description=_SEEN)
+    offset: int = Field(0, ge=0, le=limits.OFFSET, description=_OFFSET)
+    prefer: FieldName | None = Field(None, description=_PREFER)
     max_per_source: Count | None = Field(None, description="At most this many passages of one document.")
+    max_per: Caps | None = Field(
+        None,
+        description='At most this many passages that agree in a metadata field, e.g. {"author": 2}.',
+    )
     exclude: Ids = Field(
         [],
-        description="Ids of passages to leave out: those you have already, when you ask for more.",
+        description="Ids of passages to leave out, whatever they say. For passages that you have, use seen.",
     )
 
 

@@ -7,6 +7,10 @@ QUERY_CHARACTERS = 8_192
 FILTER_CHARACTERS = 2_000
 ID_CHARACTERS = 1_000
 EXCLUDED = 500
+SEEN = 500
+OFFSET = 1_000
+FIELD_CHARACTERS = 200
+CAPPED_FIELDS = 10
 
 TEXTS = 200
 TEXT_CHARACTERS = 20_000
@@ -18,6 +22,9 @@ SHOWN_CHARACTERS = 20_000
 """Longer passages are cut in answers."""
 SHOWN_IDS = 6
 """Of the passages that a pick stands for, so many are named."""
+SHOWN_COPIES = 5
+SHOWN_DIFFERENCE = 100
+"""Of what copies have instead, so many characters are shown."""
 
 SECONDS = 60.0
 AT_ONCE = 4

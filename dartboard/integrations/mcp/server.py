@@ -52,8 +52,9 @@ logger = logging.getLogger(__name__)
 
 INSTRUCTIONS = (
     "This server has an index of documents. Call search with a whole question: it returns passages that "
-    "complement each other instead of repeating each other. To read on, call it again, with the ids that you "
-    "have in exclude. Why a passage was chosen or left out is what explain tells. From texts that you bring "
+    "complement each other instead of repeating each other. A question with parts: give the parts in also. A "
+    "follow-up question: give the ids of the passages that you have in seen. More on the same question: use "
+    "offset. Why a passage was chosen or left out is what explain tells. From texts that you bring "
     f"along, select picks. {NOTICE}"
 )
 
@@ -100,7 +101,9 @@ TOOLS = (
         "Find the passages of the indexed documents that TOGETHER say most about a question. Unlike a plain "
         "search it does not return five wordings of one paragraph: each passage is chosen for what it adds. "
         "Returns each passage with its source, its gain (what it adds), the coverage so far, and how many "
-        f"similar passages it stands for. {NOTICE}",
+        "similar passages it stands for. When the question has parts, pass them as also. When you ask a "
+        "follow-up question, pass the ids of all earlier results as seen, and get only what is new. When you "
+        f"want more of the same, repeat the call with offset. {NOTICE}",
         SearchArguments,
         SearchAnswer,
         tools.search,
@@ -122,7 +125,8 @@ TOOLS = (
         "Explain a choice",
         "Why search (method dartboard) chose a passage or left it out: the steps of the selection, who came "
         "second at each, what the passage would have added, and which pick made it redundant. Give the "
-        f"query, k and filter of that search. {NOTICE}",
+        "query, k and filter of that search; also, seen and offset are not taken into account. "
+        f"{NOTICE}",
         ExplainArguments,
         ExplainAnswer,
         tools.explain,

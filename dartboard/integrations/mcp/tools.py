@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dartboard.display.plain_text import heading_of
+from dartboard.display.plain_text import heading_of, shortened
 from dartboard.display.records import pick_records
 from dartboard.embeddings.base import EmbeddingModel
 from dartboard.embeddings.texts import count_tokens
@@ -14,10 +14,12 @@ from dartboard.errors import ConfigError, InvalidInputError
 from dartboard.inspection import explore
 from dartboard.integrations.mcp import limits
 from dartboard.integrations.mcp.answers import (
+    Copy,
     ExplainAnswer,
     FoundRelevance,
     Passage,
     Pick,
+    QuestionCoverage,
     SearchAnswer,
     SelectAnswer,
 )
@@ -66,7 +68,7 @@ def count(defaults: SearchOptions, asked: SearchArguments | SelectArguments | Ex
 def search(index: OpenIndex, defaults: SearchOptions, asked: SearchArguments) -> SearchAnswer:
     """The passages of the index that together say most about a question."""
     engine = index.engine()
-    _check_query(engine.model, asked.query)
+    _check_query(engine.model, asked.query, *asked.also)
     options = options_of(defaults, asked)
     result = engine.search(asked.query, options)
     facts = result.metadata
@@ -78,6 +80,9 @@ def search(index: OpenIndex, defaults: SearchOptions, asked: SearchArguments) ->
         candidates=int(facts["candidates"]),
         relevance=FoundRelevance(**facts["relevance"]),
         coverage=float(facts["coverage"][-1]) if result.chunks else 0.0,
+        questions=[QuestionCoverage(**one) for one in facts.get("questions", ())],
+        seen=len(asked.seen),
+        covered_before=facts.get("covered_before"),
         passages=[
             _passage(chunk, record) for chunk, record in zip(result.chunks, pick_records(result), strict=True)
         ],
@@ -170,15 +175,30 @@ def _passage(chunk: Chunk, record: Mapping[str, Any]) -> Passage:
         stands_for=[str(one) for one in record["stands_for"][: limits.SHOWN_IDS]],
         stands_for_count=len(record["stands_for"]),
         found_by={name: share["rank"] for name, share in record["shares"].items()},
+        serves=record.get("serves"),
+        copies=[_copy(copy) for copy in record.get("copies", ())[: limits.SHOWN_COPIES]],
+    )
+
+
+def _copy(copy: Mapping[str, Any]) -> Copy:
+    """A copy with the value of the preferred field, whatever that is called."""
+    values = [value for name, value in copy.items() if name not in ("id", "differs") and value is not None]
+    most = limits.SHOWN_DIFFERENCE
+    return Copy(
+        id=copy["id"],
+        value=shortened(values[0], most) if values else None,
+        differs=[(shortened(own, most), shortened(other, most)) for own, other in copy.get("differs", ())],
     )
 
 
 _PLACES = {"page": "page", "start_line": "line"}
 
 
-def _check_query(model: EmbeddingModel, query: str) -> None:
-    if count_tokens(model, [query])[0] > limits.QUERY_TOKENS:
-        raise InvalidInputError(f"query is limited to {limits.QUERY_TOKENS} tokens: shorten it")
+def _check_query(model: EmbeddingModel, query: str, *also: str) -> None:
+    for place, tokens in enumerate(count_tokens(model, [query, *also])):
+        if tokens > limits.QUERY_TOKENS:
+            name = "a question in also" if place else "query"
+            raise InvalidInputError(f"{name} is limited to {limits.QUERY_TOKENS} tokens: shorten it")
 
 
 def _candidates(model: EmbeddingModel | None, asked: SelectArguments) -> FloatArray:
