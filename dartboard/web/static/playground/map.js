@@ -24,8 +24,8 @@ export function mountMap(root, tools, store) {
     "aria-label": "Map of the candidates around the query. Arrow keys move, Enter explains.",
   });
   const stress = h("span", {});
-  const nearest = h("span", {});
-  const grey = h("span", { id: "map-seen" });
+  const nearest = new Text();
+  const grey = h("em", { id: "map-seen" });
   const note = h(
     "p",
     { class: "hint map-note" },
@@ -138,7 +138,7 @@ export function mountMap(root, tools, store) {
     });
     raise(reading, step);
     const { layout, candidates } = reading.data;
-    nearest.textContent = reading.data.questions ? "nearest question" : "query";
+    nearest.data = reading.data.questions ? "nearest question" : "query";
     grey.textContent = reading.follows ? "Grey: covered by what was seen. " : "";
     stress.textContent = `Stress ${fixed(layout.stress, 3)} over ${count(candidates.length, "candidate")}`;
   }
