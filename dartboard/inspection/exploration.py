@@ -137,6 +137,7 @@ class Exploration:
         chunk = self.candidates[place]
         x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
         shown = ((key, chunk.metadata.get(key)) for key in ("title", "source"))
+        own = self.shares[place].get(self.retriever)
         return {
             "id": chunk.id,
             "text": chunk.text,
@@ -145,7 +146,7 @@ class Exploration:
             "similarity": 1.0 - 2.0 * float(self.distance[place]),
             "distance": float(self.distance[place]),
             "retriever_score": finite(self.scores[place]),
-            "retriever_rank": place + 1,
+            "retriever_rank": place + 1 if own is None else own.rank,
             "shares": {
                 name: {"rank": share.rank, "score": finite(share.score)}
                 for name, share in self.shares[place].items()

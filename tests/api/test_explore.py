@@ -46,6 +46,7 @@ def test_everything_at_once(client):
     assert len(found["candidates"]) == 100 and len(found["steps"]) == 5
     assert found["layout"]["kind"] == "radial MDS" and len(found["sweep"]["sigmas"]) == 25
     assert sum(each["probability"] for each in found["candidates"]) == pytest.approx(1.0)
+    assert [each["retriever_rank"] for each in found["candidates"]] == list(range(1, 101))
     assert found["execution_time_ms"] >= 1000 * found["seconds"]["total"]
     assert set(found["candidates"][0]["shares"]) == {"dense", "bm25"}
 
@@ -204,6 +205,8 @@ def test_picks_say_which_question_they_serve(client):
         assert facts["serves"] == [hit["serves"] for hit in same["results"]]
         assert facts["question_coverage"] == pytest.approx([one["coverage"] for one in same["questions"]])
     assert len(set(found["methods"]["dartboard"]["serves"])) == 3
+    ranks = [each["retriever_rank"] for each in found["candidates"]]
+    assert max(ranks) <= 100 and ranks.count(1) > 1, "each question has a first"
     alone = found_by(explore(client))
     assert alone["questions"] is None and alone["methods"]["mmr"]["serves"] is None
 

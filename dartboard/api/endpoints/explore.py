@@ -97,7 +97,10 @@ class ExploredCandidate(ResponseModel):
         description="Scaled cosine distance to the question, (1 - cosine) / 2.", examples=[0.14]
     )
     retriever_score: float | None = Field(description="The retriever's own score.", examples=[0.93])
-    retriever_rank: int = Field(description="Its place in the retriever's list, from 1.", examples=[1])
+    retriever_rank: int = Field(
+        description="Its place in the retriever's list, from 1; the best one of several questions.",
+        examples=[1],
+    )
     shares: dict[str, Share] = Field(
         description="What each member of the retriever said.",
         examples=[{"dense": {"rank": 1, "score": 0.72}, "bm25": {"rank": 2, "score": 9.1}}],

@@ -107,7 +107,9 @@ function movement(reading, method, index) {
     if (nearest < 0) {
       return [
         h("b", { class: "moved new" }, "New"),
-        ` rank ${reading.candidates[index].retriever_rank} in KNN`,
+        reading.data.questions
+          ? ` rank ${reading.candidates[index].retriever_rank} of a question`
+          : ` rank ${reading.candidates[index].retriever_rank} in KNN`,
       ];
     }
     const way = nearest === place ? "=" : nearest > place ? "▲" : "▼";
