@@ -267,7 +267,7 @@ class DartboardRetriever:
             candidates, options = _with_seen_vectors(candidates, options)
             scores = None if scores is None else with_lowest(scores, len(options.seen))
         method = method_of(options.method)
-        limits = with_pages_before(self._limits(candidates, options), options.offset, method)
+        limits = with_pages_before(self.limits(candidates, options), options.offset, method)
         check_page(options.offset, len(candidates) - len(options.seen))
         with threads_for(len(candidates)):
             pool = self.pool(query, questions, candidates, options, scores=scores)
@@ -343,8 +343,13 @@ class DartboardRetriever:
         first = check_vector(query_embedding, name="query embedding")
         return np.stack([first, *(self.embedding_model.encode_query(text) for text in options.also)])
 
-    def _limits(self, candidates: Candidates, options: SearchOptions) -> Limits:
-        """The limits with what they need to know of each candidate; texts are read only for these."""
+    def limits(
+        self, candidates: Candidates, options: SearchOptions, costs: Sequence[float] | None = None
+    ) -> Limits:
+        """The limits with what they need to know of each candidate; texts are read only for these.
+
+        ``costs`` are the candidates' tokens, where they are known already.
+        """
         capped = options.max_per or {}
         needed = options.token_budget is not None or options.max_per_source is not None or capped
         chunks = candidates.chunks() if needed else []
@@ -352,8 +357,10 @@ class DartboardRetriever:
         for name, found in values.items():
             if found and all(value is None for value in found):
                 raise InvalidInputError(f"no candidate has {name!r} in its metadata: check max_per")
+        if costs is None:
+            costs = [] if options.token_budget is None else self.count_tokens(chunks, options.tokenizer)
         return options.limits(
-            costs=[] if options.token_budget is None else self.count_tokens(chunks, options.tokenizer),
+            costs=costs,
             sources=[]
             if options.max_per_source is None
             else [_source(chunk, options.source_field) for chunk in chunks],

@@ -2,7 +2,8 @@
 
 A field has the name that ``SearchOptions`` gives the option; where JSON has another name, that is its alias.
 To add an option to ``/retrieve``, ``/retrieve/batch`` and ``/ask``, declare its field in
-:class:`SearchRequest`: :meth:`~CandidateRequest.search_keywords` hands it on.
+:class:`SearchRequest`, or in :class:`CandidateRequest` for ``/explore`` as well:
+:meth:`~CandidateRequest.search_keywords` hands it on.
 """
 
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ Query = Annotated[
 
 
 class CandidateRequest(RequestModel):
-    """How candidates are found, and how many passages are wanted."""
+    """How candidates are found, how many passages are wanted, and what the reader has already."""
 
     k: K = Field(None, alias="top_k")
     token_budget: Count | None = Field(
@@ -87,6 +88,43 @@ class CandidateRequest(RequestModel):
         None,
         description="How many candidates to pick from; 100, or the number of passages where that is more.",
         examples=[100],
+    )
+    offset: int = Field(
+        0,
+        ge=0,
+        description="Leave out so many picks: those of earlier pages. Goes with a number of passages only.",
+        examples=[0],
+    )
+    also: list[Query] = Field(
+        [],
+        max_length=MOST_QUESTIONS - 1,
+        description="Further questions, answered together with `query`, such as the parts of it.",
+        examples=[["How do I add consumers?"]],
+    )
+    weights: list[Weight] | None = Field(
+        None,
+        max_length=MOST_QUESTIONS,
+        description="How much `query` and each question in `also` count; equal by default.",
+        examples=[[1.0, 1.0]],
+    )
+    seen: list[Id] = Field(
+        [],
+        max_length=MOST_SEEN,
+        description="Chunks that the reader has already: they count as covered, and only what adds something "
+        "to them is picked.",
+        examples=[["slow-02"]],
+    )
+    max_per: dict[FieldName, Count] | None = Field(
+        None,
+        max_length=10,
+        description="At most so many passages that agree in a metadata field.",
+        examples=[{"theme": 2}],
+    )
+    prefer: FieldName | None = Field(
+        None,
+        description="A metadata field, such as a version or a date: of near-duplicates, the passage with the "
+        "largest value is picked.",
+        examples=["source"],
     )
     collection: CollectionName | None = Field(
         None, description="The collection to ask; the service's own where none is named.", examples=["demo"]
@@ -126,43 +164,6 @@ class SearchRequest(CandidateRequest):
     """How passages are found and picked."""
 
     method: MethodName = "dartboard"
-    offset: int = Field(
-        0,
-        ge=0,
-        description="Leave out so many picks: those of earlier pages. Goes with `top_k` only.",
-        examples=[0],
-    )
-    also: list[Query] = Field(
-        [],
-        max_length=MOST_QUESTIONS - 1,
-        description="Further questions, answered together with `query`, such as the parts of it.",
-        examples=[["How do I add consumers?"]],
-    )
-    weights: list[Weight] | None = Field(
-        None,
-        max_length=MOST_QUESTIONS,
-        description="How much `query` and each question in `also` count; equal by default.",
-        examples=[[1.0, 1.0]],
-    )
-    seen: list[Id] = Field(
-        [],
-        max_length=MOST_SEEN,
-        description="Chunks that the reader has already: they count as covered, and only what adds something "
-        "to them is picked.",
-        examples=[["slow-02"]],
-    )
-    max_per: dict[FieldName, Count] | None = Field(
-        None,
-        max_length=10,
-        description="At most so many passages that agree in a metadata field.",
-        examples=[{"theme": 2}],
-    )
-    prefer: FieldName | None = Field(
-        None,
-        description="A metadata field, such as a version or a date: of near-duplicates, the passage with the "
-        "largest value is picked.",
-        examples=["source"],
-    )
     corpus_ids: list[Id] | None = Field(
         None,
         max_length=10_000,

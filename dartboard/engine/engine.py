@@ -263,20 +263,24 @@ class Engine:
         Args:
             view: a read snapshot of the collection.
             questions: the query, then those in ``options.also``.
-            options: candidates come without the excluded, and with those required or seen.
+            options: candidates come without the excluded, and with those required or seen, which do not count
+                towards ``triage_k``.
             where: the filter of ``options``, checked.
 
         Returns:
             The candidates, and the questions' vectors, ``(m, d)``.
         """
-        left_out = {*options.exclude, *options.seen_ids}
+        seen = set(options.seen_ids)
+        exclude = set(options.exclude) - seen
         parts, vectors = [], []
         for question in questions:
-            wanted = options.candidates_each
-            found = ranking_of(self.retriever).find(view, question, wanted + len(left_out), where=where)
-            if left_out:
-                kept = [at for at, id in enumerate(found.ids) if id not in left_out]
-                found = found.take(kept[:wanted])
+            wanted, more = options.candidates_each, len(exclude | seen)
+            found = ranking_of(self.retriever).find(view, question, wanted + more, where=where)
+            if more:
+                # What was seen keeps its place: it is a probable target, and covered.
+                kept = [at for at, id in enumerate(found.ids) if id not in exclude]
+                new = [at for at in kept if found.ids[at] not in seen][:wanted]
+                found = found.take([at for at in kept if at <= new[-1]] if new else [])
             parts.append(found)
             vectors.append(question.vector(self.model) if found.query_vector is None else found.query_vector)
         found, asked = parts[0] if len(parts) == 1 else Candidates.union(parts), np.stack(vectors)

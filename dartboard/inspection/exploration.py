@@ -6,7 +6,7 @@ does, by nearest neighbours, MMR and Dartboard, and keeps what a page needs to s
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from dartboard.config import RerankerType
 from dartboard.deadline import check
 from dartboard.display.layout import KIND, Layout, radial_layout
 from dartboard.engine import Engine
+from dartboard.errors import InvalidInputError
 from dartboard.inspection.search_session import SearchSession
 from dartboard.inspection.set_comparison import (
     PickedSet,
@@ -32,6 +33,7 @@ from dartboard.search_options import TRIAGE, SearchOptions
 from dartboard.selection import MMR, Dartboard, Method, Pool, TopK
 from dartboard.selection.auto_sigma import auto_sigma
 from dartboard.selection.kernels import Auto
+from dartboard.selection.questions import check_weights
 from dartboard.stores import Filter
 from dartboard.types import Chunk, FloatArray
 from dartboard.wrong_names import naming_options
@@ -80,6 +82,8 @@ class Exploration:
     near_copies: int
     variant: str
     relevance: Relevance
+    questions: list[dict[str, Any]] | None
+    seen: list[int]
 
     def summary(self) -> dict[str, Any]:
         """The same facts as a search has in its metadata, for those who count searches."""
@@ -94,6 +98,7 @@ class Exploration:
         chosen = self.sets["dartboard"]
         return {
             "query": self.query,
+            "questions": self.questions,
             "collection": self.collection,
             "retriever": self.retriever,
             "model": self.model,
@@ -120,6 +125,8 @@ class Exploration:
             "steps": [_step(step) for step in self.trace.steps],
             "covered_by": [None if pick < 0 else pick for pick in self.trace.covered_by.tolist()],
             "cover": self.trace.cover.tolist(),
+            "seen": self.seen,
+            "seen_cover": self.trace.seen_cover.tolist(),
             "pick_distances": chosen.matrix.tolist(),
             "sweep": self.sweep and asdict(self.sweep),
             "bound": self.bound,
@@ -130,6 +137,7 @@ class Exploration:
         chunk = self.candidates[place]
         x, y = (None, None) if self.layout is None else self.layout.points[place].tolist()
         shown = ((key, chunk.metadata.get(key)) for key in ("title", "source"))
+        own = self.shares[place].get(self.retriever)
         return {
             "id": chunk.id,
             "text": chunk.text,
@@ -138,7 +146,7 @@ class Exploration:
             "similarity": 1.0 - 2.0 * float(self.distance[place]),
             "distance": float(self.distance[place]),
             "retriever_score": finite(self.scores[place]),
-            "retriever_rank": place + 1,
+            "retriever_rank": place + 1 if own is None else own.rank,
             "shares": {
                 name: {"rank": share.rank, "score": finite(share.score)}
                 for name, share in self.shares[place].items()
@@ -158,6 +166,12 @@ def explore(
     *,
     k: int | None = None,
     token_budget: int | None = None,
+    offset: int = 0,
+    also: Sequence[str] = (),
+    weights: Sequence[float] | None = None,
+    seen: Sequence[str] | FloatArray = (),
+    max_per: Mapping[str, int] | None = None,
+    prefer: str | None = None,
     sigma: float | Auto = "auto",
     triage_k: int = TRIAGE,
     mmr_relevance: float = MMR().relevance_weight,
@@ -171,7 +185,9 @@ def explore(
     Args:
         engine: the index.
         query: the question.
-        k, token_budget, sigma, triage_k, where, reranker: as in :class:`SearchOptions`.
+        k, token_budget, offset, also, weights, max_per, prefer, sigma, triage_k, where, reranker: as in
+            :class:`SearchOptions`.
+        seen: ids of chunks that the reader has already.
         mmr_relevance: the weight of relevance in MMR.
         layout: whether the map is made, which does not depend on σ or k.
         sweep: whether the picks along σ are made.
@@ -180,8 +196,21 @@ def explore(
         ConfigError, InvalidInputError: as in :meth:`~dartboard.engine.Engine.search`.
     """
     options = SearchOptions(
-        k=k, token_budget=token_budget, sigma=sigma, triage_k=triage_k, where=where, reranker=reranker
+        k=k,
+        token_budget=token_budget,
+        offset=offset,
+        also=also,
+        weights=weights,
+        seen=seen,
+        max_per=max_per,
+        prefer=prefer,
+        sigma=sigma,
+        triage_k=triage_k,
+        where=where,
+        reranker=reranker,
     )
+    if options.seen_vectors is not None:
+        raise InvalidInputError("explore takes ids of chunks in seen: it shows where they are")
     methods: tuple[Method, ...] = (TopK(), MMR(mmr_relevance), Dartboard())
     watch = _Watch()
     session = SearchSession(engine, query, options)
@@ -196,11 +225,13 @@ def explore(
         "candidates": session.chunks,
         "scores": session.found.scores,
         "shares": [session.found.shares(chunk.id) for chunk in session.chunks],
-        "relevance": assess(session.query_vector, session.found.vectors, engine.similarity_levels),
+        "relevance": assess(session.query_vectors, session.found.vectors, engine.similarity_levels),
+        "questions": _questions(query, options),
+        "seen": [place for place, chunk in enumerate(session.chunks) if chunk.id in set(options.seen_ids)],
     }
     if not len(session):
         return _nothing(facts, session, sigma, methods, watch)
-    limits = session.limits(options.k, token_budget)
+    limits = session.limits()
     automatic = session.pool_at("auto")
     pool = automatic if sigma == "auto" else session.pool_at(sigma)
     watch.lap("pool")
@@ -210,18 +241,18 @@ def explore(
         selections[method.name] = method.select(given, limits)
     watch.lap("select")
     check()
-    found = trace(pool, limits, selections["dartboard"])
+    found = trace(pool, limits, selections["dartboard"], offset=offset)
     watch.lap("trace")
     similarity = 1.0 - 2.0 * session.to_query
     cosines = 1.0 - 2.0 * session.distances
     sets = {
-        name: picked_set(each, session.chunks, cosines, similarity, session.tokens)
+        name: picked_set(each.after(offset), session.chunks, cosines, similarity, session.tokens)
         for name, each in selections.items()
     }
     watch.lap("describe")
     placed = radial_layout(session.to_query, session.distances) if layout else None
     watch.lap("layout", layout)
-    survived = survival(session.pool_at, limits, automatic.sigma.value) if sweep else None
+    survived = survival(session.pool_at, limits, automatic.sigma.value, offset=offset) if sweep else None
     watch.lap("sweep", sweep)
     return Exploration(
         **facts,
@@ -242,11 +273,21 @@ def explore(
     )
 
 
+def _questions(query: str, options: SearchOptions) -> list[dict[str, Any]] | None:
+    """The query and those asked with it, with their weights; None where it is alone."""
+    if not options.also:
+        return None
+    texts = [query, *options.also]
+    weights = check_weights(options.weights, len(texts)).tolist()
+    return [{"text": text, "weight": weight} for text, weight in zip(texts, weights, strict=True)]
+
+
 def _probability(pool: Pool) -> FloatArray:
     """P(t|q) of the candidates; near-duplicates that were removed are no targets."""
     order, starts = pool.without_near_duplicates().by_row()
     relevance = np.full(len(pool), -np.inf)
-    relevance[order[starts]] = pool.relevance[order[starts]]
+    # A group counts as its most relevant member; with ``prefer``, another one stands for it.
+    relevance[order[starts]] = np.maximum.reduceat(pool.relevance[order], starts)
     with np.errstate(under="ignore"):
         weights: FloatArray = np.exp(relevance - relevance.max())
     weights /= weights.sum()
@@ -270,6 +311,9 @@ def _nothing(
         redundancy=0.0,
         mean_similarity=0.0,
         coverage=0.0,
+        covered_before=0.0,
+        serves=[] if session.options.also else None,
+        question_coverage=[0.0] * len(session.query_vectors) if session.options.also else None,
         tokens=0,
         parameters={},
         matrix=np.zeros((0, 0)),
@@ -283,7 +327,7 @@ def _nothing(
         probability=none,
         layout=None,
         sets={method.name: empty for method in methods},
-        trace=Trace(steps=[], covered_by=np.zeros(0, dtype=np.intp), cover=none),
+        trace=Trace(steps=[], covered_by=np.zeros(0, dtype=np.intp), cover=none, seen_cover=none),
         sweep=None,
         bound=0.0,
         near_copies=0,

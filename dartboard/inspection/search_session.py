@@ -21,6 +21,7 @@ from dartboard.retrievers.query import Query
 from dartboard.search_options import SearchOptions
 from dartboard.selection import Dartboard, Limits, Method, Pool
 from dartboard.selection.kernels import Auto, distances, row_dots, unit_rows
+from dartboard.selection.methods import check_page, with_pages_before
 from dartboard.stores.base import read_snapshot
 from dartboard.types import Chunk, FloatArray
 
@@ -41,7 +42,6 @@ class SearchSession:
             self.found, self.query_vectors = engine.find(view, questions, options, where)
             self.chunks = self.found.chunks()
             self.found.read_all()
-        self.query_vector: FloatArray = self.query_vectors[0]
 
     def __len__(self) -> int:
         return len(self.chunks)
@@ -52,9 +52,16 @@ class SearchSession:
         scores = self.engine.ranking_scores(self.found, options)
         return self.selector.pool(self.query, self.query_vectors, self.found, options, scores=scores)
 
-    def limits(self, k: int | None, token_budget: int | None) -> Limits:
-        """So many, or so long."""
-        return Limits(k=k, token_budget=token_budget, costs=None if token_budget is None else self.tokens)
+    def limits(self) -> Limits:
+        """The limits of the options, those of earlier pages included.
+
+        Raises:
+            InvalidInputError: the page begins after the last candidate, or no candidate has a capped field.
+        """
+        options = self.options
+        check_page(options.offset, len(self) - len(options.seen_ids))
+        costs = None if options.token_budget is None else self.tokens
+        return with_pages_before(self.selector.limits(self.found, options, costs), options.offset, _DARTBOARD)
 
     @cached_property
     def tokens(self) -> list[int]:
@@ -73,9 +80,10 @@ class SearchSession:
 
     @cached_property
     def to_query(self) -> FloatArray:
-        """``(n,)`` scaled cosine distances to the query."""
+        """``(n,)`` scaled cosine distances to the query; of several questions, to the nearest."""
         # Not a matrix product: BLAS rounds a row by where it stands, and equal chunks must come out equal.
-        cosine = row_dots(self.unit, unit_rows(self.query_vector[None], np.float64)[0])
+        asked = unit_rows(self.query_vectors, np.float64)
+        cosine = np.max([row_dots(self.unit, one) for one in asked], axis=0)
         away: FloatArray = np.maximum(0.5 - 0.5 * cosine, 0.0)
         return away
 

@@ -18,7 +18,10 @@ class PickedSet:
     """One method's picks, by position among the candidates, in order.
 
     ``redundancy`` is the mean over picks of the cosine to the nearest other pick, 0 for fewer than two;
-    ``coverage`` is Dartboard's objective of the set; ``matrix``, ``(k, k)``, has the cosines of the picks.
+    ``coverage`` is Dartboard's objective of the set, ``covered_before`` what of it was covered before the
+    first pick, by what was seen and by earlier pages; ``matrix``, ``(k, k)``, has the cosines of the picks.
+    Of several questions, ``serves`` is the one that each pick serves most, and ``question_coverage`` how far
+    each is covered.
     """
 
     picks: list[int]
@@ -26,6 +29,9 @@ class PickedSet:
     redundancy: float
     mean_similarity: float
     coverage: float
+    covered_before: float
+    serves: list[int] | None
+    question_coverage: list[float] | None
     tokens: int
     parameters: dict[str, Any]
     matrix: FloatArray
@@ -38,16 +44,21 @@ def picked_set(
     similarity: FloatArray,
     tokens: Sequence[int],
 ) -> PickedSet:
-    """The set of a selection, given the candidates' cosines to one another and to the query."""
+    """The set of a selection; ``cosines`` are those between candidates, ``similarity`` to the query."""
     picks = [int(pick) for pick in selection.indices]
     matrix = cosines[np.ix_(picks, picks)]
+    before = float(selection.coverage[0] - selection.gains[0]) if picks else selection.covered_before
+    by_question = selection.question_coverage
     return PickedSet(
         picks=picks,
         # The pairwise diversity of the evaluation is twice this distance; one product, no pair by itself.
         pairwise_diversity=min(1.0, 2.0 * intra_list_distance([chunks[pick] for pick in picks])),
         redundancy=redundancy(matrix),
         mean_similarity=float(similarity[picks].mean()) if picks else 0.0,
-        coverage=float(selection.coverage[-1]) if picks else 0.0,
+        coverage=float(selection.coverage[-1]) if picks else before,
+        covered_before=max(before, 0.0),
+        serves=None if selection.question_of is None else selection.question_of.tolist(),
+        question_coverage=None if by_question is None else by_question.tolist(),
         tokens=sum(tokens[pick] for pick in picks),
         parameters=dict(selection.parameters),
         matrix=matrix,
@@ -89,14 +100,17 @@ def sigma_range(centre: float) -> tuple[float, float]:
 
 
 def survival(
-    pool_at: Callable[[float], Pool], limits: Limits, centre: float, *, steps: int = STEPS
+    pool_at: Callable[[float], Pool], limits: Limits, centre: float, *, offset: int = 0, steps: int = STEPS
 ) -> Survival:
-    """The picks at ``steps`` σ, evenly spaced on a log scale around ``centre``, which is one of them."""
+    """The picks at ``steps`` σ, evenly spaced on a log scale around ``centre``, which is one of them.
+
+    ``offset`` leaves out the picks of earlier pages, which ``limits`` count.
+    """
     sigmas = spaced(centre, steps)
     picks = []
     for sigma in sigmas:
         check()
-        picks.append([int(pick) for pick in Dartboard().select(pool_at(sigma), limits).indices])
+        picks.append(Dartboard().select(pool_at(sigma), limits).after(offset).indices.tolist())
     return Survival(sigmas=sigmas, picks=picks)
 
 

@@ -41,7 +41,7 @@ class RunnerUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """One pick. ``gains`` runs along the candidates; NaN for those picked before or left out by a limit."""
+    """One pick. ``gains`` runs along the candidates; NaN for those picked or seen before, or excluded."""
 
     pick: int
     gain: float
@@ -54,28 +54,34 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
-    """The steps; for each candidate the pick that stands in for it best (-1: none), and how well (0 to 1)."""
+    """The steps; for each candidate the pick that stands in for it best (-1: none), and how well (0 to 1).
+
+    ``seen_cover`` is how well a candidate was covered before the first step: by what the reader has seen, and
+    by the picks of earlier pages.
+    """
 
     steps: list[Step]
     covered_by: IntArray
     cover: FloatArray
+    seen_cover: FloatArray
 
 
-def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
+def trace(pool: Pool, limits: Limits, selection: Selection, *, offset: int = 0) -> Trace:
     """How ``selection`` was made from ``pool``, whose targets are its candidates, within ``limits``.
 
-    Numbers are positions of candidates in the pool.
+    Numbers are positions of candidates in the pool. The steps begin after the first ``offset`` picks.
     """
     size = len(pool)
     kept = limits.apply(pool).without_near_duplicates()
     picks = kept.find(selection.indices.tolist())
-    log_gains = _log_gains(kept, picks)
+    seen = kept.find(limits.seen)
+    log_gains = _log_gains(kept, seen, picks)
     rules = _criteria(kept, limits, picks, log_gains)
     tracker = LimitTracker(kept, limits)
     steps = []
     for number, (pick, rule) in enumerate(zip(picks, rules, strict=True)):
         unpicked = np.ones(len(kept), dtype=bool)
-        unpicked[picks[:number]] = False
+        unpicked[[*seen, *picks[:number]]] = False
         gains = np.full(size, np.nan)
         with np.errstate(under="ignore"):
             gains[kept.positions[unpicked]] = np.exp(log_gains[number][unpicked])
@@ -92,13 +98,16 @@ def trace(pool: Pool, limits: Limits, selection: Selection) -> Trace:
             )
         )
         tracker.admit(pick)
-    covered_by, cover = _cover(kept, picks, size)
-    return Trace(steps=steps, covered_by=covered_by, cover=cover)
+    covered_by, cover = _cover(kept, picks[offset:], size)
+    _, seen_cover = _cover(kept, [*seen, *picks[:offset]], size)
+    return Trace(steps=steps[offset:], covered_by=covered_by, cover=cover, seen_cover=seen_cover)
 
 
-def _log_gains(pool: Pool, picks: list[int]) -> FloatArray:
+def _log_gains(pool: Pool, seen: list[int], picks: list[int]) -> FloatArray:
     """``(picks, n)`` log gain of every candidate before each pick, as shares of what all cover together."""
     objective, rows = Objective(pool.log_weights, pool.kernel), np.arange(pool.rows)
+    for row in dict.fromkeys(pool.row_of[seen].tolist()):
+        objective.add(row)
     found = np.empty((len(picks), len(pool)))
     for number, pick in enumerate(picks):
         check()
@@ -115,7 +124,8 @@ def _criteria(pool: Pool, limits: Limits, picks: list[int], log_gains: FloatArra
         by_gain = _largest_gains(pool, limits, picks, log_gains)
         return rules + ["gain" if by_gain else "gain_per_token"] * (len(picks) - len(rules))
     for number in range(len(rules), len(picks)):
-        adds = number > 0 and log_gains[number][picks[number]] > -np.inf
+        by_gain = number > 0 or bool(limits.seen)  # the first pick is the most probable target
+        adds = by_gain and log_gains[number][picks[number]] > -np.inf
         rules.append("gain" if adds else "probability")
     return rules
 

@@ -46,6 +46,7 @@ def test_everything_at_once(client):
     assert len(found["candidates"]) == 100 and len(found["steps"]) == 5
     assert found["layout"]["kind"] == "radial MDS" and len(found["sweep"]["sigmas"]) == 25
     assert sum(each["probability"] for each in found["candidates"]) == pytest.approx(1.0)
+    assert [each["retriever_rank"] for each in found["candidates"]] == list(range(1, 101))
     assert found["execution_time_ms"] >= 1000 * found["seconds"]["total"]
     assert set(found["candidates"][0]["shares"]) == {"dense", "bm25"}
 
@@ -60,6 +61,13 @@ def test_everything_at_once(client):
         {"filter": 'kind = "original"'},
         {"filter": {"field": "kind", "op": "=", "value": "original"}},
         {"reranker_type": "hybrid", "triage_k": 20},
+        {"also": ["How do I add consumers?", "What is a rebalance?"]},
+        {"also": ["How do I add consumers?"], "weights": [1, 9], "token_budget": 400},
+        {"seen": ["slow-01", "slow-02", "skew-01"]},
+        {"also": ["How do I add consumers?"], "seen": ["slow-01"], "reranker_type": "hybrid", "triage_k": 20},
+        {"k": 4, "offset": 3, "also": ["What is a rebalance?"], "seen": ["slow-01"]},
+        {"max_per": {"theme": 1}},
+        {"prefer": "source"},
     ],
 )
 def test_picks_are_those_of_retrieve(client, options):
@@ -115,6 +123,20 @@ def test_nothing_found_and_nothing_there(client):
         ({SECRET: 1}, ""),
         ({"query": "  "}, "query"),
         ({"query": f"{SECRET} " * 600}, "query"),
+        ({"also": [" "]}, "also"),
+        ({"also": ["x"] * 16}, "also"),
+        ({"also": [f"{SECRET} " * 600]}, "also"),
+        ({"also": ["x"] * 7, "triage_k": 200}, "triage_k"),
+        ({"weights": [1.0, 0.0], "also": ["x"]}, "weights"),
+        ({"weights": [1.0]}, ""),
+        ({"seen": [f"d{at}" for at in range(1001)]}, "seen"),
+        ({"seen": ["slow-01"] * 1000, "triage_k": 200, "also": ["x"]}, "seen"),
+        ({"seen": ["nobody"]}, ""),
+        ({"prefer": "no such field"}, ""),
+        ({"max_per": {"theme": 0}}, "max_per"),
+        ({"offset": -1}, "offset"),
+        ({"offset": 5, "token_budget": 100}, ""),
+        ({"offset": 1000}, ""),
     ],
 )
 def test_what_is_too_much_or_wrong_is_named_and_not_repeated(client, options, field):
@@ -169,3 +191,64 @@ def test_says_whether_anything_relevant_was_found(client):
     assert found["relevance"]["verdict"] == "nothing_relevant" and found["steps"]
     same = retrieve(client, "How do I bake sourdough bread?", collection="demo").json()
     assert found["relevance"] == same["relevance"]
+
+
+def test_picks_say_which_question_they_serve(client):
+    also = ["How do I add consumers?", "What is a rebalance?"]
+    found = found_by(explore(client, also=also, weights=[2, 1, 1], k=6))
+    assert [one["text"] for one in found["questions"]] == [QUESTION, *also]
+    assert [one["weight"] for one in found["questions"]] == [0.5, 0.25, 0.25]
+    for method, facts in found["methods"].items():
+        same = retrieve(
+            client, collection="demo", method=method, also=also, weights=[2, 1, 1], top_k=6
+        ).json()
+        assert facts["serves"] == [hit["serves"] for hit in same["results"]]
+        assert facts["question_coverage"] == pytest.approx([one["coverage"] for one in same["questions"]])
+    assert len(set(found["methods"]["dartboard"]["serves"])) == 3
+    ranks = [each["retriever_rank"] for each in found["candidates"]]
+    assert max(ranks) <= 100 and ranks.count(1) > 1, "each question has a first"
+    alone = found_by(explore(client))
+    assert alone["questions"] is None and alone["methods"]["mmr"]["serves"] is None
+
+
+def test_what_was_seen_counts_as_covered(client):
+    first = found_by(explore(client))
+    shown = [first["candidates"][pick]["id"] for pick in first["methods"]["dartboard"]["picks"]]
+    assert first["seen"] == [] and set(first["seen_cover"]) == {0.0}
+    found = found_by(explore(client, seen=shown))
+    assert sorted(found["candidates"][at]["id"] for at in found["seen"]) == sorted(shown)
+    assert {found["seen_cover"][at] for at in found["seen"]} == {1.0}
+    same = retrieve(client, collection="demo", seen=shown).json()
+    chosen = found["methods"]["dartboard"]
+    assert (
+        chosen["covered_before"] == pytest.approx(same["covered_before"]) and chosen["covered_before"] > 0.3
+    )
+    mass = sum(
+        one["probability"] * cover
+        for one, cover in zip(found["candidates"], found["seen_cover"], strict=True)
+    )
+    assert mass == pytest.approx(chosen["covered_before"], abs=1e-3), "what the map shows in grey"
+    assert not set(chosen["picks"]) & set(found["seen"])
+    step = found["steps"][0]
+    assert step["criterion"] == "gain" and all(step["gains"][at] is None for at in found["seen"])
+    assert step["coverage"] == pytest.approx(chosen["covered_before"] + step["gain"])
+
+
+def test_a_page_begins_where_the_last_one_ended(client):
+    pages = [found_by(explore(client, k=3, offset=offset, triage_k=60)) for offset in (0, 3)]
+    whole = found_by(explore(client, k=6, triage_k=60))
+    picks = [pick for page in pages for pick in page["methods"]["dartboard"]["picks"]]
+    assert picks == whole["methods"]["dartboard"]["picks"]
+    assert pages[1]["steps"] == whole["steps"][3:]
+    ends, begins = pages[0]["methods"]["dartboard"], pages[1]["methods"]["dartboard"]
+    assert begins["covered_before"] == pytest.approx(ends["coverage"])
+    assert pages[1]["seen_cover"] == pytest.approx(pages[0]["cover"])
+    at_auto = pages[1]["sweep"]["sigmas"].index(pages[1]["sigma"]["auto"])
+    assert pages[1]["sweep"]["picks"][at_auto] == begins["picks"]
+
+
+def test_many_questions_get_fewer_candidates_each(client):
+    found = found_by(
+        explore(client, also=[f"How about {at}?" for at in range(15)], layout=False, sweep=False)
+    )
+    assert len(found["questions"]) == 16 and len(found["candidates"]) <= 1200

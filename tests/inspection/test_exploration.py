@@ -79,3 +79,51 @@ def test_near_copies_are_set_aside_as_a_search_does(retriever):
         assert step["gains"][step["pick"]] == pytest.approx(step["gain"])
     by_hand = explore(engine, "steep tea in water", k=6, sigma=0.05).to_json()
     assert by_hand["near_copies"] == 64, "near-duplicates are removed at any sigma"
+
+
+def test_seen_ids_not_vectors():
+    engine = filled(texts=COPIED)
+    with pytest.raises(InvalidInputError, match="ids of chunks in seen"):
+        explore(engine, QUERY, seen=engine.model.encode_documents(["tea"]))
+    with pytest.raises(InvalidInputError, match="no chunk 'zz' in the collection"):
+        explore(engine, QUERY, seen=["zz"])
+
+
+@pytest.mark.parametrize("reranker", ["cosine", "hybrid", "crossencoder"])
+def test_several_questions_after_what_was_seen(reranker):
+    engine = filled(texts=COPIED, pair_scorer=SharedWords())
+    options = {"k": 4, "also": ["how is coffee roasted", "cups of clay"], "seen": ["b"], "reranker": reranker}
+    found = explore(engine, QUERY, **options).to_json()
+    result = engine.search(QUERY, **options)
+    ids = [each["id"] for each in found["candidates"]]
+    chosen = found["methods"]["dartboard"]
+    assert [ids[pick] for pick in chosen["picks"]] == [chunk.id for chunk in result.chunks]
+    assert chosen["serves"] == result.metadata["serves"] and len(set(chosen["serves"])) > 1
+    assert chosen["covered_before"] == pytest.approx(result.metadata["covered_before"])
+    assert found["relevance"] == result.metadata["relevance"]
+    assert sum(each["probability"] for each in found["candidates"]) == pytest.approx(1.0)
+    json.dumps(found, allow_nan=False)
+
+
+def test_everything_was_seen():
+    found = explore(filled(), QUERY, seen=list(TEXTS)).to_json()
+    assert found["candidates"] == [] and found["methods"]["dartboard"]["picks"] == []
+
+
+def test_nothing_found_for_several_questions():
+    found = explore(filled(), QUERY, also=["clay"], where="number > 100").to_json()
+    assert found["methods"]["mmr"]["serves"] == [] and len(found["questions"]) == 2
+    assert found["methods"]["mmr"]["question_coverage"] == [0.0, 0.0] and found["seen_cover"] == []
+
+
+def test_the_preferred_copy_has_the_weight_of_its_group():
+    engine = filled(texts=REVISED, retriever="dense")
+    found = explore(engine, "steep tea in water", k=6, prefer="number").to_json()
+    picked = [found["candidates"][step["pick"]]["id"] for step in found["steps"]]
+    assert picked == [chunk.id for chunk in engine.search("steep tea in water", k=6, prefer="number").chunks]
+    assert {name[-1] for name in picked} == {"4"}, "the last of five versions"
+    weights = {each["id"]: each["probability"] for each in found["candidates"]}
+    assert sum(weights.values()) == pytest.approx(1.0)
+    plain = explore(engine, "steep tea in water", k=6).to_json()
+    expected = {each["id"][:-1]: each["probability"] for each in plain["candidates"] if each["probability"]}
+    assert {name[:-1]: weight for name, weight in weights.items() if weight} == pytest.approx(expected)

@@ -175,3 +175,33 @@ def test_nothing_is_covered_where_no_pick_reaches():
     limits = Limits(k=1)
     found = trace(pool, limits, Dartboard().select(pool, limits))
     assert found.covered_by.tolist() == [0, -1, -1] and found.cover.tolist() == [1.0, 0.0, 0.0]
+
+
+@given(boards(), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_after_what_was_seen(board, chance):
+    pool, k = board
+    seen = chance.sample(range(len(pool)), chance.randint(1, len(pool)))
+    limits = Limits(k=k, seen=seen)
+    selection = Dartboard().select(pool, limits)
+    found = trace(pool, limits, selection)
+    logs = pool.kernel.log_rows(pool.row_of[seen])[:, pool.row_of]
+    np.testing.assert_allclose(found.seen_cover, np.exp(logs.max(axis=0)), rtol=1e-9)
+    for step, gain in zip(found.steps, selection.gains, strict=True):
+        assert step.criterion == "gain" and step.pick not in seen
+        assert step.gains[step.pick] == pytest.approx(gain, rel=1e-3, abs=1e-300)
+        assert np.isnan(step.gains[seen]).all()
+
+
+def test_a_page_is_cut_out_of_the_whole():
+    query, rows = topical(40)
+    pool, limits = from_embeddings(query, rows, sigma=0.1), Limits(k=6, seen=[3])
+    selection = Dartboard().select(pool, limits)
+    whole, page = (trace(pool, limits, selection, offset=offset) for offset in (0, 2))
+    assert [step.pick for step in page.steps] == [step.pick for step in whole.steps[2:]]
+    earlier = Limits(k=2, seen=[3])
+    first = trace(pool, earlier, Dartboard().select(pool, earlier))
+    np.testing.assert_allclose(page.seen_cover, np.maximum(first.seen_cover, first.cover))
+    np.testing.assert_allclose(
+        np.maximum(page.cover, page.seen_cover), np.maximum(whole.cover, whole.seen_cover)
+    )

@@ -72,6 +72,14 @@ def test_what_was_seen_is_not_repeated(engine):
     assert not set(ids(first)) & set(ids(engine.search(QUERY, k=10, seen=ids(first), method="mmr")))
 
 
+def test_after_a_page_was_seen_comes_the_next_page(engine):
+    first, second = (engine.search(QUERY, k=3, offset=offset, sigma=0.1) for offset in (0, 3))
+    more = engine.search(QUERY, k=3, seen=ids(first), sigma=0.1)
+    assert ids(more) == ids(second)
+    assert more.explanation.covered_before == pytest.approx(first.explanation.coverage[-1], rel=1e-5)
+    assert more.scores == pytest.approx(second.scores, rel=1e-4)
+
+
 def test_vectors_that_were_seen_count_as_their_passages_do(engine):
     vectors = np.stack([chunk.embedding for chunk in engine.search(QUERY, k=3).chunks])
     found = engine.search(QUERY, k=3, seen=vectors, sigma=0.1)

@@ -9,6 +9,8 @@ import pytest
 from tests.web.serving import Served, serving
 
 CHROMIUM = "/usr/bin/chromium"
+PATIENCE = 30_000
+"""Milliseconds, on a machine that has other work."""
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -34,6 +36,7 @@ def served(tmp_path_factory) -> Iterator[Served]:
 def chromium():
     """Debian's Chromium; without it the tests of this folder are skipped, and counted."""
     api = pytest.importorskip("playwright.sync_api")
+    api.expect.set_options(timeout=PATIENCE)
     path = CHROMIUM if Path(CHROMIUM).exists() else shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium: the pages are not tested")
@@ -52,7 +55,7 @@ def open_page(chromium):
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         context.add_init_script(WATCH)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(f"page error: {error}"))
         page.on("dialog", lambda dialog: (errors.append(f"dialog: {dialog.message}"), dialog.dismiss()))

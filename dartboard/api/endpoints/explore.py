@@ -8,15 +8,20 @@ from pydantic import Field, field_validator
 from starlette.responses import Response
 
 from dartboard.api.endpoints.retrieve import FoundRelevance, Share
+from dartboard.api.errors import Invalid
 from dartboard.api.guards.authentication import READ
 from dartboard.api.json_body import JsonRoute, elapsed_ms, json_response
 from dartboard.api.schemas import Metadata, ResponseModel
 from dartboard.api.search_request import CandidateRequest, K, Query, check_query
 from dartboard.api.service import ServiceDep, in_worker
+from dartboard.api.settings import ServiceSettings
 from dartboard.config import RerankerType
 from dartboard.inspection import explore as look_at
+from dartboard.search_options import SearchKeywords
 
 MOST_CANDIDATES = 300
+MOST_IN_ALL = 1200
+"""Candidates of several questions together, and what was seen: the map takes the square of it."""
 
 
 class ExploreRequest(CandidateRequest):
@@ -44,6 +49,21 @@ class ExploreRequest(CandidateRequest):
             )
         return k
 
+    def search_keywords(self, settings: ServiceSettings) -> SearchKeywords:
+        """As for any search, with as many candidates of several questions as the map takes."""
+        options = super().search_keywords(settings)
+        questions, seen = 1 + len(self.also), len(self.seen)
+        room = (MOST_IN_ALL - seen) // questions
+        if max(options["triage_k"] if self.triage_k else 0, options.get("k") or 0) > room:
+            field = "seen" if seen > MOST_IN_ALL - MOST_CANDIDATES else "triage_k"
+            raise Invalid(
+                f"{field}: {questions} questions of so many candidates each, and what was seen, are limited "
+                f"to {MOST_IN_ALL} here: ask for fewer",
+                field=field,
+            )
+        options["triage_k"] = min(options["triage_k"], room)
+        return options
+
 
 class SigmaRange(ResponseModel):
     """σ, and where it may go."""
@@ -70,12 +90,17 @@ class ExploredCandidate(ResponseModel):
     metadata: Metadata = Field(
         description="What is known of the passage.", examples=[{"theme": "slow handlers"}]
     )
-    similarity: float = Field(description="Cosine to the question.", examples=[0.72])
+    similarity: float = Field(
+        description="Cosine to the question; of several, to the nearest.", examples=[0.72]
+    )
     distance: float = Field(
         description="Scaled cosine distance to the question, (1 - cosine) / 2.", examples=[0.14]
     )
     retriever_score: float | None = Field(description="The retriever's own score.", examples=[0.93])
-    retriever_rank: int = Field(description="Its place in the retriever's list, from 1.", examples=[1])
+    retriever_rank: int = Field(
+        description="Its place in the retriever's list, from 1; the best one of several questions.",
+        examples=[1],
+    )
     shares: dict[str, Share] = Field(
         description="What each member of the retriever said.",
         examples=[{"dense": {"rank": 1, "score": 0.72}, "bm25": {"rank": 2, "score": 9.1}}],
@@ -116,6 +141,18 @@ class ExploredSet(ResponseModel):
         description="What the set covers by Dartboard's objective, of what all candidates cover.",
         examples=[0.87],
     )
+    covered_before: float = Field(
+        description="What of it was covered before the first pick, by `seen` and by earlier pages.",
+        examples=[0.0],
+    )
+    serves: list[int] | None = Field(
+        description="With `also`: the question that each pick serves most, a place in `questions`.",
+        examples=[[0, 1, 0]],
+    )
+    question_coverage: list[float] | None = Field(
+        description="With `also`: how much of what each question may be after is covered, of 1.",
+        examples=[[0.8, 0.9]],
+    )
     tokens: int = Field(description="The length of all picks.", examples=[412])
     parameters: dict[str, Any] = Field(
         description="The method's knobs.", examples=[{"relevance_weight": 0.7}]
@@ -123,6 +160,13 @@ class ExploredSet(ResponseModel):
     matrix: list[list[float]] = Field(
         description="Cosines of the picks to one another.", examples=[[[1.0, 0.4], [0.4, 1.0]]]
     )
+
+
+class ExploredQuestion(ResponseModel):
+    """One of several questions."""
+
+    text: str = Field(description="The question.", examples=["How do I add consumers?"])
+    weight: float = Field(description="Its share in the whole, of 1.", examples=[0.5])
 
 
 class ExploredRunnerUp(ResponseModel):
@@ -155,7 +199,7 @@ class ExploredStep(ResponseModel):
         examples=[[0, 3]],
     )
     gains: list[float | None] = Field(
-        description="What each candidate would have added here; null for those picked before.",
+        description="What each candidate would have added here; null for those picked or seen before.",
         examples=[[0.41, 0.39, 0.02]],
     )
 
@@ -179,6 +223,10 @@ class ExploreResponse(ResponseModel):
     """Everything about one question. Candidates are named by their index."""
 
     query: str = Field(description="The question.", examples=["Why are our consumers falling behind?"])
+    questions: list[ExploredQuestion] | None = Field(
+        description="With `also`: `query` and the others.",
+        examples=[[{"text": "Why are our consumers falling behind?", "weight": 0.5}]],
+    )
     collection: str = Field(description="The collection that was asked.", examples=["demo"])
     retriever: str = Field(description="Who found the candidates.", examples=["hybrid"])
     model: str = Field(description="Who made the vectors.", examples=["all-MiniLM-L6-v2"])
@@ -200,6 +248,11 @@ class ExploreResponse(ResponseModel):
         description="For each candidate the pick that stands in for it best.", examples=[[0, 0, 4]]
     )
     cover: list[float] = Field(description="How well it does, 0 to 1.", examples=[[1.0, 0.8, 0.3]])
+    seen: list[int] = Field(description="The candidates in `seen`.", examples=[[2]])
+    seen_cover: list[float] = Field(
+        description="For each candidate how well `seen`, and picks of earlier pages, cover it, 0 to 1.",
+        examples=[[0.0, 0.2, 1.0]],
+    )
     pick_distances: list[list[float]] = Field(
         description="Cosines of Dartboard's picks to one another.", examples=[[[1.0, 0.4], [0.4, 1.0]]]
     )
@@ -228,7 +281,7 @@ def explore(body: ExploreRequest, service: ServiceDep) -> Response:
     started = time.perf_counter()
     options = body.search_keywords(service.settings)
     engine = service.engines.get(body.collection)
-    check_query(engine.model, body.query, service.settings)
+    check_query(engine.model, body.query, service.settings, body.also)
     found = look_at(  # type: ignore[misc]  # it takes the options that its request has
         engine,
         body.query,

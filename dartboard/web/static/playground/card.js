@@ -2,11 +2,12 @@
  * One passage in a column: its text, what stands for it, where it moved, what each retriever said.
  */
 
-import { button, h, quoted } from "../dom.js";
+import { button, h, quoted, shown } from "../dom.js";
 import { fixed, percent } from "../numbers.js";
 import { help } from "./help.js";
 import { named } from "./names.js";
-import { tint } from "./reading.js";
+import { MOST_SEEN } from "./state.js";
+import { servedBy, tint } from "./reading.js";
 
 const SHORT = 420;
 const LONG = 20000;
@@ -52,22 +53,35 @@ export function card(state, method, index, rank, store) {
       h("span", { class: "rank num", "aria-label": `Rank ${rank + 1}` }, rank + 1),
       name,
       markButton(store, one),
-      badge(owner),
+      badge(owner, reading.old[index]),
     ),
-    h("p", { class: "card-note" }, ...movement(reading, method, index)),
+    h("p", { class: "card-note" }, servedTag(reading, method, index), ...movement(reading, method, index)),
     body,
     facts(reading, method, index, one.text.length > FITS && more),
     members(reading, one),
   );
 }
 
-/** The number of the pick that stands for a passage. @param {number|null} order */
-export function badge(order) {
-  const label = order === null ? "No pick stands for it" : `Pick ${order + 1} stands for it`;
+/** The sign of one of several questions, as on its chip. @param {number} at from 0 @param {string} text */
+export function tag(at, text) {
+  const label = `Question ${at + 1}: ${shown(text, 200)}`;
+  return h("span", { class: `tag q${at % 8}`, title: label, role: "img", "aria-label": label }, `Q${at + 1}`);
+}
+
+/** The sign of the question that a pick serves; null of a single question. */
+export function servedTag(reading, method, index) {
+  const at = servedBy(reading, method, index);
+  return at === null ? null : tag(at, reading.data.questions[at].text);
+}
+
+/** The number of the pick that stands for a passage. @param {number|null} order @param {boolean} [old] seen */
+export function badge(order, old = false) {
+  const none = old ? "What was seen says it" : "No pick stands for it";
+  const label = order === null ? none : `Pick ${order + 1} stands for it`;
   return h(
     "span",
     { class: `badge ${tint(order)}`, title: label, role: "img", "aria-label": label },
-    order === null ? "–" : order + 1,
+    order === null ? (old ? "✓" : "–") : order + 1,
   );
 }
 
@@ -93,13 +107,19 @@ function movement(reading, method, index) {
     if (nearest < 0) {
       return [
         h("b", { class: "moved new" }, "New"),
-        ` rank ${reading.candidates[index].retriever_rank} in KNN`,
+        reading.data.questions
+          ? ` rank ${reading.candidates[index].retriever_rank} of a question`
+          : ` rank ${reading.candidates[index].retriever_rank} in KNN`,
       ];
     }
     const way = nearest === place ? "=" : nearest > place ? "▲" : "▼";
     return [h("b", { class: "moved" }, way), ` KNN has it at ${nearest + 1}`];
   }
   if (place !== undefined) return [h("b", { class: "moved" }, "→"), ` Dartboard’s pick ${place + 1}`];
+  if (reading.old[index]) {
+    const share = percent(reading.data.seen_cover[index]);
+    return [h("b", { class: "moved out" }, "✕"), ` left out: what was seen says it (${share})`];
+  }
   if (owner !== null) {
     return [
       h("b", { class: "moved out" }, "✕"),
@@ -166,6 +186,22 @@ export function markButton(store, one, worded = false) {
   });
   showMark(toggle, store.get().marks.has(one.id));
   return toggle;
+}
+
+/** A toggle that counts a passage as seen. @param {(change: object) => void} ask asks again */
+export function seenButton(store, one, ask) {
+  const { seen } = store.get();
+  const known = seen.includes(one.id);
+  return button(
+    {
+      class: "quiet small",
+      id: "why-seen",
+      "aria-pressed": String(known),
+      disabled: !known && seen.length >= MOST_SEEN,
+      onclick: () => ask({ seen: known ? seen.filter((id) => id !== one.id) : [...seen, one.id], why: one.id }),
+    },
+    known ? "✓ Seen" : "Count as seen",
+  );
 }
 
 /** Keeps the toggles in step with the state without building cards again. */

@@ -5,7 +5,7 @@
 import { h, s, set } from "../dom.js";
 import { count, fixed, percent } from "../numbers.js";
 import { card, refreshMarkers } from "./card.js";
-import { METHODS, different, stepOf, tint } from "./reading.js";
+import { METHODS, newness, stepOf, tint } from "./reading.js";
 
 /** As in playground.css: from 860 pixels on the columns stand side by side, without tabs. */
 const NARROW = matchMedia("(max-width: 859.98px)");
@@ -84,7 +84,7 @@ function head(state, method, name) {
     h(
       "p",
       { class: "says" },
-      h("strong", {}, `${different(state.reading, method)} different`),
+      h("strong", {}, newness(state.reading, method)),
       ` of ${count(set_.picks.length, "passage")}`,
     ),
     meter(
@@ -93,13 +93,20 @@ function head(state, method, name) {
       fixed(set_.redundancy),
       "Mean over the picks of the highest cosine to another pick",
     ),
-    meter("Coverage", set_.coverage, percent(set_.coverage), "Share of the probability that the picks cover"),
+    meter(
+      "Coverage",
+      set_.coverage,
+      percent(set_.coverage),
+      "Share of the probability that the picks cover; grey: what was seen",
+      set_.covered_before,
+    ),
     h("p", { class: "hint num" }, overlapText(data, method), h("span", {}, count(set_.tokens, "token"))),
   );
 }
 
-function meter(name, value, text, title) {
-  const wide = `${(100 * Math.max(0, Math.min(1, value))).toFixed(1)}%`;
+/** @param {number} [before] the part of the value that was there before, in grey */
+function meter(name, value, text, title, before = 0) {
+  const wide = (share) => `${(100 * Math.max(0, Math.min(1, share))).toFixed(1)}%`;
   return h(
     "div",
     { class: `meter ${name.toLowerCase()}`, title },
@@ -108,7 +115,8 @@ function meter(name, value, text, title) {
       "svg",
       { "aria-hidden": "true" },
       s("rect", { class: "meter-rest", width: "100%", height: "100%" }),
-      s("rect", { class: "meter-part", width: wide, height: "100%" }),
+      s("rect", { class: "meter-part", width: wide(value), height: "100%" }),
+      before > 0 && s("rect", { class: "mass-seen", width: wide(before), height: "100%" }),
     ),
     h("strong", { class: "num" }, text),
   );
@@ -176,7 +184,7 @@ function mountTabs(root, store) {
       tabs[at].setAttribute("aria-selected", String(chosen));
       tabs[at].setAttribute("tabindex", chosen ? "0" : "-1");
       if (!reading) return;
-      const said = h("span", { class: "hint" }, `${different(reading, method)} different`);
+      const said = h("span", { class: "hint" }, newness(reading, method));
       set(tabs[at], h("strong", {}, short), " ", said);
       const column = root.querySelector(`.column.${method}`);
       column.classList.toggle("chosen", chosen);

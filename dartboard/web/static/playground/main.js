@@ -8,13 +8,14 @@ import { button, byId, h, quoted, set } from "../dom.js";
 import { count, fixed, percent, sigmaText } from "../numbers.js";
 import { mountAnswer } from "./answer.js";
 import { mountCases } from "./cases.js";
+import { mountChips } from "./chips.js";
 import { mountColumns } from "./columns.js";
 import { createExplorer } from "./explore.js";
 import { mountHeat } from "./heat.js";
 import { mountMap } from "./map.js";
 import { fromHash, toHash } from "./permalink.js";
 import { mountQuery } from "./query.js";
-import { different } from "./reading.js";
+import { newness } from "./reading.js";
 import { mountSigma } from "./sigma.js";
 import { asCurl, asPython, retrieveBody } from "./snippets.js";
 import { createStore, initialState } from "./state.js";
@@ -22,11 +23,15 @@ import { mountSteps } from "./steps.js";
 import { mountStrip } from "./strip.js";
 import { mountWhy } from "./why.js";
 
+/** What makes a new question, and a new entry in the browser's history. */
+const ASKED = ["query", "also", "seen"];
+
 const store = createStore({ ...initialState(), busy: true });
 let restoring = false;
 const explorer = createExplorer(store);
 mountChrome("playground");
 const form = mountQuery(store, explorer);
+mountChips(store, form.ask);
 store.on(["reading"], ({ reading }) => (byId("shown").hidden = !reading || !reading.candidates.length));
 mountMap(byId("map"), byId("map-tools"), store);
 mountSteps(byId("steps"), byId("steps-tools"), store);
@@ -34,7 +39,7 @@ mountColumns(byId("columns"), store);
 mountSigma(byId("sigma-bar"), store, explorer.sigma);
 mountStrip(byId("strip"), byId("strip-tools"), store, explorer.sigma);
 mountHeat(byId("heat"), byId("heat-tools"), store);
-mountWhy(byId("why"), store);
+mountWhy(byId("why"), store, form.ask);
 mountCases(byId("case"), store);
 const answer = mountAnswer(store);
 
@@ -42,7 +47,7 @@ store.on(["busy"], (state) => byId("results").setAttribute("aria-busy", String(s
 store.on(["reading"], showVerdict);
 store.on(["problem"], showProblem);
 store.on(
-  ["query", "collection", "size", "k", "tokens", "sigma", "pool", "mmr", "filter", "step", "why", "marks"],
+  [...ASKED, "collection", "size", "k", "tokens", "sigma", "pool", "mmr", "filter", "step", "why", "marks"],
   keepAddress,
 );
 addEventListener("hashchange", restore);
@@ -80,11 +85,14 @@ function showVerdict({ reading }) {
   const nothing = reading.candidates.length === 0;
   byId("loading").hidden = true;
   byId("empty").hidden = !nothing;
-  byId("empty").textContent = "Nothing found. The collection is empty, or the filter leaves nothing over.";
+  byId("empty").textContent = store.get().seen.length
+    ? "Nothing new: what was found has been seen, or the filter leaves nothing over."
+    : "Nothing found. The collection is empty, or the filter leaves nothing over.";
   const { data } = reading;
   const irrelevant = nothing ? "" : data.relevance.message;
   byId("irrelevant").hidden = !irrelevant;
   byId("irrelevant").textContent = irrelevant;
+  byId("hint-questions").hidden = !data.questions;
   set(byId("verdict"), ...(nothing ? [] : verdictParts(reading)));
   byId("foot").textContent =
     `${data.model} · ${data.retriever} · ${count(reading.candidates.length, "candidate")} · ` +
@@ -95,21 +103,23 @@ function showVerdict({ reading }) {
 function verdictParts(reading) {
   const { top_k: nearest, mmr, dartboard } = reading.data.methods;
   if (![nearest, mmr, dartboard].some((method) => method.picks.length)) {
+    const { covered_before: before } = dartboard;
+    if (before) return [h("strong", {}, "Nothing new"), `: what was seen covers ${percent(before)}.`];
     return [h("strong", {}, "No passage fits"), " into this token budget."];
   }
   const strong = (method) => {
     const size = count(reading.data.methods[method].picks.length, "passage");
-    return h("strong", {}, `${size}, ${different(reading, method)} different`);
+    return h("strong", {}, `${size}, ${newness(reading, method)}`);
   };
   const within = nearest.picks.every((index) => reading.place.has(index));
   if (within && nearest.picks.length === dartboard.picks.length) {
     return ["Nearest neighbours and Dartboard choose the ", h("strong", {}, "same passages"), " at this σ."];
   }
-  const covered = percent(dartboard.coverage);
-  const end =
-    dartboard.coverage > nearest.coverage
-      ? `; they cover ${covered} of what the question may be after, not ${percent(nearest.coverage)}.`
-      : `; they cover ${covered} of what the question may be after.`;
+  const before = dartboard.covered_before;
+  const cover = before ? `with what was seen (${percent(before)}), they cover` : "they cover";
+  const after = reading.data.questions ? "the questions" : "the question";
+  const less = dartboard.coverage > nearest.coverage ? `, not ${percent(nearest.coverage)}` : "";
+  const end = `; ${cover} ${percent(dartboard.coverage)} of what ${after} may be after${less}.`;
   return ["Nearest neighbours: ", strong("top_k"), ". Dartboard: ", strong("dartboard"), end];
 }
 
@@ -127,7 +137,7 @@ function showProblem({ problem }) {
 function keepAddress(state, before) {
   const hash = `#${toHash(state, initialState())}`;
   if (hash === location.hash || !state.query) return;
-  const asked = before.query && before.query !== state.query && !restoring;
+  const asked = before.query && ASKED.some((key) => before[key] !== state[key]) && !restoring;
   history[asked ? "pushState" : "replaceState"](null, "", hash);
 }
 

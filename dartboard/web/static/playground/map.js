@@ -10,7 +10,7 @@ import { count, fixed, percent } from "../numbers.js";
 import { panel, table } from "../table.js";
 import { help } from "./help.js";
 import { nameOf, named } from "./names.js";
-import { stepOf, tint } from "./reading.js";
+import { servedBy, stepOf, tint } from "./reading.js";
 import { rings, scaleOf } from "./rings.js";
 import { createTooltip } from "./tooltip.js";
 
@@ -24,12 +24,17 @@ export function mountMap(root, tools, store) {
     "aria-label": "Map of the candidates around the query. Arrow keys move, Enter explains.",
   });
   const stress = h("span", {});
+  const nearest = new Text();
+  const grey = h("em", { id: "map-seen" });
   const note = h(
     "p",
     { class: "hint map-note" },
-    "Ring: distance to the query, (1 − cosine) / 2. Area: P(t|q)",
+    "Ring: distance to the ",
+    nearest,
+    ", (1 − cosine) / 2. Area: P(t|q)",
     help("P(t|q)"),
     ". A line leads to the pick that stands for a passage. Dashed: runner-up. ",
+    grey,
     stress,
     help("stress"),
     ".",
@@ -75,6 +80,7 @@ export function mountMap(root, tools, store) {
   function mark(one, index, scale) {
     const [x, y] = scale.at(one);
     const dot = s("circle", { class: "dot" });
+    const shade = s("circle", { class: "shade" });
     const halo = s("circle", { class: "halo" });
     const badge = s("circle", { class: "dot-badge" });
     const label = s("text", { class: "dot-label", "text-anchor": "middle", dy: "0.36em" });
@@ -96,10 +102,11 @@ export function mountMap(root, tools, store) {
       s("circle", { class: "reach", r: 9 }),
       halo,
       dot,
+      shade,
       badge,
       label,
     );
-    return { group, dot, badge, label, halo, line: s("line", { class: "tie" }), x, y };
+    return { group, dot, shade, badge, label, halo, line: s("line", { class: "tie" }), x, y };
   }
 
   function refresh(state) {
@@ -113,9 +120,16 @@ export function mountMap(root, tools, store) {
       const radius = largest * Math.sqrt(reading.candidates[index].probability / top);
       const pick = role.order !== null && reading.place.get(index) === role.order;
       one.dot.setAttribute("r", radius.toFixed(2));
+      // Its area is the probability that what was seen covers; a pick shows what is new.
+      one.shade.setAttribute("r", (pick ? 0 : radius * Math.sqrt(reading.data.seen_cover[index])).toFixed(2));
       one.halo.setAttribute("r", Math.max(radius + 3, 7.5).toFixed(2));
       one.group.setAttribute("class", `spot ${tint(role.order)}${pick ? " pick" : ""}`);
       number(one, pick ? role.order + 1 : null, radius);
+      if (role.seen && radius >= 7) {
+        attributes(one.label, { x: 0, y: 0 });
+        one.label.textContent = "✓";
+      }
+      one.group.classList.toggle("seen", role.seen);
       one.group.classList.toggle("rival", index === rival);
       one.group.classList.toggle("asked", reading.candidates[index].id === state.why);
       one.group.classList.toggle("marked", state.marks.has(reading.candidates[index].id));
@@ -124,6 +138,8 @@ export function mountMap(root, tools, store) {
     });
     raise(reading, step);
     const { layout, candidates } = reading.data;
+    nearest.data = reading.data.questions ? "nearest question" : "query";
+    grey.textContent = reading.follows ? "Grey: covered by what was seen. " : "";
     stress.textContent = `Stress ${fixed(layout.stress, 3)} over ${count(candidates.length, "candidate")}`;
   }
 
@@ -213,12 +229,21 @@ function attributes(element, values) {
 /** What a candidate is once `step` picks are made. */
 function roleAt(reading, index, step) {
   const place = reading.place.get(index);
-  if (place !== undefined && place < step) return { order: place, text: `Pick ${place + 1}` };
+  if (reading.data.seen.includes(index)) return { order: null, text: "Seen", seen: true };
+  if (place !== undefined && place < step) {
+    const at = servedBy(reading, "dartboard", index);
+    return { order: place, text: `Pick ${place + 1}${at === null ? "" : `, for question ${at + 1}`}`, seen: false };
+  }
   const owner = reading.owner[index];
   if (owner !== null && owner < step && place === undefined) {
-    return { order: owner, text: `Pick ${owner + 1} stands for it (${percent(reading.data.cover[index])})` };
+    const text = `Pick ${owner + 1} stands for it (${percent(reading.data.cover[index])})`;
+    return { order: owner, text, seen: false };
   }
-  return { order: null, text: "No pick stands for it" + (step < reading.data.steps.length ? " yet" : "") };
+  if (reading.old[index]) {
+    return { order: null, text: `What was seen says it (${percent(reading.data.seen_cover[index])})`, seen: false };
+  }
+  const yet = step < reading.data.steps.length ? " yet" : "";
+  return { order: null, text: `No pick stands for it${yet}`, seen: false };
 }
 
 function spoken(reading, index, role) {
@@ -257,7 +282,10 @@ const SAME = 0.9995;
 
 /** A role in few words; all of it in the title. */
 function stateCell(reading, index, { order, text }) {
-  if (order === null) return h("span", { title: text }, "no pick");
+  if (order === null) {
+    const said = reading.data.seen.includes(index) ? "seen" : reading.old[index] ? "like seen" : "no pick";
+    return h("span", { title: text }, said);
+  }
   const pick = `pick ${order + 1}`;
   if (reading.place.get(index) === order) return h("span", { title: text }, `Pick ${order + 1}`);
   const cover = reading.data.cover[index];

@@ -2,6 +2,8 @@
  * The view as the part of the address after "#": readable, and restored by opening it.
  */
 
+import { MOST_ALSO, MOST_SEEN } from "./state.js";
+
 /** The least and the most that the form takes. */
 const LIMITS = { k: [1, 50], tokens: [1, 100000], pool: [2, 300], mmr: [0, 1] };
 const NUMBERS = [...Object.keys(LIMITS), "step"];
@@ -17,6 +19,7 @@ export function toHash(state, standard) {
   for (const [name, key] of Object.entries(TEXTS)) {
     if (state[key] && state[key] !== standard[key]) parts.set(name, state[key]);
   }
+  for (const name of ["also", "seen"]) for (const one of state[name]) parts.append(name, one);
   parts.set(state.size, String(state[state.size]));
   if (state.sigma !== "auto") parts.set("sigma", String(state.sigma));
   for (const name of ["pool", "mmr", "step"]) {
@@ -49,6 +52,10 @@ export function fromHash(hash) {
   else if (view.k !== undefined) view.size = "k";
   const sigma = Number(parts.get("sigma") ?? "");
   if (parts.get("sigma") && Number.isFinite(sigma) && sigma > 0) view.sigma = sigma;
+  for (const [name, most] of [["also", MOST_ALSO], ["seen", MOST_SEEN]]) {
+    const given = [...new Set(parts.getAll(name).map((one) => one.trim()))].filter(Boolean);
+    if (given.length) view[name] = given.slice(0, most);
+  }
   if (parts.has("relevant")) view.marks = new Set(parts.getAll("relevant"));
   return view;
 }

@@ -5,6 +5,7 @@
 import { call } from "../api.js";
 import { button, byId, h, quoted, set } from "../dom.js";
 import { held } from "./permalink.js";
+import { MOST_ALSO } from "./state.js";
 
 /** The collection that the ready questions are about. */
 const DEMO = "demo";
@@ -14,6 +15,7 @@ export function mountQuery(store, explorer) {
   const field = Object.fromEntries(
     ["query", "collection", "k", "tokens", "pool", "mmr", "filter"].map((id) => [id, byId(id)]),
   );
+  const also = byId("also");
   const byK = byId("by-k");
   const byTokens = byId("by-tokens");
 
@@ -22,7 +24,7 @@ export function mountQuery(store, explorer) {
     if (field.query.value.trim()) ask();
   });
   field.collection.addEventListener("change", () =>
-    ask({ collection: field.collection.value, marks: new Set() }),
+    ask({ collection: field.collection.value, marks: new Set(), seen: [] }),
   );
   for (const id of ["pool", "filter", "mmr"]) field[id].addEventListener("change", () => ask());
   for (const one of [byK, byTokens, field.k, field.tokens]) one.addEventListener("change", resize);
@@ -31,8 +33,11 @@ export function mountQuery(store, explorer) {
   function taken() {
     const before = store.get();
     const query = field.query.value.trim() || before.query;
+    const further = also.value.trim();
+    const known = !further || [query, ...before.also].includes(further) || before.also.length >= MOST_ALSO;
     return {
       query,
+      also: known ? before.also : [...before.also, further],
       marks: query === before.query ? before.marks : new Set(),
       size: byTokens.checked ? "tokens" : "k",
       k: number("k"),
@@ -52,11 +57,13 @@ export function mountQuery(store, explorer) {
   /** One update for all: the entry of the history that is left keeps what belonged to it. */
   function ask(change = {}) {
     store.update({ ...taken(), why: null, ...change });
+    if (!("also" in change)) also.value = "";
     explorer.everything();
   }
   function resize() {
-    if (taken().query !== store.get().query) return ask();
-    store.update(taken());
+    const now = taken();
+    if (["query", "also"].some((key) => now[key] !== store.get()[key])) return ask();
+    store.update(now);
     return explorer.size();
   }
 
@@ -75,6 +82,7 @@ export function mountQuery(store, explorer) {
   });
 
   return {
+    ask,
     /** Fill the list of collections; the address may name one that is not there. @returns {Promise<boolean>} whether the demo is asked */
     async collections() {
       const { collections } = await call("collections");
@@ -102,7 +110,8 @@ export function mountQuery(store, explorer) {
     const chosen = button({ class: "chip", title: one.wants }, quoted(one.text, 140));
     chosen.addEventListener("click", () => {
       show(field.query, one.text);
-      ask({ marks: new Set(), filter: "" });
+      show(also, "");
+      ask({ marks: new Set(), filter: "", also: [], seen: [] });
     });
     return h("li", {}, chosen);
   }

@@ -11,6 +11,8 @@ import { withNames } from "./names.js";
  * @property {number[]} picks Dartboard's, in order
  * @property {Map<number, number>} place order (from 0) of each of Dartboard's picks
  * @property {(number|null)[]} owner for each candidate the order of the pick that stands for it
+ * @property {boolean[]} old for each candidate whether it was seen, or what was seen stands for it
+ * @property {boolean} follows whether anything was seen
  */
 
 /** A pick stands for what it covers at least by this share. */
@@ -33,9 +35,11 @@ export function read(data, before = null) {
   const place = new Map(picks.map((index, order) => [index, order]));
   const owner = lent.candidates.map((_, index) => {
     if (place.has(index)) return place.get(index);
-    return lent.cover[index] >= HALF ? (place.get(lent.covered_by[index]) ?? null) : null;
+    return lent.cover[index] >= Math.max(HALF, lent.seen_cover[index]) ? (place.get(lent.covered_by[index]) ?? null) : null;
   });
-  return { data: lent, candidates: withNames(lent.candidates), picks, place, owner };
+  const old = owner.map((order, index) => order === null && lent.seen_cover[index] >= HALF);
+  const follows = lent.seen.length > 0;
+  return { data: lent, candidates: withNames(lent.candidates), picks, place, owner, old, follows };
 }
 
 function withMap(data, before) {
@@ -53,13 +57,28 @@ function withMap(data, before) {
   };
 }
 
-/** How many different things a method's picks say: those that one Dartboard pick stands for count once. */
+/**
+ * How many different things a method's picks say: those that one Dartboard pick stands for count once, and those
+ * that say what was seen not at all.
+ */
 export function different(reading, method) {
   const seen = new Set();
   for (const index of reading.data.methods[method].picks) {
+    if (reading.old[index]) continue;
     seen.add(reading.owner[index] === null ? `alone ${index}` : reading.owner[index]);
   }
   return seen.size;
+}
+
+/** The same in words: "3 different", or "3 new" where something was seen. */
+export function newness(reading, method) {
+  return `${different(reading, method)} ${reading.follows ? "new" : "different"}`;
+}
+
+/** The question that a method's pick serves most, from 0; null of a single question. */
+export function servedBy(reading, method, index) {
+  const { picks, serves } = reading.data.methods[method];
+  return serves?.[picks.indexOf(index)] ?? null;
 }
 
 /** Picks shown at the state's step. @returns {number} */

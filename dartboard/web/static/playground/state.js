@@ -6,6 +6,8 @@
  * @typedef {object} State
  * @property {string} query
  * @property {string} collection "" for the service's default
+ * @property {string[]} also further questions, answered together with the first
+ * @property {string[]} seen ids of passages that the reader has already
  * @property {"k"|"tokens"} size what limits the set
  * @property {number} k
  * @property {number} tokens
@@ -27,6 +29,8 @@
 export function initialState() {
   return {
     query: "",
+    also: [],
+    seen: [],
     collection: "",
     size: "k",
     k: 5,
@@ -46,6 +50,11 @@ export function initialState() {
   };
 }
 
+/** The most that the service takes: further questions, passages seen, and candidates in all. */
+export const MOST_ALSO = 15;
+export const MOST_SEEN = 300;
+const MOST_CANDIDATES = 1200;
+
 /** What the view asks the service for. @param {State} state @param {"k"|"top_k"} k what the endpoint calls it */
 export function searchBody(state, k) {
   const body = { query: state.query };
@@ -53,7 +62,11 @@ export function searchBody(state, k) {
   if (state.size === "tokens") body.token_budget = state.tokens;
   else body[k] = state.k;
   body.sigma = state.sigma;
-  body.triage_k = state.size === "k" ? Math.max(state.pool, state.k) : state.pool;
+  const room = Math.floor((MOST_CANDIDATES - state.seen.length) / (1 + state.also.length));
+  const pool = Math.min(state.pool, room);
+  body.triage_k = state.size === "k" ? Math.max(pool, state.k) : pool;
+  if (state.also.length) body.also = state.also;
+  if (state.seen.length) body.seen = state.seen;
   if (state.filter) body.filter = state.filter;
   return body;
 }

@@ -6,6 +6,7 @@ import { announce } from "../chrome.js";
 import { button, h, s, set } from "../dom.js";
 import { percent } from "../numbers.js";
 import { panel, table } from "../table.js";
+import { servedTag } from "./card.js";
 import { named } from "./names.js";
 import { stepOf, tint } from "./reading.js";
 
@@ -57,12 +58,14 @@ export function mountSteps(root, tools, store) {
   store.on(["reading", "step"], (state, before) => {
     if (!state.reading) return;
     const nothing = !state.reading.picks.length;
+    const { covered_before: seen } = state.reading.data.methods.dartboard;
     range.disabled = play.disabled = nothing;
     if (nothing) {
       stop();
       where.textContent = "";
       refreshTable();
-      set(mass, h("p", { class: "hint" }, "No passage fits into this budget."));
+      const why = seen ? "Nothing adds to what was seen." : "No passage fits into this budget.";
+      set(mass, h("p", { class: "hint" }, why));
       set(list);
       return;
     }
@@ -74,16 +77,18 @@ export function mountSteps(root, tools, store) {
     range.value = String(step);
     range.setAttribute("aria-valuetext", `${step} of ${steps.length} picks`);
     where.textContent = `${step} of ${steps.length}`;
-    set(mass, massBar(steps, step), massNote(steps[step - 1]));
+    set(mass, massBar(steps, step, seen), massNote(steps[step - 1], seen));
     set(list, ...steps.map((one, order) => gainRow(state, one, order, step, go)));
     refreshTable();
   });
 }
 
-function massBar(steps, step) {
-  const bar = s("svg", { class: "mass-bar", role: "img", "aria-label": massLabel(steps[step - 1]) });
+/** @param {number} before what was covered before the first pick, in grey */
+function massBar(steps, step, before) {
+  const bar = s("svg", { class: "mass-bar", role: "img", "aria-label": massLabel(steps[step - 1], before) });
   bar.append(s("rect", { class: "mass-rest", width: "100%", height: "100%" }));
-  let from = 0;
+  let from = 100 * before;
+  if (before) bar.append(s("rect", { class: "mass-seen", width: `${from}%`, height: "100%" }));
   steps.forEach((one, order) => {
     const wide = 100 * one.gain;
     const state = order < step ? tint(order) : "ghost";
@@ -103,12 +108,16 @@ function massBar(steps, step) {
   return bar;
 }
 
-const massLabel = (now) => `Covered ${percent(now.coverage)}, uncovered ${percent(now.uncovered)}`;
+function massLabel(now, before) {
+  const seen = before ? `, ${percent(before)} of it by what was seen` : "";
+  return `Covered ${percent(now.coverage)}${seen}, uncovered ${percent(now.uncovered)}`;
+}
 
-function massNote(now) {
+function massNote(now, before) {
   return h(
     "p",
     { class: "mass-note num" },
+    before > 0 && h("span", { id: "covered-before" }, h("strong", {}, percent(before)), " seen"),
     h("span", {}, h("strong", {}, percent(now.coverage)), " of the probability covered"),
     h("span", { id: "uncovered" }, h("strong", {}, percent(now.uncovered)), " uncovered"),
   );
@@ -133,7 +142,12 @@ function gainRow(state, one, order, step, go) {
       { class: "gain-name", onclick: () => go(order + 1), "aria-label": `Go to step ${order + 1}` },
       named(candidates[one.pick], 80),
     ),
-    h("span", { class: "gain-value num" }, percent(one.gain)),
+    h(
+      "span",
+      { class: "gain-end" },
+      servedTag(state.reading, "dartboard", one.pick),
+      h("span", { class: "gain-value num" }, percent(one.gain)),
+    ),
     bar,
     order === step - 1 && rivalNote(one, candidates),
   );

@@ -5,14 +5,14 @@
 import { button, byId, h, quoted, s, set, shown } from "../dom.js";
 import { count, fixed, percent } from "../numbers.js";
 import { table, twin } from "../table.js";
-import { badge, markButton, refreshMarkers } from "./card.js";
+import { badge, markButton, refreshMarkers, seenButton, servedTag } from "./card.js";
 import { diffWords } from "./diff.js";
 import { help } from "./help.js";
 import { named } from "./names.js";
-import { METHODS, largestDrop, tint } from "./reading.js";
+import { METHODS, largestDrop, servedBy, tint } from "./reading.js";
 
-/** @param {HTMLElement} root @param {any} store */
-export function mountWhy(root, store) {
+/** @param {HTMLElement} root @param {any} store @param {(change: object) => void} ask asks again */
+export function mountWhy(root, store, ask) {
   let opener = null;
   const close = () => {
     store.update({ why: null });
@@ -32,13 +32,13 @@ export function mountWhy(root, store) {
     if (fresh && document.activeElement !== document.body && !root.contains(document.activeElement)) {
       opener = document.activeElement;
     }
-    set(root, ...content(state, index, store, close));
+    set(root, ...content(state, index, store, close, ask));
     if (fresh) root.focus({ preventScroll: true });
   });
   store.on(["marks"], (state) => refreshMarkers(root, state.marks));
 }
 
-function content(state, index, store, close) {
+function content(state, index, store, close, ask) {
   const { reading } = state;
   const one = reading.candidates[index];
   const place = reading.place.get(index);
@@ -55,12 +55,18 @@ function content(state, index, store, close) {
       ),
       button({ class: "quiet small", "aria-label": "Close", onclick: close }, "✕"),
     ),
-    h("p", { class: "why-name" }, badge(reading.owner[index]), h("strong", {}, named(one, 120))),
+    h(
+      "p",
+      { class: "why-name" },
+      badge(reading.owner[index], reading.old[index]),
+      servedTag(reading, "dartboard", index),
+      h("strong", {}, named(one, 120)),
+    ),
     h("p", { class: "why-verdict", id: "why-verdict" }, verdict(reading, index, blame)),
     gains(reading, index),
     comparison(reading, index, blame ?? nearestPick(reading, index)),
     numbers(reading, index),
-    markButton(store, one, true),
+    h("p", { class: "why-marks" }, markButton(store, one, true), seenButton(store, one, ask)),
   ];
 }
 
@@ -73,7 +79,12 @@ function nearestPick(reading, index) {
 function verdict(reading, index, blame) {
   const { steps, cover } = reading.data;
   const place = reading.place.get(index);
-  if (place !== undefined) return pickVerdict(steps, place, index);
+  if (place !== undefined) return pickVerdict(reading, place, index);
+  if (reading.data.seen.includes(index)) return "It counts as seen: only what is new beside it is picked.";
+  if (!steps.length) return "Nothing was picked.";
+  if (reading.old[index]) {
+    return `What was seen already says it: it covers ${percent(reading.data.seen_cover[index])} of this passage.`;
+  }
   const own = steps.map((one) => one.gains[index] ?? 0);
   const best = closest(steps, index);
   if (reading.owner[index] !== null) {
@@ -91,14 +102,16 @@ function verdict(reading, index, blame) {
   );
 }
 
-function pickVerdict(steps, place, index) {
-  const one = steps[place];
+function pickVerdict(reading, place, index) {
+  const one = reading.data.steps[place];
   const others = one.stands_for.filter((other) => other !== index).length;
   const stands = others ? ` It stands for ${count(others, "other candidate")}.` : "";
+  const at = servedBy(reading, "dartboard", index);
+  const serves = at === null ? "" : ` It serves question ${at + 1} most.`;
   if (one.criterion === "probability" && place === 0) {
-    return `It is the most probable target, and alone covers ${percent(one.gain)} of the probability.${stands}`;
+    return `It is the most probable target, and alone covers ${percent(one.gain)} of the probability.${stands}${serves}`;
   }
-  return `At step ${place + 1} nothing else added more: ${percent(one.gain)} of the probability.${stands}`;
+  return `At step ${place + 1} nothing else added more: ${percent(one.gain)} of the probability.${stands}${serves}`;
 }
 
 /** The step at which the candidate came nearest to being picked. */
