@@ -109,7 +109,7 @@ def fresh_decisions() -> str:
     text = (ROOT / "docs" / "decisions.md").read_text()
     for name, content in decision_tables.sections(results("decisions")).items():
         text = with_section(text, name, content)
-    return with_section(text, "indexes", retrieval_tables.indexes(results("retrieval")["indexes"]))
+    return text
 
 
 def fresh_sections() -> Mapping[Path, str]:
