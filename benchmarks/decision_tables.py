@@ -77,7 +77,7 @@ def model(found: Mapping[str, Any]) -> str:
 
 def compared(rows: Mapping[str, Any], *, times: bool = True) -> str:
     """Systems with recall at 5 and 10, marked where they differ from the first, and diversity."""
-    lines = [["", "recall@5", "recall@10", "diversity@5", *(["CPU ms a query"] if times else [])]]
+    lines = [["", "recall@5", "recall@10", "diversity@5", *(["CPU ms per query"] if times else [])]]
     for name, row in rows.items():
         cells = [_recall(row["set_recall@5"]), _recall(row["set_recall@10"])]
         cells.append(short(row["diversity@5"]["mean"]))
