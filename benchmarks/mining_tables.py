@@ -131,10 +131,8 @@ def verdict_on_kernels(part: dict[str, Any]) -> str:
         plain, noisy = row_of(data, flips=0.0), row_of(data, flips=0.05)
         once = row_of(data, flips=0.05, votes=1)
         lines.append(
-            f"- {name}: {plain['exact']:.1%} exact without errors (target 95 %) at {plain['calls']['mean']:.1f} "
-            f"calls; {noisy['exact']:.1%} with 5 % flipped verdicts (target 85 %) at "
-            f"{noisy['calls']['mean']:.1f} calls. Without votes: {once['exact']:.1%} at "
-            f"{once['calls']['mean']:.1f} calls."
+            f"- {name}: {plain['exact']:.1%} exact without errors (target 95 %), {noisy['exact']:.1%} with 5 % flips "
+            f"(target 85 %; without votes {once['exact']:.1%})."
         )
     lines += ["", STICKY]
     return "\n".join(lines) + "\n"
