@@ -17,14 +17,14 @@ def sections(found: Mapping[str, Any]) -> dict[str, str]:
 def criteria(rows: Sequence[Mapping[str, Any]]) -> str:
     """Precision / diversity of the picks, and how many there are."""
     titles = {"cosine": "nearest neighbours", "dartboard": "Dartboard", "stopping": "`min_gain_share=0.05`"}
-    lines = [["clusters", "a query is about", "k", *titles.values()]]
+    lines = [["clusters", "relevant clusters", "k", *titles.values()]]
     for row in rows:
         cells = [
             f"{short(row[name]['precision'])} / {short(row[name]['diversity'])}"
             + (f" ({row[name]['length']:.1f} picks)" if name == "stopping" else "")
             for name in titles
         ]
-        lines.append([str(row["clusters"]), f"{row['fewest']} and more", str(row["k"]), *cells])
+        lines.append([str(row["clusters"]), f"{row['fewest']} or more", str(row["k"]), *cells])
     return table(lines)
 
 
@@ -34,7 +34,7 @@ def vocabulary(found: Mapping[str, Any]) -> str:
     for name, by_condition in found["sets"].items():
         for condition, rows in by_condition.items():
             parts.append(f"**{name}, {condition}**\n\n{compared(rows)}")
-    made = f"{found['tokens']:,} tokens each (clusters: of {found['sample']:,} words), made once and kept."
+    made = f"{found['tokens']:,} tokens each (clusters: of {found['sample']:,} words), made once and cached."
     return "\n\n".join([*parts, made])
 
 
@@ -77,7 +77,7 @@ def model(found: Mapping[str, Any]) -> str:
 
 def compared(rows: Mapping[str, Any], *, times: bool = True) -> str:
     """Systems with recall at 5 and 10, marked where they differ from the first, and diversity."""
-    lines = [["", "recall@5", "recall@10", "diversity@5", *(["CPU ms a query"] if times else [])]]
+    lines = [["", "recall@5", "recall@10", "diversity@5", *(["CPU ms per query"] if times else [])]]
     for name, row in rows.items():
         cells = [_recall(row["set_recall@5"]), _recall(row["set_recall@10"])]
         cells.append(short(row["diversity@5"]["mean"]))

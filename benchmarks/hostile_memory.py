@@ -257,7 +257,7 @@ def _show(name: str, row: dict[str, Any]) -> None:
 
 def table(results: dict[str, Any]) -> str:
     """Markdown: the highest peak of each kind of input, and the most that was left of one."""
-    heads = ("kind", "inputs", "highest peak, in MB above idle", "of", "most left afterwards")
+    heads = ("kind", "inputs", "highest peak, MB above idle", "input with that peak", "most left afterwards")
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for part, sign in (("files", "-"), ("requests", ":")):
         kinds: dict[str, dict[str, Any]] = {}

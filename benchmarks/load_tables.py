@@ -25,12 +25,11 @@ def page(found: Found, moved: Found) -> str:
     setting, ours = found["setting"], found["dartboard"]
     parts = [
         "# The service under load",
-        "This page shows throughput and latency of `dartboard serve`, calm, at capacity and overloaded, beside a plain "
-        f"FastAPI service. Measured on {setting['measured']} with `benchmarks/load.py --soak 600`: {setting['chunks']:,} "
-        f"passages, {setting['cores']} cores, client and server on the same cores. Each request selects 5 of 100 candidates. "
-        f"{setting['share_repeated']:.0%} of the questions repeat one of {setting['hot_questions']} hot ones. Arrivals are "
-        "Poisson; latency counts from the scheduled time. *Stolen* is CPU time that the host gave to other machines. Compare "
-        "ratios, not absolute times.",
+        "This page shows throughput and latency of `dartboard serve` beside a plain FastAPI service. Measured on "
+        f"{setting['measured']} with `benchmarks/load.py --soak 600`: {setting['chunks']:,} passages, client and server on the "
+        f"same {setting['cores']} cores, 5 of 100 candidates selected, {setting['share_repeated']:.0%} of the questions from a "
+        f"set of {setting['hot_questions']}, Poisson arrivals. Latency counts from the scheduled time. *Stolen* is CPU time that "
+        "the host gave to other machines. Compare ratios, not absolute times.",
         *[f"## {NAMES[name]}\n\n{phases(found[name])}" for name in NAMES if name in found],
         "## Findings",
         "\n".join(f"- {line}" for line in findings(found)),
@@ -43,7 +42,7 @@ def page(found: Found, moved: Found) -> str:
 def phases(part: Found) -> str:
     """One row a phase."""
     lines = [
-        "| | served a second | p50 ms | p95 ms | p99 ms | rejected (429) | failed | CPU ms a request | stolen |",
+        "| | served per second | p50 ms | p95 ms | p99 ms | rejected (429) | failed | CPU ms per request | stolen |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, title in PHASES.items():
@@ -115,8 +114,8 @@ def soak(part: Found) -> str:
         f"{part['refused']} rejected, {part['failed']} failed, p99 {part['ms']['p99']:.0f} ms): "
         f"{held['second fifth']:.0f} MB in the second fifth of the time, {held['last fifth']:.0f} MB in the last, "
         f"{part['growth']:+.1%}; at most {held['most']:.0f} MB. Without memory-mapped files the fifths held "
-        f"{', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB: the query vector cache fills, then memory stays "
-        f"constant. Other processes took {part['others']:.0%} of the CPU time."
+        f"{', '.join(f'{size:.0f}' for size in held['own, by fifths'])} MB: memory is constant once the query vector cache is "
+        f"full. Other processes took {part['others']:.0%} of the CPU time."
     )
 
 
@@ -125,7 +124,6 @@ def slider(moved: Found) -> str:
     trip, drawn, painted = moved["round_trip"], moved["answered"], moved["painted"]
     return (
         f"`benchmarks/slider.py`: {moved['moves']} moves in Chromium {moved['chromium'].partition('.')[0]} without a GPU, demo "
-        f"corpus, browser and service on the same two cores; median (95 % quantile). Round trip: {trip['p50']:.0f} ms "
-        f"({trip['p95']:.0f}). Page updated: {drawn['p50']:.0f} ms ({drawn['p95']:.0f}). Painted: {painted['p50']:.0f} ms "
-        f"({painted['p95']:.0f})."
+        f"corpus; median (95 % quantile). Round trip: {trip['p50']:.0f} ms ({trip['p95']:.0f}). Page updated: "
+        f"{drawn['p50']:.0f} ms ({drawn['p95']:.0f}). Painted: {painted['p50']:.0f} ms ({painted['p95']:.0f})."
     )

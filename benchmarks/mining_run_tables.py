@@ -6,9 +6,8 @@ from typing import Any
 FAULTS_HEAD = """\
 ## An endpoint that fails
 
-`tests/mining/faulty_server.py` speaks OpenAI's protocol and fails on a seeded schedule: 429 with \
-`Retry-After`, 500, truncated answers, dropped connections, broken JSON, delays, invented quotes. It keeps its \
-own count of tokens. 8 calls run at a time.
+`tests/mining/faulty_server.py` speaks OpenAI's protocol, fails on a seeded schedule and counts tokens itself. 8 \
+calls run at a time.
 """
 
 FAULT_NAMES = {
@@ -24,15 +23,15 @@ FAULT_NAMES = {
 ADK_HEAD = """\
 ## google-adk, mined offline
 
-`examples/adk` has cases on google-adk 1.20.0: API questions with an answer string, and failing programs with a \
-fixed file and a test. The judge is the answer string, followed by the test for programs; the answer string \
-alone is the second judge. The two are not independent.
+Cases of `examples/adk`: API questions with an answer string, and failing programs with a fixed file and a test. The \
+judge is the answer string, for programs the test after it. The second judge, the answer string alone, is not \
+independent.
 """
 
 ADK_TAIL = """\
-The controls favour this judge: cases were written so that a target contains the answer string, and a context \
-that says the same in other words counts as a negative. κ is low because a context can contain the answer string \
-but not everything the program needs. Imports list more than is needed, expansion less than a person would want.
+The controls favour this judge: targets contain the answer string by construction, and a context that says the same \
+in other words counts as a negative. κ is low because a context can contain the answer string but not everything the \
+program needs. Imports list more than is needed, expansion less than a person would want.
 """
 
 
@@ -97,16 +96,13 @@ def adk(part: dict[str, Any]) -> str:
 
 
 def _held_out(calibration: dict[str, Any]) -> str:
-    kept = {"default": "kept the rule", "divisor": "chose another divisor", "sigma": "chose that σ"}
+    kept = {"default": "kept automatic σ", "divisor": "chose another divisor", "sigma": "chose that σ"}
     corpora = list(next(iter(calibration["held out"].values())))
     rows = [
         (kind, *(f"{by_corpus[one]:.3f}" for one in corpora))
         for kind, by_corpus in calibration["held out"].items()
     ]
-    head = (
-        f"Calibration tried that σ on held-out questions and {kept[calibration['kind']]}. "
-        f"Recall@{calibration['k']}:"
-    )
+    head = f"On held-out questions, calibration {kept[calibration['kind']]}. Recall@{calibration['k']}:"
     return f"{head}\n\n{_table(('', *corpora), rows)}"
 
 

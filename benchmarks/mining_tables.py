@@ -26,9 +26,9 @@ CAUSES = {
     ("enint-82", "said YES"): "a list of films holds both names, as winners or as candidates",
     ("enint-86", "said NO"): EXCHANGED,
     ("enint-93", "said YES"): ANSWERS,
-    ("en_fact-19", "said NO"): "the date is glued to a time of day",
+    ("en_fact-19", "said NO"): "the date is joined to a time of day",
     ("en_fact-20", "said YES"): "the right name, said of another year",
-    ("en_fact-26", "said YES"): "the right date, with no word of whose",
+    ("en_fact-26", "said YES"): "the right date, without the event",
     ("en_fact-43", "said YES"): ANSWERS,
     ("en_fact-51", "said YES"): ANSWERS,
     ("en_fact-52", "said YES"): ANSWERS,
@@ -42,49 +42,47 @@ CAUSES = {
 HEAD = """\
 # Mining
 
-This page shows how exact mined labels are, what the offline judge misses, and how mining behaves on a \
-failing endpoint (`benchmarks/mining.py`). Intervals are 95 % Wilson intervals unless noted.
+This page shows how exact mined labels are, what the offline judge misses, and how mining handles a failing \
+endpoint (`benchmarks/mining.py`). Intervals are 95 % Wilson intervals unless noted.
 """
 
 KERNELS = """\
 ## Kernels with a judge that knows the answer
 
-HotpotQA and MuSiQue mark the paragraphs that a question needs. A simulated judge says YES if all are present, \
-otherwise it describes what is missing. A kernel is exact if it equals the set of these paragraphs.
+HotpotQA and MuSiQue mark the paragraphs that a question needs. A simulated judge says YES if all are present; \
+otherwise it names what is missing, by *title*, *common words* or *sub-question*. A kernel is exact if it equals the \
+marked paragraphs.
 
-- *title*, *common words*, *sub-question*: how the judge describes a missing paragraph.
-- *flips*: share of verdicts that are wrong at random, over three seeds. *asked once*: no votes. *no target*: \
-the finder starts from the question.
-- *calls*: cost of one case, alternatives included. *false alternatives*: wrong replacements per case.
+- *flips*: share of random wrong verdicts, over three seeds. *asked once*: no votes. *no target*: the search starts \
+from the question.
+- *calls*: per case, with alternatives. *false alternatives*: wrong replacements per case.
 """
 
 STICKY = """\
-Votes correct random errors, not repeated ones (row "the same errors each time"). Use a second judge for those.
+Votes correct random errors, not repeated ones. Use a second judge for those.
 """
 
 ANSWERS_HEAD = """\
 ## The offline judge on RGB
 
-`answers` searches for the known answer strings, with rules for case, accents, articles, numbers and dates. \
-Positives are judged by facet, negatives with the whole question, as in mining.
+`answers` searches for the known answer strings. Positives are judged by facet, negatives with the whole question, as \
+in mining.
 """
 
 BLIND = """\
 ## What an offline judge cannot see
 
-It compares strings. Results on questions that need several paragraphs:
+Questions that need several paragraphs:
 """
 
 PLAIN = """\
-- Kernels of multi-step questions come out too small, because one paragraph with the answer string counts as \
-sufficient.
+- Kernels of multi-step questions are too small: one paragraph with the answer string counts as sufficient.
 - A sentence that denies the answer, or names it for another year, is a YES.
-- It cannot judge yes and no, counts, comparisons, or spellings that its rules do not produce.
+- It cannot judge yes and no, counts, comparisons, or other spellings than its rules produce.
 - Prompt injection works only where the question contains the answer (such cases are marked) or the answer is a \
 common word ("it" for Italy).
 
-Use it where the answer is one string in one document, as in API questions. Otherwise use a model or an executable \
-check, and read the error rates that every run measures.
+Use it where the answer is one string in one document, as in API questions; otherwise a model or an executable check.
 """
 
 
@@ -133,10 +131,8 @@ def verdict_on_kernels(part: dict[str, Any]) -> str:
         plain, noisy = row_of(data, flips=0.0), row_of(data, flips=0.05)
         once = row_of(data, flips=0.05, votes=1)
         lines.append(
-            f"- {name}: {plain['exact']:.1%} exact without errors (target 95 %) at {plain['calls']['mean']:.1f} "
-            f"calls; {noisy['exact']:.1%} with 5 % flipped verdicts (target 85 %) at "
-            f"{noisy['calls']['mean']:.1f} calls. Without votes: {once['exact']:.1%} at "
-            f"{once['calls']['mean']:.1f} calls."
+            f"- {name}: {plain['exact']:.1%} exact without errors (target 95 %), {noisy['exact']:.1%} with 5 % flips "
+            f"(target 85 %; without votes {once['exact']:.1%})."
         )
     lines += ["", STICKY]
     return "\n".join(lines) + "\n"
@@ -225,9 +221,9 @@ def controls(part: dict[str, Any]) -> str:
     others = (f"{data['controls']['false_positives_of_others']}" for data in part.values())
     rows.append(("false positives outside marked cases", *others))
     head = (
-        "The same questions through the controls of every run. A positive is the kernel. A negative is another "
+        "Controls on the same questions, without yes/no questions. A positive is the kernel. A negative is another "
         "question's paragraph: unchanged, stuffed with the question's words, or with an injected claim of "
-        "relevance. Yes/no questions are not decided."
+        "relevance."
     )
     return f"{head}\n\n{_table(('', *part), rows)}\n"
 

@@ -48,14 +48,14 @@ clean set**:
 - jest: the section asked for, in any of three releases of the documentation.
 - The other sets: the required passages, or the relevant ones where none is marked as required.
 
-`dartboard` is the default: it removes near-duplicates by their texts and sets σ to the median distance / 4.5. We
-wrote AdaGReS (arXiv 2512.25052) and VRSD (arXiv 2407.04573) from their papers. The encoder is
-all-MiniLM-L6-v2. Intervals, hybrid candidates, other encoders and the choice of σ:
-[All tables](natural-tables.md)."""
+`dartboard` uses its defaults: near-duplicates removed by text, automatic σ. AdaGReS (arXiv 2512.25052) and VRSD
+(arXiv 2407.04573) are our implementations of the papers. The encoder is all-MiniLM-L6-v2. We chose σ's divisor on the
+*choosing half* of the queries and repeat tables on the *reporting half*. Intervals, hybrid candidates, other encoders
+and the choice of σ: [All tables](natural-tables.md)."""
 
 TABLES = """\
-The long tables behind [Natural redundancy](natural.md), which explains systems and measure. Intervals are 95 %
-bootstraps over queries. `median / d` uses vectors alone, with σ = median distance / d."""
+On this page you find the long tables of [Natural redundancy](natural.md), which explains systems and measure.
+Intervals are 95 % bootstraps over queries. `median / d` uses vectors alone, with σ = median distance / d."""
 
 HYBRID = """\
 The 100 best candidates by vectors and BM25, the default of an index. Shares are of the first 5 / 10 in that
@@ -83,8 +83,8 @@ The other tables count each relevant passage of RGB fact. Here any passage of a 
 
 CHOICE = """\
 Mean share over all clean sets and both depths. The criterion is the smallest divisor (the widest σ) whose mean on
-the choosing halves lies within the 95 % interval of the best. The reporting halves are not held out: we settled
-the divisor with all queries in view."""
+the choosing halves lies within the 95 % interval of the best. The reporting halves are not held out: we had seen
+their results when we chose the divisor."""
 
 NUMBERS = """\
 Medians over all queries of `dartboard` on the clean sets. `dartboard calibrate` fits σ by likelihood to the

@@ -89,8 +89,8 @@ def codes(found: dict[str, Any]) -> str:
         rows.append([name, str(row["bytes_per_token"]), f"{row['bytes_per_passage']:,}", lost, _pair(row)])
     heads = (
         "codes",
-        "bytes a token",
-        "bytes a passage",
+        "bytes per token",
+        "bytes per passage",
         "error of a token's similarity",
         "nDCG@10 / recall@10",
     )
@@ -104,7 +104,7 @@ def triage(found: dict[str, Any]) -> str:
         [name, f"{row['bytes_per_passage']:,}", *(f"{row[column]:.3f}" for column in columns)]
         for name, row in table.items()
     ]
-    return _table(("triage", "bytes a passage", *columns), rows)
+    return _table(("triage", "bytes per passage", *columns), rows)
 
 
 def _pair(row: dict[str, float]) -> str:

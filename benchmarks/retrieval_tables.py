@@ -22,8 +22,8 @@ def page(found: Found) -> str:
     """The whole page."""
     parts = [
         "# Retrieval speed and size",
-        "This page shows search speed, recall and memory beside other engines. Vectors are synthetic and clustered by topic "
-        "unless noted; one BLAS thread. Compare ratios, not absolute times.",
+        "This page shows search speed, recall and memory beside other engines. Unless noted, vectors are synthetic and "
+        "clustered by topic, with one BLAS thread. Compare ratios, not absolute times.",
         "## Search beside other engines",
         engines(found["engines"]),
         "## A whole search without the encoder",
@@ -77,9 +77,8 @@ def search(part: Found) -> str:
         )
         rows.append([name, f"{row['median_ms']:.2f}", f"{row['p95_ms']:.2f}", stages])
     about = (
-        f"{part['chunks']:,} chunks: find {part['triage']}, fetch them, select {part['k']}. The query vector is given. "
-        "LangChain's and LlamaIndex's FAISS stores compare all vectors (their default) and keep documents in memory; "
-        "ours reads them from the file. Vectors and texts are synthetic."
+        f"{part['chunks']:,} chunks: find {part['triage']}, fetch them, select {part['k']}. LangChain's and LlamaIndex's "
+        "FAISS stores compare all vectors (their default) and keep documents in memory; ours reads them from the file."
     )
     parts = [
         about,
@@ -96,7 +95,7 @@ def _default_beside_dense(systems: Found) -> str:
         return ""
     kept = "meets" if hybrid <= AIM_MS else "misses"
     return (
-        f"The default retriever is hybrid. Its median of {hybrid:.2f} ms (dense: {dense:.2f} ms) {kept} the target of "
+        f"The default, hybrid, takes {hybrid:.2f} ms at the median (dense: {dense:.2f} ms) and {kept} the target of "
         f"{AIM_MS:.0f} ms."
     )
 
@@ -141,7 +140,7 @@ def indexes(part: Sequence[Found]) -> str:
         ]
         for row in part
     ]
-    return _table(("vectors", "index", "build s", "recall@100", "queries/s", "bytes a vector"), rows)
+    return _table(("vectors", "index", "build s", "recall@100", "queries/s", "bytes per vector"), rows)
 
 
 def memory(part: Sequence[Found]) -> str:
@@ -150,7 +149,7 @@ def memory(part: Sequence[Found]) -> str:
     taken = {row["index"]: row["bytes_per_vector"] for row in part if row["vectors"] == largest}
     rows = [[told, f"{taken[name]:,}"] for name, told in KEPT.items() if name in taken]
     return f"Memory for a million 384-dimensional vectors, extrapolated from {largest:,}:\n\n" + _table(
-        ("vectors in memory", "MB a million"), rows
+        ("vectors in memory", "MB per million"), rows
     )
 
 
@@ -168,10 +167,10 @@ def models(part: Found) -> str:
     ]
     about = (
         f"{part['passages']:,} abstracts of SciFact. Identifiers are {part['identifiers']} words with digits or inner "
-        f"capitals that occur in one abstract only; paraphrases are {part['paraphrases']} claims written by people. Bytes "
-        "do not include the text. Speed includes encoding the query, also for BM25, because selection needs its vector."
+        f"capitals that occur in one abstract; paraphrases are {part['paraphrases']} claims. Bytes without the text. Speed "
+        "includes encoding the query, also for BM25, because selection needs its vector."
     )
-    heads = ("", "bytes a document", "queries/s", "identifiers, recall@10", "paraphrases, recall@10")
+    heads = ("", "bytes per document", "queries/s", "identifiers, recall@10", "paraphrases, recall@10")
     return about + "\n\n" + _table(heads, rows)
 
 
@@ -191,9 +190,9 @@ def indexing(part: Found) -> str:
             "nothing has changed.",
             _table(("milliseconds", "median", "95 %"), rows),
             _table(("megabytes", ""), memory),
-            f"1,000 queries × 100 candidates in one call: {table['1,000 queries × 100 candidates, seconds']:.2f} s, timed "
-            "once, without warm-up, on random candidates with automatic σ. [Comparison](../comparison.md#speed) times "
-            "candidates near their query, repeatedly.",
+            f"1,000 queries × 100 random candidates in one call, once, without warm-up: "
+            f"{table['1,000 queries × 100 candidates, seconds']:.2f} s (with real candidates: "
+            "[Comparison](../comparison.md#speed)).",
         ]
     )
 

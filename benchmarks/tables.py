@@ -48,7 +48,7 @@ def selection_table(report: dict[str, Any]) -> str:
     lines += [
         "",
         f"{many['queries']} queries of {many['n']} candidates in one call (k={many['k']}): "
-        f"{_three(many['ms']['select_many'])} ms, {share:.1f} times their sgemm alone.",
+        f"{_three(many['ms']['select_many'])} ms, {share:.1f} times the matrix products alone.",
     ]
     searched = report.get("search", {})
     if "dense" in searched:
@@ -67,9 +67,9 @@ def journey_table(found: dict[str, Any]) -> str:
     """Markdown: what the way to a cluster costs where it cannot pay."""
     there, index, asked = found["list"], found["index"], found["eval"]
     rows = {
-        "joining: some ten processes are started": f"{found['join_seconds']:.0f} s",
-        "looking at the machine: loading and checking the model": f"{found['look_seconds']:.1f} s",
-        "a piece of work that does nothing, there and back": f"{found['piece_ms']:.1f} ms",
+        "joining the cluster (starts about ten processes)": f"{found['join_seconds']:.0f} s",
+        "loading and checking the model": f"{found['look_seconds']:.1f} s",
+        "round trip of an empty task": f"{found['piece_ms']:.1f} ms",
         f"{there['passages']} passages encoded": _instead(there["there_ms"] / 1e3, there["here_ms"] / 1e3),
         f"{index['passages']} files indexed": _instead(index["there_seconds"], index["here_seconds"]),
         "a quick evaluation": _instead(asked["there_seconds"], asked["here_seconds"]),
@@ -111,7 +111,7 @@ def fresh_decisions() -> str:
     text = (ROOT / "docs" / "decisions.md").read_text()
     for name, content in decision_tables.sections(results("decisions")).items():
         text = with_section(text, name, content)
-    return with_section(text, "indexes", retrieval_tables.indexes(results("retrieval")["indexes"]))
+    return text
 
 
 def fresh_sections() -> Mapping[Path, str]:

@@ -39,7 +39,7 @@ _DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Numbers of records. The defaults follow the table in ``docs/decisions.md``."""
+    """Numbers of records. The defaults follow the table in ``docs/benchmarks/retrieval.md``."""
 
     files_from: int = 1000
     """Smaller collections are read from the store itself: that is as quick."""
