@@ -189,7 +189,7 @@ def test_other_errors_keep_their_words():
 
     where = parse_address("postgresql://me:hush@h/d")
     assert isinstance(translate(errors.DiskFull("disk is full"), where), StoreError)
-    assert "no room" in str(translate(errors.DiskFull("disk is full"), where))
+    assert "out of space" in str(translate(errors.DiskFull("disk is full"), where))
     assert "hush" not in str(translate(errors.InternalError("odd hush"), where))
     assert isinstance(translate(errors.InvalidTextRepresentation("no"), where), InvalidInputError)
 

@@ -240,10 +240,10 @@ def translate(error: Exception, address: Address) -> DartboardError:
         case errors.ReadOnlySqlTransaction():
             return StoreError("the store was opened read-only, or the server is a standby: open it to write")
         case errors.UndefinedTable() | errors.InvalidSchemaName():
-            return CollectionError(f"the collection was dropped by another process ({said})")
+            return CollectionError(f"the collection is gone: it was dropped ({said})")
         case errors.DiskFull() | errors.OutOfMemory():
             return StoreError(
-                f"PostgreSQL is out of space ({said}): nothing was changed; free some and retry"
+                f"PostgreSQL is out of space ({said}): nothing was changed; free some space and retry"
             )
         case psycopg.DataError():
             return InvalidInputError(f"PostgreSQL cannot store this: {said}")
