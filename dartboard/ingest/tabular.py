@@ -105,7 +105,7 @@ def read_rows(
             yield replace(made, source=source, document_hash=hashed, notes=notes)
             notes = ()
     if bad > _MOST_BAD_ROWS:
-        yield Problem(source, f"{bad - _MOST_BAD_ROWS} more lines are not valid", "row")
+        yield Problem(source, f"{bad - _MOST_BAD_ROWS} more lines cannot be used", "row")
     if not count:
         raise ReadError("holds no rows", "empty")
 
@@ -128,7 +128,7 @@ def _checked(parsed: Iterator[Numbered | BadRow]) -> Iterator[Numbered | BadRow]
     """Enforce the limits on fields per row and on rows."""
     for count, row in enumerate(parsed):
         if count >= MAX_ROWS:
-            raise TooLargeError(f"has more than {MAX_ROWS:,} rows, and the rest is skipped: split it")
+            raise TooLargeError(f"holds more than {MAX_ROWS:,} rows, and the rest is left out: split it")
         if not isinstance(row, BadRow) and len(row[1]) > MAX_FIELDS:
             row = BadRow(row[0], f"{len(row[1]):,} fields; at most {MAX_FIELDS:,} are read")
         yield row

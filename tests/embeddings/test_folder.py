@@ -96,7 +96,7 @@ def test_filename_chooses_a_variant_and_changes_the_fingerprint(tiny_onnx):
         ),
         ("modules.json", '[{"type": "models.Dense"}]', "Dense"),
         ("config.json", "{", "not valid JSON"),
-        ("config.json", '{"hidden_size": 9}', "makes vectors of 8 dimensions, its description says 9"),
+        ("config.json", '{"hidden_size": 9}', "has vectors of 8 dimensions, its description says 9"),
         ("tokenizer.json", "{}", "not a tokenizer file"),
         ("model.onnx", "nonsense", "onnxruntime can open"),
     ],
