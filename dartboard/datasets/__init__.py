@@ -1,8 +1,8 @@
-"""Data sets to measure retrieval with: synthetic ones, public ones, mined ones.
+"""Data sets for measuring retrieval: synthetic, public and mined.
 
-A loader gives text (:class:`TextDataset`), :func:`prepare` embeds it and gives a
+A loader returns text (:class:`TextDataset`), :func:`prepare` embeds it and returns a
 :class:`dartboard.types.Dataset`, and :func:`load_dataset` does both by name. Importing this package loads
-NumPy and nothing heavier.
+only NumPy.
 """
 
 from importlib import import_module
@@ -41,7 +41,7 @@ _MODULES = {
     "text_dataset": ("Passage", "PassageStream", "TextDataset", "embedded_text"),
     "trec": ("read_qrels", "read_run", "read_subtopics", "write_qrels", "write_run", "write_subtopics"),
 }
-"""Loaded when a name is first asked for: importing all at once would take 0.1 s of every command."""
+"""Imported on first use: importing all at once would add 0.1 s to every command."""
 
 __all__ = [
     "DatasetInfo",

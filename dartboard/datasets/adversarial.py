@@ -1,6 +1,6 @@
 """Texts that mislead retrieval: near-duplicates, paraphrases and contradictions of a fact.
 
-Each question asks for two facts. Each fact stands four times in the corpus:
+Each question asks for two facts. Each fact occurs four times in the corpus:
 
 ==================  =================================================================  =========
 ``original``        the fact                                                           relevant
@@ -9,8 +9,8 @@ Each question asks for two facts. Each fact stands four times in the corpus:
 ``contradiction``   the opposite, often in almost the same words                       grade 0
 ==================  =================================================================  =========
 
-and ``other`` passages share the topic but not the facts. The texts are real sentences, so the vectors come
-from a model: how near a contradiction lies to the truth is the model's doing, not ours.
+and ``other`` passages share the topic but not the facts. The texts are real sentences and a model makes the
+vectors, so the similarity of a contradiction to the truth is a property of the model.
 """
 
 import json
@@ -30,9 +30,12 @@ KINDS = ("original", "near_duplicate", "paraphrase", "contradiction")
 def make_adversarial(model: EmbeddingModel | None = None, *, seed: int = 42) -> Dataset:
     """The adversarial set, embedded by a model (the default one unless given).
 
-    ``chunk.metadata["kind"]`` says which kind a chunk is, and ``base_id`` names the original of those that
-    say the same. A fact is a facet; the originals of both facts are the kernel. ``seed`` shuffles the
-    corpus, so that its order tells nothing.
+    ``chunk.metadata["kind"]`` is a chunk's kind, and ``base_id`` names the original of near-duplicates and
+    paraphrases. A fact is a facet; the originals of both facts are the kernel.
+
+    Args:
+        model: Makes the vectors; None is the default model.
+        seed: Shuffles the corpus, so that its order carries no information.
     """
     if model is None:
         from dartboard.embeddings import default_model

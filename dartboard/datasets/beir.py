@@ -1,4 +1,4 @@
-"""BEIR folders, read and written: the layout that most public retrieval sets come in.
+"""Read and write BEIR folders, the usual layout of public retrieval data sets.
 
 ::
 
@@ -39,20 +39,20 @@ _ORDER = {DEFAULT_SPLIT: 0, "dev": 1, "train": 2}
 
 
 def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
-    """Read a BEIR folder: the judged queries of a split, and the corpus, which is read when it is iterated.
+    """Read a BEIR folder: the judged queries of a split, and the corpus (read lazily).
 
-    Where ``qrels/subtopics.txt`` gives every facet of a query to one passage only, these passages are
-    the query's kernel: no others can answer it.
+    If ``qrels/subtopics.txt`` assigns every facet of a query to a single passage, these passages are the
+    query's kernel: all of them are required.
 
     Args:
-        path: the folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``.
-        split: the name of the file in ``qrels/``.
+        path: The folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``.
+        split: The name of the file in ``qrels/``.
 
     Returns:
-        The data set, before it is embedded.
+        The data set without embeddings.
 
     Raises:
-        DatasetError: a file is missing or malformed; file and line are named.
+        DatasetError: a file is missing or malformed; the message names file and line.
     """
     folder = Path(path)
     corpus = need_file(folder / "corpus.jsonl", "a BEIR folder has corpus.jsonl, queries.jsonl and qrels/")
@@ -60,7 +60,7 @@ def load_beir(path: str | Path, split: str = DEFAULT_SPLIT) -> TextDataset:
     judgements = qrels_file(folder, split)
     if judgements is None:
         there = ", ".join(splits_of(folder)) or "none"
-        raise DatasetError(f"{folder / 'qrels' / split}.tsv is missing: the splits there are: {there}")
+        raise DatasetError(f"{folder / 'qrels' / split}.tsv is missing: existing splits: {there}")
     qrels = read_qrels(judgements)
     unknown = next((query_id for query_id in qrels if query_id not in texts), None)
     if unknown is not None:
@@ -85,9 +85,9 @@ def write_beir(dataset: TextDataset, path: str | Path, split: str = DEFAULT_SPLI
     """Write a data set as a BEIR folder, with facets and pools if it has them.
 
     Args:
-        dataset: what to write.
-        path: the folder; it is created.
-        split: the name of the file in ``qrels/``.
+        dataset: The data set.
+        path: The folder; it is created.
+        split: The name of the file in ``qrels/``.
     """
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,19 +116,19 @@ def write_beir(dataset: TextDataset, path: str | Path, split: str = DEFAULT_SPLI
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits that a BEIR folder judges, the default one first."""
+    """The splits with judgements in a BEIR folder, the default one first."""
     files = (path for pattern in ("*.tsv", "*.tsv.gz") for path in (folder / "qrels").glob(pattern))
     found = {path.name.split(".tsv")[0] for path in files}
     return sorted(found, key=lambda split: (_ORDER.get(split, len(_ORDER)), split))
 
 
 def corpus_file(folder: Path) -> Path | None:
-    """The corpus of a BEIR folder, or None where it has none."""
+    """The corpus of a BEIR folder; None if it is missing."""
     return first_existing(folder, ["corpus.jsonl"])
 
 
 def qrels_file(folder: Path, split: str) -> Path | None:
-    """The judgements of a split, or None where they are missing."""
+    """The judgements of a split; None if they are missing."""
     return first_existing(folder / "qrels", [f"{split}.tsv"])
 
 
@@ -143,7 +143,7 @@ def _read_corpus(path: Path) -> Iterator[Passage]:
 
 
 def _read_queries(path: Path) -> tuple[dict[str, str], Groups]:
-    """The texts of all queries, and the answers of those that have some."""
+    """The texts of all queries, and the answers of those that have any."""
     texts: dict[str, str] = {}
     answers: Groups = {}
     for record in json_lines(path):

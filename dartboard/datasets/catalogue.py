@@ -1,8 +1,8 @@
-"""Data sets by name: made, found in the data folder, or downloaded into it; listed with their sizes.
+"""Data sets by name: generated, found in the data folder, or downloaded into it; and a list with sizes.
 
-Each entry of the folder is a data set if a format below recognises it. A folder that is none itself but
-holds files that are, names them: ``rgb/en_int.json`` is ``rgb`` where it is alone and ``rgb/en_int`` where
-it is not.
+Each entry of the folder is a data set if one of the formats below recognises it. A folder that is not a data
+set but contains data set files lends them its name: ``rgb/en_int.json`` is ``rgb`` if it is the only one,
+otherwise ``rgb/en_int``.
 """
 
 import os
@@ -76,20 +76,20 @@ def load_dataset(
 ) -> Dataset:
     """A data set with vectors, by name.
 
-    ``synthetic_clustered``, ``synthetic_query_focused`` and ``synthetic_adversarial`` are made; all others
-    come from ``root`` (see :func:`dartboard.datasets.list_datasets`) or from their publishers.
+    ``synthetic_clustered``, ``synthetic_query_focused`` and ``synthetic_adversarial`` are generated; all
+    others come from ``root`` (see :func:`dartboard.datasets.list_datasets`) or are downloaded.
 
     Args:
-        name: of the data set.
-        root: the data folder; by default the one that ``DARTBOARD_DATA`` names.
-        model: the default model unless given.
-        split: by default the first that the data set has.
-        cache_dir, progress: as in :func:`prepare_on_disk`.
-        fetch: whether what is not in the folder is downloaded.
-        paths: whether the name of a file or folder will do, too: for callers that trust who names it.
+        name: The data set's name.
+        root: The data folder; by default ``DARTBOARD_DATA``.
+        model: The embedding model; None is the default model.
+        split: The split; by default the data set's first.
+        cache_dir, progress: As in :func:`prepare_on_disk`.
+        fetch: Whether to download a data set that is not in the folder.
+        paths: Whether ``name`` may be the path of a file or folder; only for trusted callers.
 
     Raises:
-        DatasetError: there is no such data set; the message says what to put where.
+        DatasetError: there is no such data set; the message says which files to put where.
 
     Example::
 
@@ -110,7 +110,7 @@ def load_text(
     fetch: bool = True,
     paths: bool = False,
 ) -> TextDataset:
-    """As :func:`load_dataset`, before it is embedded; synthetic data sets have no such form."""
+    """Like :func:`load_dataset`, without embeddings; synthetic data sets have no text form."""
     folder = data_root(root)
     there = {entry.name: entry for entry in find_datasets(folder)}
     if name not in there and fetch and name in SOURCES:
@@ -124,19 +124,19 @@ def load_text(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetEntry:
-    """A data set that is there: its name, where it lies and its format."""
+    """A data set on disk: its name, path and format."""
 
     name: str
     path: Path
     format: Format
 
     def splits(self) -> list[str]:
-        """The splits to choose from, the one taken by default first; empty where there are none."""
+        """The splits, the default one first; empty if there are none."""
         module = _FOLDERS.get(self.format)
         return module.splits_of(self.path) if module else []
 
     def load(self, split: str | None = None) -> TextDataset:
-        """Read it; ``split`` is its first unless given. One that judges no query at all is an error."""
+        """Read the data set; ``split`` is by default its first. A data set without judgements is an error."""
         if self.format in _FILES:
             if split is not None:
                 raise DatasetError(f"data set {self.name!r} has no splits: leave split out")
@@ -146,11 +146,11 @@ class DatasetEntry:
         else:
             found = msmarco.load_msmarco(self.path, split or next(iter(self.splits()), msmarco.DEFAULT_SPLIT))
         if not found.queries:
-            raise DatasetError(f"{self.path} judges no query: without one there is nothing to measure")
+            raise DatasetError(f"{self.path} has no judged queries: there is nothing to measure")
         return found
 
     def sizes(self) -> tuple[int, int]:
-        """Passages and queries: lines are counted where a line is a passage, else the file is read."""
+        """Numbers of passages and queries, from the number of lines where possible."""
         if self.format in _FILES:
             text = self.load()
             return sum(1 for _ in text.passages), len(text)
@@ -162,9 +162,9 @@ class DatasetEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetInfo:
-    """A line of the list: ``num_chunks`` passages and ``num_queries`` judged queries, before any splitting.
+    """An entry of the list: ``num_chunks`` passages and ``num_queries`` judged queries, before chunking.
 
-    ``problem`` says why a data set that is there cannot be read; its sizes are 0 then.
+    ``problem`` says why an existing data set cannot be read; its sizes are 0 then.
     """
 
     name: str
@@ -182,10 +182,10 @@ class DatasetInfo:
 
 
 def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
-    """List the data sets there are: the synthetic ones, then those in a folder, by name.
+    """List the available data sets: the synthetic ones, then those in a folder, by name.
 
     Args:
-        root: the folder; by default the one that ``DARTBOARD_DATA`` names, else ``./data``.
+        root: The folder; by default ``DARTBOARD_DATA``, otherwise ``./data``.
 
     Returns:
         Name, kind and size of each.
@@ -226,7 +226,7 @@ def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
 
 
 def find_datasets(root: str | Path | None = None) -> list[DatasetEntry]:
-    """What is in ``root``, by name; nothing where there is no such folder."""
+    """The data sets in ``root``, by name; empty if the folder does not exist."""
     folder = data_root(root)
     return (
         [entry for path in sorted(folder.iterdir()) for entry in _recognise(path)] if folder.is_dir() else []
@@ -234,9 +234,9 @@ def find_datasets(root: str | Path | None = None) -> list[DatasetEntry]:
 
 
 def entry_at(path: str | Path) -> DatasetEntry | None:
-    """The data set that a file or folder is, wherever it lies; None where it is none, or is not there.
+    """The data set at a path; None if there is none.
 
-    A YAML file of any name is taken for a mined one: whoever names it means it, and reading it shows.
+    A YAML file of any name is treated as a mined data set, because the caller named it explicitly.
     """
     place = Path(path)
     if not place.exists():
@@ -248,7 +248,7 @@ def entry_at(path: str | Path) -> DatasetEntry | None:
 
 
 def unrecognised(root: str | Path | None = None) -> list[str]:
-    """The folders in ``root`` that hold no data set of a known format."""
+    """The folders in ``root`` without a data set of a known format."""
     folder = data_root(root)
     return sorted(
         path.name
@@ -258,7 +258,7 @@ def unrecognised(root: str | Path | None = None) -> list[str]:
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    """The folder of data sets: as given, else what ``DARTBOARD_DATA`` names, else ``./data``."""
+    """The folder of data sets: as given, otherwise ``DARTBOARD_DATA``, otherwise ``./data``."""
     return Path(root if root is not None else os.environ.get(ROOT_VARIABLE) or "data")
 
 
@@ -289,7 +289,7 @@ def _format_of(file: Path) -> Format | None:
 
 
 def _advice(name: str, folder: Path, there: list[str]) -> str:
-    """How an error goes on about a name that is no data set: what it is, or what to put where."""
+    """The end of the error for an unknown name: what the name is, or which files to put where."""
     if os.path.exists(name):  # noqa: PTH110 - a name that is too long is none, and no OSError
         if entry_at(name) is not None:
             return f" in {folder}: {name} is the path of one: pass paths=True to read it where it lies"

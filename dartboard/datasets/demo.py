@@ -1,4 +1,4 @@
-"""The corpus and the questions that come with the package."""
+"""The demo corpus and its questions, which come with the package."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from dartboard.types import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and what a good set of passages covers, where that is known."""
+    """A question and, if known, the facets that a good result covers."""
 
     text: str
     wants: str = ""
@@ -26,12 +26,12 @@ def questions() -> tuple[Question, ...]:
 
 @cache
 def passages() -> tuple[dict[str, Any], ...]:
-    """One dictionary a passage: id, text, theme, base (the passage that it rewords, or itself) …"""
+    """One dictionary per passage: id, text, theme, base (the passage that it rewords, or itself) …"""
     return tuple(json.loads(line) for line in _read("demo.jsonl").splitlines())
 
 
 def texts() -> list[str]:
-    """What is to be encoded."""
+    """The texts to encode."""
     return [row["text"] for row in passages()]
 
 

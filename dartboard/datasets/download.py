@@ -1,7 +1,7 @@
-"""Fetch public data sets into the data folder, or say what to put where without a network.
+"""Download public data sets into the data folder; errors say which files to put where without a network.
 
-Archives are checked against the sums that their publishers give, and only the files that a loader reads
-are taken out of them, under names of our own. An interrupted download goes on where it stopped.
+Archives are verified against their publishers' checksums. Only the files that a loader reads are extracted,
+under our own names. An interrupted download is resumed.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a data set comes from, and which files its folder needs."""
+    """The origin of a data set, and the files that its folder needs."""
 
     url: str
     layout: str
     md5: str | None = None
     wanted: tuple[str, ...] = ()
-    """Patterns of the files to take out of an archive; none where the download itself is the file."""
+    """Patterns of the files to extract; empty if the download itself is the file."""
 
 
 def _beir(name: str, md5: str) -> Source:
@@ -67,7 +67,7 @@ SOURCES: dict[str, Source] = {
 
 
 def download(name: str, root: Path, *, progress: Listener | None = None) -> Path:
-    """Fetch a data set of :data:`SOURCES` into ``root/name`` and return that folder."""
+    """Download a data set of :data:`SOURCES` into ``root/name`` and return that folder."""
     source = SOURCES[name]
     folder = root / name
     listen = progress or ignore
@@ -90,7 +90,7 @@ def download(name: str, root: Path, *, progress: Listener | None = None) -> Path
 
 
 def _fetch(source: Source, part: Path, name: str, listen: Listener) -> Path:
-    """Download to ``part``, after what an earlier attempt left there."""
+    """Download to ``part``; resumes an earlier attempt."""
     import httpx
 
     begun = part.stat().st_size if part.exists() else 0
@@ -118,7 +118,7 @@ def _fetch(source: Source, part: Path, name: str, listen: Listener) -> Path:
 
 
 def _checked(part: Path, source: Source) -> Path:
-    """The file, if it is the one its publisher describes; else it is removed."""
+    """Verify the file's checksum; a wrong file is removed."""
     if source.md5 is not None:
         with part.open("rb") as stream:
             found = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
@@ -129,7 +129,7 @@ def _checked(part: Path, source: Source) -> Path:
 
 
 def _unpack(archive: Path, url: str, wanted: tuple[str, ...], folder: Path) -> None:
-    """Write the wanted members under the part of their names that was asked for, and nothing else."""
+    """Extract the wanted members under the matched part of their names, and nothing else."""
     found = 0
     for name, content in _members(archive, url):
         if target := _target(name, wanted, folder):
@@ -159,7 +159,7 @@ def _members(archive: Path, url: str) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _target(member: str, wanted: tuple[str, ...], folder: Path) -> Path | None:
-    """Where a member goes, or None; only as many of its last names count as the pattern has."""
+    """The target of a member, or None; compares as many of its last path components as the pattern has."""
     for pattern in wanted:
         depth = len(PurePosixPath(pattern).parts)
         tail = PurePosixPath(*PurePosixPath(member).parts[-depth:])

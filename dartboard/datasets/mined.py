@@ -1,4 +1,4 @@
-"""``retrieval_dataset.yaml``: pairs of questions and contexts that were mined and judged.
+"""``retrieval_dataset.yaml``: mined and judged pairs of questions and contexts.
 
 ::
 
@@ -10,10 +10,10 @@
         kernel: ["google.adk.agents.llm_agent.LlmAgent"]      # optional: the contexts that are required
         alternatives: [["google.adk.agents.base_agent.Base"]] # optional: sets that answer as well
         answers: ["..."]                                      # optional
-    end: {pairs: 1, sha256: "..."}          # from version 2 on: a file that was cut short lacks it
+    end: {pairs: 1, sha256: "..."}          # since version 2; missing in a truncated file
 
-The file is parsed as data by YAML's safe loader and never builds objects. Aliases are refused: a few
-hundred bytes of them can stand for more than memory holds. Every complaint names file and line.
+The file is parsed with YAML's safe loader and never creates objects. Aliases are rejected, because a few
+hundred bytes of them can expand to more than memory holds. Every error names file and line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,27 +27,26 @@ from dartboard.datasets.text_dataset import Alternatives, Groups, Passage, Qrels
 from dartboard.errors import DatasetError
 
 END = "end"
-"""The last key of a file that is whole."""
+"""The last key of a complete file."""
 
 _FIRST_WITH_END = 2
 
 
 def load_mined(path: str | Path) -> TextDataset:
-    """The questions of a mined file over one corpus of all their contexts.
+    """Read the questions of a mined file, with one corpus of all their contexts.
 
-    A context is known by its ``fqn``; where several texts share one, the later ones are ``fqn#2`` and so
+    A context is identified by its ``fqn``. If several texts share one, the later ones become ``fqn#2`` and so
     on. Each member of the kernel is a facet; a context that alone replaces members in one of the
-    ``alternatives`` covers their facets, too. Pairs may carry more keys than those above; they are not
-    read.
+    ``alternatives`` covers their facets too. Additional keys of pairs are ignored.
 
     Args:
-        path: ``retrieval_dataset.yaml``.
+        path: The ``retrieval_dataset.yaml``.
 
     Returns:
-        The data set, before it is embedded.
+        The data set without embeddings.
 
     Raises:
-        DatasetError: the file is missing, malformed or truncated; the line is named.
+        DatasetError: the file is missing, malformed or truncated; the message names the line.
     """
     file = need_file(Path(path), "expected a retrieval_dataset.yaml")
     builder = _Builder()
@@ -71,7 +70,7 @@ def load_mined(path: str | Path) -> TextDataset:
 
 
 def text_dataset(name: str, pairs: Iterable[Mapping[str, Any]]) -> TextDataset:
-    """What :func:`load_mined` reads from a file of these pairs, which are the plain data of such a file."""
+    """The data set of these pairs, given as the data of a mined file."""
     builder = _Builder()
     for pair in pairs:
         builder.add(
@@ -88,7 +87,7 @@ def text_dataset(name: str, pairs: Iterable[Mapping[str, Any]]) -> TextDataset:
 
 @dataclass(slots=True)
 class _Builder:
-    """Pairs put together: contexts by name and text, each under one id."""
+    """Collects pairs: contexts by name and text, each with one id."""
 
     passages: list[Passage] = field(default_factory=list)
     queries: dict[str, str] = field(default_factory=dict)
@@ -111,7 +110,7 @@ class _Builder:
         answers: list[str],
         error: Callable[[str], DatasetError],
     ) -> None:
-        """One pair; contexts are names with texts, and alternatives count where there is a kernel."""
+        """Add a pair; contexts are names with texts, and alternatives are used only with a kernel."""
         self.queries[query_id] = query
         yes = {self._id(fqn, text): fqn for fqn, text in positive}
         no = {self._id(fqn, text): fqn for fqn, text in negative}
@@ -161,19 +160,17 @@ def _read_pairs(path: Path) -> Iterator[Fields]:
 
 
 def check_end(root: Fields) -> None:
-    """Refuse a file that lacks its end, or pairs that its end counts."""
+    """Raise if the file's end or counted pairs are missing."""
     version = root.number("version", 1, least=0, most=1e9)
     if version < _FIRST_WITH_END and not root.has(END):
         return
     if not root.has(END):
-        raise root.error(
-            f"the file was cut short: its end is missing ({END!r}). Copy it again, or mine again"
-        )
+        raise root.error(f"the file is truncated: its end is missing ({END!r}). Copy it again, or mine again")
     end = root.mapping(END)
     there, counted = len(root.items("pairs")), end.number("pairs", -1, least=0, most=1e9)
     if counted != there:
         said = "does not say how many" if counted < 0 else f"counts {counted:.0f}"
-        raise end.error(f"the file has {there} pairs, and its end {said}: it was cut short or changed")
+        raise end.error(f"the file has {there} pairs, and its end {said}: it was truncated or changed")
     end.string("sha256")
 
 
@@ -183,7 +180,7 @@ def _contexts(pair: Fields, key: str) -> list[tuple[str, str]]:
 
 
 def _members(names: list[str], positive: dict[str, str], error: Callable[[str], DatasetError]) -> list[str]:
-    """The ids of named contexts, which must be among the positive ones."""
+    """The ids of named contexts; they must be positive ones."""
     by_name = {fqn: id_ for id_, fqn in reversed(positive.items())}
     for name in names:
         if name not in by_name:
@@ -192,7 +189,7 @@ def _members(names: list[str], positive: dict[str, str], error: Callable[[str], 
 
 
 def _alternatives(pair: Fields) -> list[list[str]]:
-    """The sets that answer as well as the kernel, by names."""
+    """The sets of names that answer as well as the kernel."""
     nodes = pair.items("alternatives")
     if (odd := next((node for node in nodes if node.id != "sequence"), None)) is not None:
         raise pair.error("each of 'alternatives' must be a list of names", odd)
@@ -200,7 +197,7 @@ def _alternatives(pair: Fields) -> list[list[str]]:
 
 
 def _facets(kernel: list[str], alternatives: list[list[str]]) -> dict[str, list[str]]:
-    """One facet a member of the kernel: the member, and what alone stands in for it in an alternative."""
+    """One facet per member of the kernel: the member, and contexts that replace it in an alternative."""
     facets = {member: [member] for member in kernel}
     for other in alternatives:
         added = [one for one in other if one not in facets]

@@ -1,4 +1,4 @@
-"""MS MARCO passage ranking in its official files, read as a stream: 8.8 million passages need no memory.
+"""MS MARCO passage ranking from its official files, streamed: 8.8 million passages are never in memory.
 
 ::
 
@@ -6,8 +6,8 @@
     queries.<split>.tsv                   query id, text; also topics.<split>.txt
     qrels.<split>.tsv | .txt | .trec      query, 0, passage, grade
 
-The names of the TREC Deep Learning tracks are known too: ``msmarco-test2019-queries.tsv`` and
-``2019qrels-pass.txt`` are split ``dl19-passage``, those of 2020 ``dl20-passage``.
+The file names of the TREC Deep Learning tracks work too: ``msmarco-test2019-queries.tsv`` and
+``2019qrels-pass.txt`` are split ``dl19-passage``, and those of 2020 ``dl20-passage``.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ _TRACKS = {
 def load_msmarco(
     path: str | Path, split: str = DEFAULT_SPLIT, *, distractors: int | None = None, seed: int = 0
 ) -> TextDataset:
-    """The judged queries of a split, and the collection, which is read when it is iterated.
+    """The judged queries of a split, and the collection (read lazily).
 
     Args:
-        path: the folder with the official files.
-        split: whose judgments.
-        distractors: make the corpus a sample: every judged passage and so many others, chosen by a hash of
-            their ids, so that the order of the file does not matter.
-        seed: of that hash.
+        path: The folder with the official files.
+        split: The split.
+        distractors: Sample the corpus: all judged passages plus this many others, chosen by a hash of their
+            ids, so that the order of the file does not matter.
+        seed: Seed of the hash.
     """
     folder = Path(path)
     if distractors is not None and distractors < 0:
@@ -54,12 +54,12 @@ def load_msmarco(
     if asked is None or judged is None:
         lacking = f"queries.{split}.tsv" if asked is None else f"qrels.{split}.tsv"
         there = ", ".join(splits_of(folder)) or "none"
-        raise DatasetError(f"{folder / lacking} is missing: the splits there are: {there}")
+        raise DatasetError(f"{folder / lacking} is missing: existing splits: {there}")
     qrels = read_qrels(judged)
     texts = _read_queries(asked)
     kept: Qrels = {query_id: row for query_id, row in qrels.items() if query_id in texts}
     if qrels and not kept:
-        raise DatasetError(f"{judged} judges no query of {asked.name}: take both of one split")
+        raise DatasetError(f"{judged} judges no query of {asked.name}: use files of the same split")
     return TextDataset(
         name=f"{folder.resolve().name}_{split}",
         passages=PassageStream(
@@ -74,7 +74,7 @@ def load_msmarco(
 
 
 def read_collection(path: Path) -> Iterator[Passage]:
-    """The passages of a collection, one after another."""
+    """Iterate over the passages of a collection."""
     for place, line in lines(path):
         passage_id, tab, text = line.partition("\t")
         if not tab or not passage_id.strip():
@@ -83,12 +83,12 @@ def read_collection(path: Path) -> Iterator[Passage]:
 
 
 def corpus_file(folder: Path) -> Path | None:
-    """The collection of an MS MARCO folder, or None where it has none."""
+    """The collection of an MS MARCO folder; None if it is missing."""
     return first_existing(folder, _COLLECTIONS)
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits of which both queries and judgments are there, the default one first."""
+    """The splits with both queries and judgements, the default one first."""
     names = [path.name.removesuffix(".gz") for path in folder.glob("q*.*")]
     found = {name.removeprefix("qrels.").rpartition(".")[0] for name in names if name.startswith("qrels.")}
     whole = [one for one in found | _TRACKS.keys() if queries_file(folder, one) and qrels_file(folder, one)]
@@ -96,13 +96,13 @@ def splits_of(folder: Path) -> list[str]:
 
 
 def queries_file(folder: Path, split: str) -> Path | None:
-    """The queries of a split, or None where they are missing."""
+    """The queries of a split; None if they are missing."""
     names = [f"queries.{split}.tsv", f"topics.{split}.txt", f"topics.{split}.tsv"]
     return first_existing(folder, [*names, *_TRACKS.get(split, ())[:1]])
 
 
 def qrels_file(folder: Path, split: str) -> Path | None:
-    """The judgements of a split, or None where they are missing."""
+    """The judgements of a split; None if they are missing."""
     names = [f"qrels.{split}.tsv", f"qrels.{split}.txt", f"qrels.{split}.trec"]
     return first_existing(folder, [*names, *_TRACKS.get(split, ())[1:]])
 

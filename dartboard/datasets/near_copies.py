@@ -1,9 +1,8 @@
-"""Put near-copies of every passage into a data set: real corpora are full of them, and clean ones lack them.
+"""Add near-duplicates of every passage to a data set: real corpora have many, clean ones have none.
 
-A copy is made either by noise on the vector, which puts it at a chosen cosine from its original, or by an
-edit of the text, which a model then embeds. Copies carry the ``base_id`` of their original. They are as
-relevant as it is and cover the same facets; kernels still name originals, and a copy counts for one
-through its ``base_id``.
+A copy is made either by noise on the vector, at a chosen cosine from its original, or by an edit of the
+text, which a model then embeds. Copies carry the ``base_id`` of their original, are as relevant as it, and
+cover the same facets. Kernels still name originals; a copy counts for one through its ``base_id``.
 """
 
 import json
@@ -21,18 +20,18 @@ from dartboard.errors import ConfigError
 from dartboard.types import Chunk, Dataset
 
 NEAR = 0.97
-"""The cosine of a copy with its original unless another one is asked for."""
+"""Default cosine of a copy with its original."""
 
 Edit = Callable[[str, np.random.Generator], str]
-"""Changes a text so that it still says the same."""
+"""Changes a text without changing its meaning."""
 
 Copies = list[list[tuple[str, Vectors]]]
-"""The text and the vector of each copy, for each chunk."""
+"""The text and the vector of each copy, per chunk."""
 
-# By punctuation alone, not the sentences of ingest: recorded benchmarks were made with these edits, and
-# another number of sentences would draw other copies from the same seed.
+# Split by punctuation, unlike the sentences of ingest: recorded benchmarks were made with these edits, and
+# another number of sentences would produce other copies from the same seed.
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[.!?。！？][\"'”’)\]])\s+")
-# What web pages put before and after a text, and words with others of the same meaning.
+# Boilerplate of web pages, and words with synonyms.
 _WORDING = json.loads((files("dartboard.datasets") / "edits.json").read_text("utf-8"))
 _REVISED_SHARE = 0.7
 _REVISABLE = re.compile(
@@ -49,16 +48,16 @@ def with_redundancy(
     seed: int = 0,
     model: EmbeddingModel | None = None,
 ) -> Dataset:
-    """The data set with ``copies`` near-copies beside each passage.
+    """Add ``copies`` near-duplicates of each passage.
 
     Args:
-        dataset: with vectors.
-        copies: of each passage.
-        cosine: make copies by noise on the vectors, at this cosine from their originals; by default .97.
-        edits: make copies by editing texts instead: any of ``truncate``, ``shuffle``, ``boilerplate``,
-            ``revise``, used in turn.
-        seed: of noise and edits.
-        model: the one that embedded the data set; edited texts need it.
+        dataset: A data set with vectors.
+        copies: Copies of each passage.
+        cosine: Make copies by noise on the vectors, at this cosine from their originals; by default .97.
+        edits: Make copies by editing texts instead: any of ``truncate``, ``shuffle``, ``boilerplate``,
+            ``revise``, in rotation.
+        seed: Seed of noise and edits.
+        model: The model that embedded the data set; required for edited texts.
 
     Example::
 
@@ -74,11 +73,11 @@ def with_redundancy(
         known["cosine"] = near
     else:
         if cosine is not None:
-            raise ConfigError("cosine and edits exclude each other: give one of them")
+            raise ConfigError("cosine and edits are mutually exclusive: give one of them")
         if not edits or (unknown := [one for one in edits if one not in EDITS]):
             raise ConfigError(f"edits must be some of {', '.join(EDITS)}, got {unknown if edits else 'none'}")
         if model is None:
-            raise ConfigError("edited texts have to be embedded: give the model that embedded the data set")
+            raise ConfigError("edited texts must be embedded: give the model that embedded the data set")
         kinds = [edits[number % len(edits)] for number in range(copies)]
         made = _by_edits(dataset, kinds, seed, model)
         name = f"{dataset.name}+{copies}edits"
@@ -105,7 +104,7 @@ def with_redundancy(
 
 
 def near_vectors(vectors: Vectors, cosine: float, rng: np.random.Generator) -> Vectors:
-    """Vectors of the same lengths at exactly this cosine from the given ``(n, d)``, in random directions."""
+    """Vectors of the same lengths at exactly this cosine from ``(n, d)`` vectors, in random directions."""
     rows = vectors.astype(np.float64)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     unit = rows / lengths
@@ -120,7 +119,7 @@ def _by_noise(dataset: Dataset, copies: int, cosine: float, seed: int) -> Copies
     if not 0 < cosine < 1:
         raise ConfigError(f"cosine must be between 0 and 1, got {cosine}")
     if dataset.chunks and dataset.chunks[0].embedding.size < 2:
-        raise ConfigError("vectors of one number have no neighbours: noise needs two dimensions or more")
+        raise ConfigError("noise needs vectors of at least two dimensions")
     rng = np.random.default_rng(seed)
     vectors = np.stack([chunk.embedding for chunk in dataset.chunks]).astype(np.float32)
     layers = [near_vectors(vectors, cosine, rng) for _ in range(copies)]
@@ -140,7 +139,7 @@ def _by_edits(dataset: Dataset, kinds: list[str], seed: int, model: EmbeddingMod
 
 
 def _id_mark(dataset: Dataset, copies: int) -> str:
-    """What stands between an id and the number of a copy: ``~``, more of them where copies are there."""
+    """The separator between an id and a copy's number: ``~``, repeated if copies already exist."""
     known, mark = {chunk.id for chunk in dataset.chunks}, "~"
     while any(f"{one}{mark}{number}" in known for one in known for number in range(1, copies + 1)):
         mark += "~"
@@ -148,7 +147,7 @@ def _id_mark(dataset: Dataset, copies: int) -> str:
 
 
 def _expand_metadata(metadata: Mapping[str, Any], copies_of: Groups) -> dict[str, Any]:
-    """Judgements, facets and pools with the copies of the passages that they name."""
+    """Judgements, facets and pools, extended by the copies of their passages."""
     expanded = dict(metadata)
     if "qrels" in metadata:
         qrels: Qrels = metadata["qrels"]
@@ -182,7 +181,7 @@ def _truncate(text: str, rng: np.random.Generator) -> str:
 
 
 def _shuffle(text: str, rng: np.random.Generator) -> str:
-    """The sentences in another order; a lone sentence gets boilerplate instead."""
+    """Shuffle the sentences; a single sentence gets boilerplate instead."""
     sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
     if len(set(sentences)) < 2:
         return _surround(text, rng)
@@ -193,12 +192,12 @@ def _shuffle(text: str, rng: np.random.Generator) -> str:
 
 
 def _surround(text: str, rng: np.random.Generator) -> str:
-    """The text with what web pages put around it."""
+    """Surround the text with boilerplate of web pages."""
     return f"{rng.choice(_WORDING['leads'])} {text} {rng.choice(_WORDING['tails'])}"
 
 
 def _revise(text: str, rng: np.random.Generator) -> str:
-    """The text with other words of the same meaning; where it has none of them, introduced otherwise."""
+    """Replace words by synonyms; if there are none, add an introduction."""
 
     def replacement(found: re.Match[str]) -> str:
         if rng.random() > _REVISED_SHARE:

@@ -1,14 +1,12 @@
-"""From text to a data set with vectors: clean, split, embed, keep on disk.
+"""From text to a data set with vectors: clean, split, embed, cache on disk.
 
-Cleaning and splitting are those of :mod:`dartboard.ingest`. Everything is kept in one folder under
-``cache_dir``, named after the data set, its content and the model: change one of them and another folder is
-used. A run that was killed goes on where it stopped; what was embedded is not embedded again. Passages pass
-through one at a time, so the corpus may be larger than memory until :meth:`PreparedDataset.dataset` is asked
-for all of it.
+:mod:`dartboard.ingest` cleans and splits. The results are cached in one folder under ``cache_dir``, whose
+name depends on the data set, its content and the model. A killed run resumes where it stopped; nothing is
+embedded twice. Passages are processed one at a time, so the corpus may be larger than memory until
+:meth:`PreparedDataset.dataset` loads all of it.
 
-A passage that is short enough is one chunk under its own id. A longer one becomes ``id``, ``id#2``, ``id#3``
-…, each with ``base_id`` naming the passage, so that a required passage counts as found whichever chunk of it
-is found.
+A short passage is one chunk with the passage's id. A longer one becomes ``id``, ``id#2``, ``id#3`` …, each
+with the passage as ``base_id``, so that any of its chunks counts as the required passage.
 """
 
 import hashlib
@@ -49,13 +47,13 @@ from dartboard.types import Chunk, Dataset
 FORMAT = 1
 
 Listener = Callable[[str, int, int | None], None]
-"""Hears ``(step, done, total)``, with ``total`` None while it is not known."""
+"""Called with ``(step, done, total)``; ``total`` is None while it is unknown."""
 
 logger = logging.getLogger(__name__)
 
 _CHUNKS = "pieces.jsonl"
 _BATCHES_A_BLOCK = 4
-"""A kill loses one block at most; each block is one write that waits for the disk."""
+"""A killed run loses at most one block; each block is one flushed write."""
 _REPORT_EVERY = 1000
 
 
@@ -96,21 +94,21 @@ def prepare_on_disk(
     max_words: int | None = None,
     batch_size: int = 32,
 ) -> "PreparedDataset":
-    """Do every step and keep the results on disk, in memory that does not grow with the corpus.
+    """Run all steps and cache the results on disk; memory use does not grow with the corpus.
 
     Args:
-        text_dataset: what to prepare.
-        model: the default model unless given.
-        cache_dir: where the results are kept; by default ``datasets`` in the folder that ``DARTBOARD_CACHE``
-            names, else in the user's cache folder.
-        progress: hears ``(step, done, total)``: see :func:`dartboard.datasets.progress_bar`.
-        clean: whether spaces and invisible characters are normalised.
-        max_words: longer passages are split between sentences; None splits nothing, so that passage ids stay
-            as the data set has them.
-        batch_size: how many passages are encoded at once.
+        text_dataset: The data set to prepare.
+        model: The embedding model; None is the default model.
+        cache_dir: The folder for results; by default ``datasets`` in ``DARTBOARD_CACHE``, otherwise in the
+            user's cache folder.
+        progress: Called with ``(step, done, total)``: see :func:`dartboard.datasets.progress_bar`.
+        clean: Whether to normalise white space and remove invisible characters.
+        max_words: Longer passages are split between sentences; None splits nothing, which keeps the passage
+            ids of the data set.
+        batch_size: How many passages are encoded at once.
 
     Raises:
-        DatasetError: no passage has any text, or two have the same id.
+        DatasetError: no passage has text, or two have the same id.
     """
     if max_words is not None and max_words < 1:
         raise ConfigError(f"max_words must be >= 1, got {max_words}")
@@ -131,7 +129,7 @@ def prepare_on_disk(
         key = _digest(str(FORMAT), digest, model.fingerprint, str(model.embedding_dim))
         folder = root / f"{name}-{key}"
         folder.mkdir(exist_ok=True)
-        part.replace(folder / _CHUNKS)  # over the file of an earlier run, which has the same content
+        part.replace(folder / _CHUNKS)  # replaces the file of an earlier run, with the same content
         manifest = {
             "format": FORMAT,
             "name": text_dataset.name,
@@ -169,10 +167,10 @@ def prepare_on_disk(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedDataset:
-    """A data set on disk with its vectors mapped: nothing of the corpus is in memory yet.
+    """A data set on disk with memory-mapped vectors; the corpus is not in memory yet.
 
-    ``folder`` is where everything is kept, ``chunk_ids`` are the chunks of the passages that ground truth
-    names, ``vectors`` the ``(n, d)`` of :meth:`chunks` in order.
+    ``folder`` is the cache folder, ``chunk_ids`` are the chunks of the passages in the ground truth, and
+    ``vectors`` is the ``(n, d)`` matrix of :meth:`chunks` in order.
     """
 
     text: TextDataset
@@ -185,12 +183,12 @@ class PreparedDataset:
     model_fingerprint: str
 
     def chunks(self) -> Iterator[Chunk]:
-        """The chunks one by one, in the order of ``vectors``."""
+        """Iterate over the chunks, in the order of ``vectors``."""
         for one, vector in zip(_read_chunks(self.folder / _CHUNKS), self.vectors, strict=True):
             yield Chunk(one.id, one.text, vector, dict(one.metadata))
 
     def dataset(self) -> Dataset:
-        """All of it in memory, but for the vectors, which stay mapped."""
+        """Load all of it into memory, except for the vectors, which stay mapped."""
         truth = truth_in_chunks(self.text, self.query_ids, self.chunk_ids)
         metadata: dict[str, Any] = {"type": "real"} | self.text.metadata | truth
         metadata["query_embeddings"] = self.query_vectors
@@ -212,7 +210,7 @@ def ignore(step: str, done: int, total: int | None) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Listener]:
-    """A listener that draws one bar a step on stderr; on what is no terminal it stays silent.
+    """A listener that draws one bar per step on stderr; silent if stderr is not a terminal.
 
     Example::
 
@@ -236,7 +234,7 @@ def progress_bar() -> Iterator[Listener]:
 
 
 def _split(passage: Passage, *, clean: bool, max_words: int | None) -> list[Passage]:
-    """The chunks of a passage, none where it has no text; its title stands in for a missing text."""
+    """The chunks of a passage; none without text. The title replaces a missing text."""
     tidy = clean_text if clean else str.strip
     title = tidy(passage.title)
     text = tidy(passage.text) or title
@@ -261,7 +259,7 @@ def _count_words(text: str) -> int:
 def _write_chunks(
     text: TextDataset, path: Path, split: Callable[[Passage], list[Passage]], listen: Listener
 ) -> tuple[int, str, dict[str, list[str]]]:
-    """Write the chunks of all passages; how many, their hash, and those of passages in the ground truth."""
+    """Write all chunks; returns their number, their hash, and the chunks of passages in the ground truth."""
     asked = named_passages(text)
     digest = hashlib.sha256()
     chunk_ids: dict[str, list[str]] = {}
@@ -282,8 +280,8 @@ def _write_chunks(
             if number % _REPORT_EVERY == 0:
                 listen("Cleaning passages", number, None)
     if empty:
-        logger.warning("%d passages have neither text nor title and were left out", empty)
-    # Eight bytes a chunk instead of its id: only where two hashes are equal are the ids compared.
+        logger.warning("%d passages have neither text nor title and were skipped", empty)
+    # Stores eight bytes per chunk instead of its id; ids are compared only if two hashes are equal.
     values, counts = np.unique(np.asarray(hashes), return_counts=True)
     if suspects := set(values[counts > 1].tolist()):
         seen: set[str] = set()
@@ -304,13 +302,13 @@ def _read_chunks(path: Path) -> Iterator[Passage]:
 def _repeated_id(
     chunk_id: str, passages: Iterable[Passage], split: Callable[[Passage], list[Passage]]
 ) -> DatasetError:
-    """The error, with both lines where the passages were read from a file."""
+    """The error for a duplicate id, with both lines if the passages come from a file."""
     problem = f"passage id {chunk_id!r} occurs twice"
     having = (one for one in passages if any(part.id == chunk_id for part in split(one)))
     places = [one.place for one in islice(having, 2) if one.place is not None]
     if len(places) < 2:
-        return DatasetError(f"{problem}: ids must be distinct")
-    return places[1].error(f"{problem}, first at {places[0].short()}: ids must be distinct")
+        return DatasetError(f"{problem}: ids must be unique")
+    return places[1].error(f"{problem}, first at {places[0].short()}: ids must be unique")
 
 
 def _embed(
@@ -320,7 +318,7 @@ def _embed(
     block: int,
     hear: Callable[[int], None],
 ) -> Vectors:
-    """The vectors of all texts; those that are not in the log yet are encoded and appended block by block."""
+    """The vectors of all texts; missing ones are encoded and appended to the log block by block."""
     hear(log.count)
     waiting = islice(iter(texts), log.count, None)
     while some := list(islice(waiting, block)):

@@ -1,9 +1,9 @@
-"""Question answering sets whose rows bring their own passages: RGB, HotpotQA (distractor setting), MuSiQue.
+"""Question answering sets whose rows contain their passages: RGB, HotpotQA (distractor), MuSiQue.
 
-All passages of a file form one corpus, in which the same text under the same title is one passage; a
-question's own passages are its pool. What supports the answer is relevant, and falls into facets: in HotpotQA
-and MuSiQue each supporting paragraph is one, in the order of the reasoning. Where every facet has one passage
-only, these passages are the question's kernel: without all of them it cannot be answered.
+All passages of a file form one corpus, in which equal texts with equal titles are one passage. A question's
+own passages are its pool. Supporting passages are relevant and form facets: in HotpotQA and MuSiQue, each
+supporting paragraph is one, in the order of the reasoning. If every facet has a single passage, these
+passages are the question's kernel: all of them are needed for an answer.
 """
 
 from collections.abc import Iterable
@@ -23,18 +23,18 @@ from dartboard.datasets.text_dataset import (
 
 
 def load_rgb(path: str | Path) -> TextDataset:
-    """RGB (Chen et al., AAAI 2024): ``id``, ``query``, ``answer``, ``positive``, ``negative`` a row.
+    """RGB (Chen et al., AAAI 2024); rows have ``id``, ``query``, ``answer``, ``positive``, ``negative``.
 
-    Where ``positive`` is a list of lists, each inner list answers one part of the question: a facet. The
-    optional ``positive_wrong`` are positives with their fact replaced by a false one: near to the truth, and
-    not relevant. ``metadata["positive_wrong"]`` lists them, ``metadata["answer_parts"]`` the parts that an
-    answer needs, each with its spellings.
+    If ``positive`` is a list of lists, each inner list answers one part of the question: a facet. The
+    optional ``positive_wrong`` are positives with a false fact: similar to the truth, but not relevant.
+    ``metadata["positive_wrong"]`` lists them; ``metadata["answer_parts"]`` lists the parts that an answer
+    needs, each with its spellings.
 
     Args:
-        path: the file.
+        path: The file.
 
     Returns:
-        The data set, before it is embedded.
+        The data set without embeddings.
 
     Raises:
         DatasetError: the file is missing or a row is malformed.
@@ -55,7 +55,7 @@ def load_rgb(path: str | Path) -> TextDataset:
         answer = record.fields.get("answer")
         pool = unique([*positive, *negative, *false])
         questions.append(_Question(record.place, query_id, text, flat_strings(answer), pool, facets))
-        # All parts are needed, of each any spelling: a part is a list, or a string by itself.
+        # An answer needs all parts, each in any spelling; a part is a list of spellings, or one string.
         listed = answer if isinstance(answer, list) else [answer]
         parts[query_id] = [spelled for part in listed if (spelled := flat_strings(part))]
         if false:
@@ -65,15 +65,15 @@ def load_rgb(path: str | Path) -> TextDataset:
 
 
 def load_hotpotqa(path: str | Path) -> TextDataset:
-    """HotpotQA's distractor file: ``_id``, ``question``, ``answer``, ``context``, ``supporting_facts`` a row.
+    """HotpotQA (distractor); rows have ``_id``, ``question``, ``answer``, ``context``, ``supporting_facts``.
 
-    Contexts may be pairs of title and sentences (the original file) or an object of two lists (the hub's).
+    Contexts are pairs of title and sentences (original file) or an object of two lists (Hugging Face).
 
     Args:
-        path: the file.
+        path: The file.
 
     Returns:
-        The data set, before it is embedded.
+        The data set without embeddings.
 
     Raises:
         DatasetError: the file is missing or a row is malformed.
@@ -84,15 +84,15 @@ def load_hotpotqa(path: str | Path) -> TextDataset:
 
 
 def load_musique(path: str | Path) -> TextDataset:
-    """MuSiQue's JSON lines: ``id``, ``question``, ``answer``, ``answer_aliases``, ``paragraphs`` a row.
+    """MuSiQue as JSON lines: ``id``, ``question``, ``answer``, ``answer_aliases``, ``paragraphs``.
 
-    Questions marked as not answerable have no kernel and are left out.
+    Questions marked as not answerable have no kernel and are skipped.
 
     Args:
-        path: the file.
+        path: The file.
 
     Returns:
-        The data set, before it is embedded.
+        The data set without embeddings.
 
     Raises:
         DatasetError: the file is missing or a row is malformed.
@@ -114,7 +114,7 @@ class _Question:
 
 
 class _Corpus:
-    """Passages gathered from many rows, where the same one may occur again: one id for one content."""
+    """Passages collected from many rows; equal passages get one id."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -122,7 +122,7 @@ class _Corpus:
         self.passages: list[Passage] = []
 
     def add(self, text: str, title: str = "") -> str:
-        """The id of this passage, a new one if it was not seen before."""
+        """The id of this passage; new if it was not seen before."""
         key = (title, text)
         if key not in self._ids:
             self._ids[key] = f"{self._prefix}{len(self.passages):05d}"
@@ -159,7 +159,7 @@ def _rgb_facets(record: Record, corpus: _Corpus) -> dict[str, list[str]]:
     positive = record.list("positive")
     groups = positive if any(isinstance(part, list) for part in positive) else [positive]
     if not all(isinstance(group, list) for group in groups):
-        raise record.place.error("'positive' mixes strings and lists: give strings, or one list a facet")
+        raise record.place.error("'positive' mixes strings and lists: give strings, or one list per facet")
     by_facet = {
         str(number): unique(_rgb_passages(record, "positive", group, corpus))
         for number, group in enumerate(groups, start=1)
@@ -197,7 +197,7 @@ def _hotpot_question(record: Record, corpus: _Corpus) -> _Question:
 
 
 def _hotpot_pairs(record: Record, name: str, second: str) -> list[tuple[Any, Any]]:
-    """Pairs that are written as pairs, or as two lists under ``title`` and ``second``."""
+    """Pairs given as pairs, or as two lists under ``title`` and ``second``."""
     value = record.fields.get(name)
     if isinstance(value, dict):
         titles, others = value.get("title"), value.get(second)
@@ -217,13 +217,13 @@ def _musique_question(record: Record, corpus: _Corpus) -> _Question:
             raise record.place.error("each of 'paragraphs' must be an object with 'paragraph_text'")
         number = paragraph.get("idx", place)
         if not isinstance(number, int) or number in ids:
-            raise record.place.error(f"'idx' of a paragraph must be a number of its own, got {number!r}")
+            raise record.place.error(f"'idx' of a paragraph must be a unique number, got {number!r}")
         ids[number] = corpus.add(paragraph["paragraph_text"], str(paragraph.get("title", "")))
         if paragraph.get("is_supporting"):
             supporting.append(number)
     if not supporting:
         raise record.place.error("no paragraph has 'is_supporting': the question has no kernel")
-    # Supporting paragraphs as the steps of the question use them, then any that no step names.
+    # Supporting paragraphs in the order of the question's steps, then those that no step names.
     steps = record.list("question_decomposition", required=False)
     named = [step.get("paragraph_support_idx") for step in steps if isinstance(step, dict)]
     in_order = [number for number in named if number in supporting] + supporting

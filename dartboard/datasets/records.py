@@ -1,6 +1,6 @@
 """Read text files row by row; errors name the file and the line.
 
-Rows are read one at a time, so a file may be larger than memory. ``.gz`` files are read as they are.
+Rows are read one at a time, so a file may be larger than memory. ``.gz`` files are decompressed.
 """
 
 import gzip
@@ -17,33 +17,33 @@ from dartboard.errors import DatasetError
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of a file, or an entry of an array (``unit`` is ``row`` then), counted from 1."""
+    """A line of a file, or an entry of an array (``unit`` is ``row``), counted from 1."""
 
     path: Path
     line: int
     unit: str = "line"
 
     def error(self, problem: str) -> DatasetError:
-        """An error that begins with the file and the line."""
+        """An error that starts with the file and the line."""
         return DatasetError(f"{self}: {problem}")
 
     def __str__(self) -> str:
         return f"{self.path}, {self.short()}"
 
     def short(self) -> str:
-        """The line alone, where the file is known."""
+        """The line only, if the file is known."""
         return f"{self.unit} {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A JSON object and where it stands; its fields are read through checks."""
+    """A JSON object and its place; its fields are checked when they are read."""
 
     place: Place
     fields: dict[str, Any]
 
     def text(self, *names: str, default: str | None = None) -> str:
-        """The string under the first of ``names`` that is there; numbers are written out."""
+        """The string under the first existing name; numbers are converted."""
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, str):
@@ -57,15 +57,15 @@ class Record:
         return default
 
     def identifier(self, *names: str) -> str:
-        """As :meth:`text`, and neither empty nor NaN."""
+        """Like :meth:`text`, but not empty or NaN."""
         if any(isinstance(one := self.fields.get(name), float) and one != one for name in names):
-            raise self.place.error(f"{names[0]!r} is NaN: every row needs an id of its own")
+            raise self.place.error(f"{names[0]!r} is NaN: every row needs a unique id")
         if not (value := self.text(*names)):
-            raise self.place.error(f"{names[0]!r} is empty: every row needs an id of its own")
+            raise self.place.error(f"{names[0]!r} is empty: every row needs a unique id")
         return value
 
     def list(self, name: str, *, required: bool = True) -> "list[Any]":
-        """The list under ``name``; empty where it is absent and not ``required``."""
+        """The list under ``name``; empty if it is missing and not ``required``."""
         value = self.fields.get(name)
         if value is None and not required:
             return []
@@ -75,7 +75,7 @@ class Record:
         return value
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """The object under ``name``, empty where it is absent."""
+        """The object under ``name``; empty if it is missing."""
         value = self.fields.get(name)
         if value is None:
             return {}
@@ -85,7 +85,7 @@ class Record:
 
 
 def lines(path: Path) -> Iterator[tuple[Place, str]]:
-    """The lines that are not blank, without their ends."""
+    """The non-blank lines without line ends."""
     with _open(path) as stream:
         for number, raw in enumerate(stream, start=1):
             place = Place(path, number)
@@ -98,7 +98,7 @@ def lines(path: Path) -> Iterator[tuple[Place, str]]:
 
 
 def json_lines(path: Path) -> Iterator[Record]:
-    """One JSON object a line."""
+    """One JSON object per line."""
     for place, line in lines(path):
         try:
             value = json.loads(line)
@@ -110,9 +110,9 @@ def json_lines(path: Path) -> Iterator[Record]:
 
 
 def json_array(path: Path) -> Iterator[Record]:
-    """The objects of a file that is one JSON array, or of one that has an object a line.
+    """The objects of a JSON array, or of a file with one object per line.
 
-    An array is read whole; its rows are placed by their number, for their lines are not known.
+    An array is loaded whole; its rows are numbered, because their lines are unknown.
     """
     with _open(path) as stream:
         is_array = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
@@ -132,7 +132,7 @@ def json_array(path: Path) -> Iterator[Record]:
 
 
 def count_lines(path: Path) -> int:
-    """How many lines a file has, without parsing them; a last line needs no end."""
+    """The number of lines, without parsing; the last line needs no line end."""
     count, last = 0, b"\n"
     with _open(path) as stream:
         while block := stream.read(1 << 20):
@@ -142,7 +142,7 @@ def count_lines(path: Path) -> int:
 
 
 def first_existing(folder: Path, names: list[str]) -> Path | None:
-    """The first of these files that the folder has, plain or compressed."""
+    """The first of these files in the folder, plain or compressed."""
     for name in names:
         for candidate in (folder / name, folder / f"{name}.gz"):
             if candidate.is_file():
@@ -151,7 +151,7 @@ def first_existing(folder: Path, names: list[str]) -> Path | None:
 
 
 def need_file(path: Path, purpose: str) -> Path:
-    """The path, or its compressed twin; an error that says what belongs there when neither exists."""
+    """The path or its ``.gz`` version; if neither exists, an error that says what belongs there."""
     if found := first_existing(path.parent, [path.name]):
         return found
     raise DatasetError(f"{path} is missing: {purpose}")
@@ -159,11 +159,11 @@ def need_file(path: Path, purpose: str) -> Path:
 
 @contextmanager
 def _open(path: Path) -> Iterator[BinaryIO]:
-    """The file, unpacked; also what goes wrong while it is read names it."""
+    """The decompressed file; errors while reading name it."""
     try:
         with gzip.GzipFile(path) if path.suffix == ".gz" else path.open("rb") as opened:
             yield cast(BinaryIO, opened)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DatasetError(f"{path} is damaged, or no gzip file: {error}. Fetch or pack it again") from error
+        raise DatasetError(f"{path} is damaged or no gzip file: {error}. Fetch or pack it again") from error
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error

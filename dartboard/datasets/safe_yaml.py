@@ -1,10 +1,10 @@
-"""YAML and JSON files as nodes: text with lines, from which nothing is built.
+"""YAML and JSON files as nodes with line numbers; no objects are created.
 
-Every value is read through a check, and every complaint names file and line. Aliases are refused: a few
-hundred bytes of them can stand for more than memory holds. A value that YAML takes for something other
-than text (``NO``, ``012``, ``1:30``) is an error, never guessed at.
+Every value is checked when it is read, and every error names file and line. Aliases are rejected, because a
+few hundred bytes of them can expand to more than memory holds. An unquoted value that YAML does not read as
+text (``NO``, ``012``, ``1:30``) is an error, never a guess.
 
-Not pydantic, which would check values once YAML has guessed and built them, and knows no lines.
+Pydantic would check values after YAML has converted them, and does not know lines.
 """
 
 import difflib
@@ -29,7 +29,7 @@ _ODD = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping whose values are checked when they are read; ``keys`` are the nodes of its keys."""
+    """A mapping whose values are checked when they are read; ``keys`` are its key nodes."""
 
     path: Path
     node: Any
@@ -38,7 +38,7 @@ class Fields:
 
     @property
     def place(self) -> Place:
-        """Where it begins."""
+        """Where the mapping begins."""
         return place_of(self.path, self.node)
 
     def error(self, problem: str, node: Any = None) -> DatasetError:
@@ -46,21 +46,21 @@ class Fields:
         return place_of(self.path, node or self.node).error(problem)
 
     def only(self, known: Iterable[str]) -> None:
-        """Refuse keys that nobody reads; a misspelt one is told what it was meant to be."""
+        """Reject unknown keys; the error suggests the closest known key."""
         allowed = sorted(known)
         for key, value in self.entries.items():
             if key not in allowed:
                 near = difflib.get_close_matches(key, allowed, n=1)
-                advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(allowed)}"
+                advice = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(allowed)}"
                 raise self.error(f"unknown key {key!r}: {advice}", self.keys.get(key, value))
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and not null."""
+        """Whether the key exists and is not null."""
         node = self.entries.get(key)
         return node is not None and node.tag != _NULL
 
     def string(self, key: str) -> str:
-        """Text that must be there and not blank."""
+        """Text that is required and not blank."""
         node = self.entries.get(key)
         if node is None:
             raise self.error(f"{key!r} is missing")
@@ -70,11 +70,11 @@ class Fields:
         return value
 
     def strings(self, key: str) -> list[str]:
-        """A list of texts; empty where the key is absent or null."""
+        """A list of texts; empty if the key is missing or null."""
         return [string_of(self.path, node, f"each of {key!r}") for node in self.items(key)]
 
     def number(self, key: str, default: float, *, least: float, most: float) -> float:
-        """A number within bounds, the default where the key is absent or null."""
+        """A number within bounds; the default if the key is missing or null."""
         if not self.has(key):
             return default
         node = self.entries[key]
@@ -84,7 +84,7 @@ class Fields:
         return value
 
     def items(self, key: str) -> list[Any]:
-        """The nodes of a list; none where the key is absent or null."""
+        """The nodes of a list; none if the key is missing or null."""
         node = self.entries.get(key)
         if node is None or node.tag == _NULL:
             return []
@@ -98,14 +98,14 @@ class Fields:
         return [fields_of(self.path, node, f"each of {key!r}") for node in self.items(key)]
 
     def mapping(self, key: str) -> "Fields":
-        """The mapping under a key that must be there."""
+        """The mapping under a required key."""
         if key not in self.entries:
             raise self.error(f"{key!r} is missing")
         return fields_of(self.path, self.entries[key], repr(key))
 
 
 def read_fields(path: Path, expected: str) -> Fields:
-    """The mapping that a YAML or JSON file is; ``expected`` says what belongs into it, for error messages."""
+    """The mapping in a YAML or JSON file; ``expected`` describes its content for error messages."""
     try:
         import yaml
     except ImportError as error:  # pragma: no cover - the tests have it
@@ -129,7 +129,7 @@ def read_fields(path: Path, expected: str) -> Fields:
 
 
 def fields_of(path: Path, node: Any, what: str) -> Fields:
-    """A node that must be a mapping, each of its keys a text that occurs once."""
+    """A node that must be a mapping with unique text keys."""
     if node.id != "mapping":
         raise place_of(path, node).error(f"{what} must be a mapping, got a {node.id}")
     entries: dict[str, Any] = {}
@@ -143,7 +143,7 @@ def fields_of(path: Path, node: Any, what: str) -> Fields:
 
 
 def string_of(path: Path, node: Any, what: str) -> str:
-    """A string; ``NO``, ``012`` or ``1:30`` without quotes are something else to YAML."""
+    """A string; YAML reads ``NO``, ``012`` and ``1:30`` without quotes as something else."""
     if node.id != "scalar":
         raise place_of(path, node).error(f"{what} must be a string, got a {node.id}")
     if node.tag != _STRING:
@@ -152,19 +152,19 @@ def string_of(path: Path, node: Any, what: str) -> str:
             f"{what} must be a string, but {node.value!r} is {kind}: put it in quotes"
         )
     if path.suffix == ".json" and not node.style:
-        # JSON's strings are quoted; what is not, and is no number to YAML, is NaN or Infinity.
+        # JSON strings are quoted; an unquoted value that is not a number to YAML is NaN or Infinity.
         raise place_of(path, node).error(f"{what} must be a string, but {node.value} is a number")
     value: str = node.value
     return value
 
 
 def odd_character(text: str) -> str | None:
-    """The first character that no id may hold: control characters, ends of lines, lone surrogates."""
+    """The first character that ids may not contain: control characters, line ends, lone surrogates."""
     return next((one for one in text if unicodedata.category(one) in _ODD), None)
 
 
 def refused_id(identity: str, odd: str) -> str:
-    """What is wrong with an id."""
+    """The error message for an id."""
     return f"id {identity!r} holds the control character U+{ord(odd):04X}: take it out"
 
 
@@ -174,7 +174,7 @@ def place_of(path: Path, node: Any) -> Place:
 
 
 def _text(path: Path) -> str:
-    """What YAML can read: JSON needs its tabs as spaces and its pairs of surrogates as characters."""
+    """The file's text for YAML: in JSON, tabs become spaces and surrogate pairs become characters."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -200,5 +200,5 @@ def _number(node: Any) -> float | None:
         return None
     try:
         return float(node.value)
-    except ValueError:  # 1:30, 0x1f and the like, which nobody means
+    except ValueError:  # 1:30, 0x1f and the like
         return None

@@ -1,22 +1,21 @@
-"""Synthetic data sets whose vectors are constructed, so that every cosine lies where it should.
+"""Synthetic data sets with constructed vectors, so that every cosine is known.
 
-**Clustered**: the best answer takes one chunk from each cluster that a query is about. With a shared
-direction g, a direction o_i a cluster and e_ij a chunk, all at right angles,
+**Clustered**: the best result has one chunk from each cluster that a query is about. With a shared direction
+g, a direction o_i per cluster and e_ij per chunk, all orthogonal,
 
     centre_i = √b_i g + √(1-b_i) o_i          chunk_ij = a_ij centre_i + √(1-a_ij²) e_ij
 
-so the cosine of two chunks is ``a a'`` within a cluster and ``a a' √(b b')`` between two, and drawing a
-and b from intervals keeps every cosine in its band exactly. Where there are more chunks than dimensions,
-the e_ij cannot all be at right angles; their largest cosine μ is measured and the intervals narrowed by
-what it can add.
+so the cosine of two chunks is ``a a'`` within a cluster and ``a a' √(b b')`` between two. Drawing a and b
+from intervals keeps every cosine exactly in its range. With more chunks than dimensions, the e_ij cannot all
+be orthogonal; their largest cosine μ is measured, and the intervals are narrowed accordingly.
 
-**Query-focused**: queries with relevant and irrelevant chunks, some of the relevant ones near-duplicates of
-each other. For each query q, with directions f (a facet) and e (a chunk) at right angles to everything else,
+**Query-focused**: queries with relevant and irrelevant chunks; some relevant ones are near-duplicates of each
+other. For each query q, with directions f (a facet) and e (a chunk) orthogonal to everything else,
 
     fact = r q + √(1-r²) f        relevant = a fact + √(1-a²) e        irrelevant = s q + √(1-s²) e
 
 A relevant chunk has cosine ``a r`` with its query, near-duplicates have ``a a'``, an irrelevant chunk has
-``s``, and the chunks of other queries 0: by construction, all relevance is on one side of a gap.
+``s``, and the chunks of other queries have 0. So a gap separates relevant from irrelevant chunks.
 """
 
 import math
@@ -34,16 +33,16 @@ Directions = npt.NDArray[np.float64]
 
 WITHIN_BAND = 0.1
 BETWEEN_BAND = 0.2
-"""How far cosines spread: .8 to .9 within a cluster and .2 to .4 between clusters, by default."""
+"""Width of the cosine ranges: by default .8 to .9 within a cluster and .2 to .4 between clusters."""
 
 DEFAULT_QUERIES = 20
 
 FEWEST_CLUSTERS = 3
-"""A query is about this many clusters or more: what precision means for a list of up to three chunks, one
-from each cluster, is clear. A longer list has to repeat a cluster or to leave what the query is about."""
+"""A query is about at least this many clusters, so that precision is well defined for a list of up to three
+chunks, one per cluster. A longer list must repeat a cluster or include other clusters."""
 
 GAP = 0.1
-"""How much the least relevant chunk is nearer to its query than the nearest irrelevant one, at least."""
+"""Minimum difference between the cosines of the least relevant and the nearest irrelevant chunk."""
 
 _RELEVANCE_BAND = 0.15
 _FEWEST = 4
@@ -52,22 +51,22 @@ _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "
 
 @dataclass(frozen=True, slots=True)
 class SyntheticDatasetConfig:
-    """How large a synthetic data set is and how its vectors lie.
+    """Size and geometry of a synthetic data set.
 
     ============================  ====================================================================
     ``num_clusters``              clusters; in the query-focused set, queries
-    ``docs_per_cluster``          chunks in each
+    ``docs_per_cluster``          chunks per cluster
     ``intra_cluster_similarity``  clustered: the highest cosine of two chunks in a cluster; the lowest
                                   is .1 less. Query-focused: the lowest cosine of two near-duplicates
     ``cluster_separation``        clustered: ``1 - cluster_separation`` is the lowest cosine of chunks
                                   in different clusters; the highest is .2 more. Query-focused: the
                                   highest cosine of a query with an irrelevant chunk is .2 more than
                                   ``1 - cluster_separation``
-    ``embed_dim``                 numbers in a vector
+    ``embed_dim``                 dimensions of a vector
     ``random_seed``               the same seed gives the same data set
     ============================  ====================================================================
 
-    The defaults give the specification's bands: .8 to .9 within, .2 to .4 between.
+    The defaults give the ranges of the specification: .8 to .9 within, .2 to .4 between.
     """
 
     num_clusters: int = 5
@@ -114,12 +113,19 @@ def make_clustered(
     num_queries: int = DEFAULT_QUERIES,
     fewest_clusters: int = FEWEST_CLUSTERS,
 ) -> Dataset:
-    """Clusters whose cosines lie in the configured bands, and queries about several of them.
+    """Clusters with cosines in the configured ranges, and queries about several of them.
 
-    A query lies between the clusters that it is about, nearest to the first: all their chunks are
-    relevant, and each cluster is a facet. The first query is about all clusters, the others about
-    ``fewest_clusters`` and more, in turn. Raises :class:`ConfigError` where the vectors have too few numbers
-    for so many chunks.
+    A query lies between its clusters, nearest to the first. All their chunks are relevant, and each cluster
+    is a facet. The first query is about all clusters; the others are about ``fewest_clusters`` or more, in
+    rotation.
+
+    Args:
+        config: Sizes and cosines.
+        num_queries: How many queries.
+        fewest_clusters: The smallest number of clusters of a query.
+
+    Raises:
+        ConfigError: ``embed_dim`` is too small for the number of chunks.
     """
     config = config or SyntheticDatasetConfig()
     for name, value in (("num_queries", num_queries), ("fewest_clusters", fewest_clusters)):
@@ -139,7 +145,7 @@ def make_clustered(
             vector = vectors[len(chunks)].astype(np.float32)
             chunks.append(Chunk(id_, words.sentence(vocabulary, 14), vector, metadata))
     sizes = range(min(fewest_clusters, config.num_clusters), config.num_clusters + 1)
-    # Number 0 takes the last size: the first query is about all clusters.
+    # Query 0 gets the last size: it is about all clusters.
     about = [
         rng.permutation(config.num_clusters)[: sizes[(number - 1) % len(sizes)]]
         for number in range(num_queries)
@@ -166,13 +172,15 @@ def make_clustered(
 def make_query_focused(config: SyntheticDatasetConfig | None = None) -> Dataset:
     """``num_clusters`` queries with ``docs_per_cluster`` chunks each, half of them relevant.
 
-    The relevant chunks state facts, one of them once, the next twice, and so on: a fact is a facet, and
-    the first chunk of each fact is the kernel and the ``base_id`` of its near-duplicates. Raises
-    :class:`ConfigError` where the vectors have too few numbers, or the cosines leave no room for relevance.
+    The relevant chunks state facts: the first fact once, the next twice, and so on. A fact is a facet; its
+    first chunk belongs to the kernel and is the ``base_id`` of its near-duplicates.
+
+    Raises:
+        ConfigError: ``embed_dim`` is too small, or the cosines leave no room for relevance.
     """
     config = config or SyntheticDatasetConfig()
     sizes = _fact_sizes(config)
-    # Even the loosest near-duplicate of the least relevant fact is beyond the gap.
+    # Holds even for the loosest near-duplicate of the least relevant fact.
     lowest = max(0.6, (config.between[1] + GAP) / math.sqrt(config.intra_cluster_similarity))
     if lowest + _RELEVANCE_BAND > 1:
         raise ConfigError(
@@ -195,7 +203,7 @@ def make_query_focused(config: SyntheticDatasetConfig | None = None) -> Dataset:
     qrels: Qrels = {}
 
     def add(id_: str, text: str, vector: Directions, base: str, relevant: bool) -> None:
-        """Add a chunk to the query of the loop below."""
+        """Add a chunk to the current query of the loop below."""
         metadata = {"base_id": base, "cluster": number, "relevant": relevant, "title": ""}
         chunks.append(Chunk(id_, text, vector.astype(np.float32), metadata))
         qrels[query_id][id_] = int(relevant)
@@ -232,7 +240,7 @@ def make_query_focused(config: SyntheticDatasetConfig | None = None) -> Dataset:
 
 
 def has_made_up_texts(dataset: Dataset) -> bool:
-    """Whether the words of a data set mean nothing: its vectors were made, and not by a model."""
+    """Whether the texts have no meaning, because the vectors were constructed instead of embedded."""
     return dataset.metadata.get("type") == "synthetic" and "model" not in dataset.metadata
 
 
@@ -245,7 +253,7 @@ def synthetic_dataset(
     facets: Facets,
     **metadata: Any,
 ) -> Dataset:
-    """A data set whose ground truth is known by construction; ``metadata`` is kept beside it."""
+    """A data set with ground truth by construction; ``metadata`` is stored with it."""
     return Dataset(
         name=name,
         chunks=chunks,
@@ -269,7 +277,7 @@ def _cluster(config: SyntheticDatasetConfig, rng: np.random.Generator) -> tuple[
         raise ConfigError(f"{clusters} clusters need embed_dim >= {clusters + 2}, got {config.embed_dim}")
     basis = directions(1 + clusters + count, config.embed_dim, rng)
     frame, rest = basis[: 1 + clusters], basis[1 + clusters :]
-    if len(basis) > config.embed_dim:  # not at right angles yet: those of the centres have to be
+    if len(basis) > config.embed_dim:  # not orthogonal yet; the centres' directions must be
         frame = np.linalg.qr(frame.T)[0].T
         rest = rest - rest @ frame.T @ frame
         rest /= np.linalg.norm(rest, axis=1, keepdims=True)
@@ -284,9 +292,9 @@ def _cluster(config: SyntheticDatasetConfig, rng: np.random.Generator) -> tuple[
 def _intervals(
     config: SyntheticDatasetConfig, coherence: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where a² and b may lie so that every cosine stays in its band whatever the e_ij add to it.
+    """The intervals of a² and b for which every cosine stays in its range for any e_ij.
 
-    They add at most m = (1 - a²) μ with a² at its lowest, which is ``low + m``.
+    The e_ij add at most m = (1 - a²) μ, with a² at its minimum ``low + m``.
     """
     low, high = config.within
     margin = (1 - low) * coherence / (1 + coherence)
@@ -304,7 +312,7 @@ def _intervals(
 
 
 def _coherence(rest: Directions, block: int = 1024) -> float:
-    """The largest absolute cosine of two different rows, 0 but for rounding where all are at right angles."""
+    """The largest absolute cosine of two different rows; 0 up to rounding if all are orthogonal."""
     largest = 0.0
     for start in range(0, len(rest), block):
         cosines = np.abs(rest[start : start + block] @ rest.T)
@@ -314,23 +322,23 @@ def _coherence(rest: Directions, block: int = 1024) -> float:
 
 
 def _between(centres: Directions) -> Directions:
-    """A unit vector between centres, a little nearer to the first than to the others."""
+    """A unit vector between centres, slightly nearer to the first."""
     weights = np.linspace(1.2, 1.0, len(centres))
     mixed: Directions = weights @ centres
     return mixed / np.linalg.norm(mixed)
 
 
 def _tilted(vector: Directions, cosine: float, aside: Directions) -> Directions:
-    """A unit vector at this cosine from a unit vector, tilted towards a direction at right angles to it."""
+    """A unit vector at this cosine from ``vector``, tilted towards an orthogonal direction."""
     return cosine * vector + math.sqrt(1 - cosine**2) * aside
 
 
 def _fact_sizes(config: SyntheticDatasetConfig) -> list[int]:
-    """How often each fact is stated: 1, 2, 3 … until half the chunks are used."""
+    """How often each fact is stated: 1, 2, 3 … until half of the chunks are used."""
     if config.docs_per_cluster < _FEWEST:
         raise ConfigError(
             f"docs_per_cluster must be >= {_FEWEST} for a query-focused set, got {config.docs_per_cluster}: "
-            "a query needs two facts or more, and something irrelevant"
+            "a query needs at least two facts and an irrelevant chunk"
         )
     left = max(3, config.docs_per_cluster // 2)
     sizes: list[int] = []
@@ -342,7 +350,7 @@ def _fact_sizes(config: SyntheticDatasetConfig) -> list[int]:
 
 
 def directions(count: int, dim: int, rng: np.random.Generator) -> Directions:
-    """Unit vectors, ``(count, dim)``: at right angles where the dimension has room, else random."""
+    """Unit vectors ``(count, dim)``: orthogonal if the dimension allows it, otherwise random."""
     drawn = rng.standard_normal((count, dim))
     if count <= dim:
         orthogonal: Directions = np.linalg.qr(drawn.T)[0].T
@@ -352,14 +360,14 @@ def directions(count: int, dim: int, rng: np.random.Generator) -> Directions:
 
 
 class _Words:
-    """Invented words, each given out once: texts that share them are about the same."""
+    """Invented words, each used once: texts that share words share a topic."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
         self._used: set[str] = set()
 
     def draw(self, count: int) -> list[str]:
-        """Words that were not given out before."""
+        """New words."""
         drawn: list[str] = []
         while len(drawn) < count:
             places = self._rng.integers(len(_SYLLABLES), size=3)
@@ -370,6 +378,6 @@ class _Words:
         return drawn
 
     def sentence(self, vocabulary: list[str], length: int) -> str:
-        """A sentence of ``length`` words of a vocabulary, which may repeat."""
+        """A sentence of ``length`` words from a vocabulary, with repetition."""
         chosen = self._rng.choice(vocabulary, length)
         return " ".join(chosen).capitalize() + "."

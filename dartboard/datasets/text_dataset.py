@@ -1,9 +1,9 @@
-"""A data set before it is embedded, and its ground truth in the ids of the chunks that were made of it.
+"""A data set without embeddings, and the mapping of its ground truth to chunk ids.
 
 Every loader returns a :class:`TextDataset`, and :func:`dartboard.datasets.prepare` takes one. A data set may
-judge passages that its corpus lacks (a sample of a collection, an empty text). These are left out and listed
-as ``unreachable``; a query all of whose relevant passages are lacking is left out too, for no retriever could
-answer it. Both are logged as warnings: measures rise by what is left out.
+judge passages that its corpus lacks (a sample of a collection, an empty text). These are dropped and listed
+as ``unreachable``. A query without any remaining relevant passage is dropped too, because no retriever could
+answer it. Both are logged as warnings, because dropping them raises the measures.
 """
 
 import logging
@@ -33,9 +33,9 @@ Facets = dict[str, dict[str, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text under an id, with its title where it has one.
+    """A text with an id and, optionally, a title.
 
-    ``place`` is the line that it was read from, for error messages; it makes no two passages differ.
+    ``place`` is the line that it was read from, for error messages; it is ignored in comparisons.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class PassageStream:
-    """Passages that are read again at every iteration and never held all at once."""
+    """Passages that are read again at every iteration and never held in memory all at once."""
 
     read: Callable[[], Iterator[Passage]]
 
@@ -57,12 +57,14 @@ class PassageStream:
 
 @dataclass(slots=True, kw_only=True)
 class TextDataset:
-    """Passages, queries by id, and ground truth.
+    """Passages, queries and ground truth.
 
-    ``passages`` can be iterated more than once: a list, or a :class:`PassageStream` over a file, whose
-    malformed rows are reported when they are reached. ``kernels`` are the passages that an answer requires,
-    ``alternatives`` other sets that answer as well, ``pools`` the candidates that a set gives each query
-    for itself. Raises :class:`DatasetError` where ground truth names an unknown query.
+    ``passages`` can be iterated more than once: a list, or a :class:`PassageStream` over a file, which
+    reports malformed rows when it reaches them. ``kernels`` are the passages that an answer requires,
+    ``alternatives`` other sets that answer as well, and ``pools`` the candidates of each query.
+
+    Raises:
+        DatasetError: the ground truth names an unknown query.
     """
 
     name: str
@@ -89,19 +91,19 @@ class TextDataset:
 
 
 def embedded_text(text: str, title: str = "") -> str:
-    """What a model encodes of a chunk: its title, where it has one, and its text, as BEIR does it."""
+    """The text that a model encodes for a chunk: its title, if any, and its text, as in BEIR."""
     return text if title in ("", text) else f"{title} {text}"
 
 
 def flat_strings(value: object) -> list[str]:
-    """The strings in arbitrarily nested lists, in order; numbers are written out."""
+    """The strings in nested lists, in order; numbers are converted."""
     if isinstance(value, list | tuple):
         return [text for part in value for text in flat_strings(part)]
     return [] if value is None else [str(value)]
 
 
 def single_passage_kernels(facets: Facets) -> Groups:
-    """The required passages of queries whose every facet is covered by one passage only."""
+    """The required passages of queries whose facets are each covered by a single passage."""
     return {
         query_id: unique(ids[0] for ids in by_facet.values())
         for query_id, by_facet in facets.items()
@@ -110,12 +112,12 @@ def single_passage_kernels(facets: Facets) -> Groups:
 
 
 def unique(ids: Iterable[str]) -> list[str]:
-    """Without repetitions, in the given order."""
+    """The ids without duplicates, in order."""
     return list(dict.fromkeys(ids))
 
 
 def named_passages(text: TextDataset) -> set[str]:
-    """Every passage that ground truth or a pool names."""
+    """All passages in the ground truth or a pool."""
     groups: list[Iterable[str]] = [*text.qrels.values(), *text.kernels.values(), *text.pools.values()]
     groups += [ids for by_facet in text.facets.values() for ids in by_facet.values()]
     groups += [ids for sets in text.alternatives.values() for ids in sets]
@@ -123,9 +125,9 @@ def named_passages(text: TextDataset) -> set[str]:
 
 
 def reachable_queries(text: TextDataset, chunk_ids: Mapping[str, list[str]]) -> list[str]:
-    """The ids of queries that have a relevant passage in the corpus, or never had one anywhere.
+    """The ids of queries that have a relevant passage in the corpus, or no relevant passage at all.
 
-    ``chunk_ids`` are those of each passage that ground truth names and the corpus has.
+    ``chunk_ids`` maps each passage of the ground truth that the corpus has to its chunks.
     """
     kept = []
     for query_id in text.queries:
@@ -134,7 +136,7 @@ def reachable_queries(text: TextDataset, chunk_ids: Mapping[str, list[str]]) -> 
             kept.append(query_id)
     if lost := len(text.queries) - len(kept):
         logger.warning(
-            "%s: %d of %d queries have no relevant passage in the corpus and were left out",
+            "%s: %d of %d queries have no relevant passage in the corpus and were dropped",
             text.name,
             lost,
             len(text.queries),
@@ -143,7 +145,7 @@ def reachable_queries(text: TextDataset, chunk_ids: Mapping[str, list[str]]) -> 
         query_id, ids = next(iter(lacking.items()))
         logger.warning(
             "%s: the corpus lacks relevant passages, or their text: %d of %d, in %d of %d queries (the first "
-            "is %r of query %r). They were left out: measures are those without them",
+            "is %r of query %r). They were dropped, and measures ignore them",
             text.name,
             sum(map(len, lacking.values())),
             sum(len(_relevant(text.qrels.get(query_id, {}))) for query_id in kept),
@@ -158,10 +160,10 @@ def reachable_queries(text: TextDataset, chunk_ids: Mapping[str, list[str]]) -> 
 def truth_in_chunks(
     text: TextDataset, query_ids: Iterable[str], chunk_ids: Mapping[str, list[str]]
 ) -> dict[str, Any]:
-    """Grades, facets, kernels, alternatives, answers, pools and what is unreachable, in chunk ids.
+    """The ground truth in chunk ids: grades, facets, kernels, alternatives, answers, pools, unreachable.
 
-    All chunks of a passage have its grade. A kernel and its alternatives name passages (the id of their
-    first chunk), and are left out where one of them is lacking.
+    All chunks of a passage have its grade. A kernel and its alternatives name passages (by the id of their
+    first chunk) and are dropped if one of them is missing.
     """
     wanted = set(query_ids)
 
@@ -196,7 +198,7 @@ def truth_in_chunks(
 
 
 def relevant_ids(qrels: Qrels) -> Groups:
-    """The ``ground_truth`` of a data set: what has a grade above 0."""
+    """The ``ground_truth`` of a data set: passages with a grade above 0."""
     return {query_id: _relevant(judged) for query_id, judged in qrels.items()}
 
 

@@ -1,4 +1,4 @@
-"""Judgments and rankings in the formats of TREC: what retrieval tools exchange.
+"""Judgements and rankings in TREC formats, which retrieval tools exchange.
 
 ======================  ==========================================================
 qrels, TREC             ``query 0 passage grade``; also MS MARCO's, with tabs
@@ -18,14 +18,14 @@ from dartboard.datasets.text_dataset import Facets, Qrels
 from dartboard.errors import ConfigError, DatasetError
 
 Ranking = Sequence[str] | Mapping[str, float]
-"""Ids from the best down, or ids with their scores."""
+"""Ids best first, or ids with scores."""
 
 
 def read_qrels(path: str | Path) -> Qrels:
-    """Read judgments in TREC's four columns or BEIR's three.
+    """Read judgements in TREC's four columns or BEIR's three.
 
     Args:
-        path: the file.
+        path: The file.
 
     Returns:
         Query id to passage id to grade.
@@ -41,7 +41,7 @@ def read_qrels(path: str | Path) -> Qrels:
             )
         query_id, passage_id, grade = parts[0], parts[-2], parts[-1]
         if place.line == 1 and len(parts) == 3 and math.isnan(_number(grade)):
-            continue  # the header of BEIR's files
+            continue  # BEIR's header
         known = qrels.setdefault(query_id, {}).setdefault(passage_id, _integer(place, "grade", grade))
         if known != int(grade):
             raise place.error(
@@ -51,17 +51,17 @@ def read_qrels(path: str | Path) -> Qrels:
 
 
 def first_judgement(path: str | Path, query_id: str) -> Place:
-    """The first line of a file of judgments, read without complaint before, that judges a query."""
+    """The first line of a valid file of judgements that judges a query."""
     return next(place for place, parts in _columns(Path(path)) if parts[0] == query_id)
 
 
 def write_qrels(qrels: Qrels, path: str | Path, *, layout: Literal["trec", "beir"] = "trec") -> None:
-    """Write judgments, one a line, in the order given.
+    """Write judgements, one per line, in the given order.
 
     Args:
-        qrels: by query id, the grade of each passage id.
-        path: of the file.
-        layout: ``trec`` (four columns), or ``beir`` (tabs and a head line).
+        qrels: The grade of each passage id, by query id.
+        path: The file.
+        layout: ``trec`` (four columns) or ``beir`` (tabs and a header).
     """
     judged = [(query, passage, grade) for query, row in qrels.items() for passage, grade in row.items()]
     if layout == "beir":
@@ -75,10 +75,10 @@ def write_qrels(qrels: Qrels, path: str | Path, *, layout: Literal["trec", "beir
 
 
 def read_subtopics(path: str | Path) -> Facets:
-    """Read which passages cover which facet of a query; grades of 0 and below are left out.
+    """Read which passages cover which facet of a query; grades of 0 and below are skipped.
 
     Args:
-        path: the file: query id, facet, passage id, grade.
+        path: The file: query id, facet, passage id, grade.
 
     Returns:
         Query id to facet to passage ids.
@@ -99,11 +99,11 @@ def read_subtopics(path: str | Path) -> Facets:
 
 
 def write_subtopics(facets: Facets, path: str | Path) -> None:
-    """Write facets, one passage a line, each with grade 1.
+    """Write facets, one passage per line, each with grade 1.
 
     Args:
-        facets: query id to facet to passage ids.
-        path: the file to write.
+        facets: Query id to facet to passage ids.
+        path: The file to write.
     """
     _write(
         path,
@@ -117,12 +117,12 @@ def write_subtopics(facets: Facets, path: str | Path) -> None:
 
 
 def read_run(path: str | Path) -> dict[str, dict[str, float]]:
-    """``{query_id: {passage_id: score}}``, best first by trec_eval's rule: falling score, then falling id.
+    """``{query_id: {passage_id: score}}``, sorted like trec_eval: by decreasing score, then decreasing id.
 
     As in trec_eval, the ranks in the file are ignored.
 
     Args:
-        path: the file, in TREC's six columns.
+        path: The file, in TREC's six columns.
 
     Returns:
         Query id to passage id to score.
@@ -146,15 +146,15 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
 
 
 def write_run(run: Mapping[str, Ranking], path: str | Path, *, tag: str = "dartboard") -> None:
-    """Write rankings: ids with their scores, or lists of ids from the best down.
+    """Write rankings: ids with scores, or lists of ids, best first.
 
-    A list has no scores, and tools order by score alone: its first of n passages is written with score n,
-    its last with 1, so that every tool reads the same order.
+    A list has no scores, and tools sort by score. So the first of n passages gets score n and the last gets
+    1; every tool then reads the same order.
 
     Args:
-        run: query id to passage ids, best first, or to passage ids with scores.
-        path: the file to write.
-        tag: the name of the run, in the last column.
+        run: Query id to passage ids, best first, or to passage ids with scores.
+        path: The file to write.
+        tag: The name of the run, in the last column.
     """
     written = []
     for query_id, ranking in run.items():
@@ -176,7 +176,7 @@ def _by_score(scores: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def _columns(path: Path) -> Iterator[tuple[Place, list[str]]]:
-    """Split at tabs where a line has them and they separate all columns, else at any white space."""
+    """Split at tabs if they separate all columns of a line, otherwise at any white space."""
     for place, line in lines(path):
         by_tab = [part.strip() for part in line.split("\t")]
         yield place, by_tab if len(by_tab) >= 3 else line.split()
@@ -190,7 +190,7 @@ def _integer(place: Place, name: str, text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """NaN where the text is no number."""
+    """The number; NaN if the text is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -198,7 +198,7 @@ def _number(text: str) -> float:
 
 
 def _word(text: str) -> str:
-    """What stands in a column that white space ends."""
+    """A value of a column that ends at white space."""
     if text.split() != [text]:
         raise DatasetError(f"{text!r} has white space or is empty: TREC files cannot hold it")
     return text

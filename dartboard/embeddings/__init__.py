@@ -1,7 +1,7 @@
-"""Texts to vectors, and pairs of texts to scores.
+"""Embedding models (texts to vectors) and pair scorers (pairs of texts to scores).
 
-Importing this package loads NumPy and nothing heavier: each name below brings in its module, and that
-module its dependencies, when it is first used.
+Importing this package loads only NumPy: each name below imports its module, and that module its
+dependencies, on first use.
 """
 
 from importlib import import_module

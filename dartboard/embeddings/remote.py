@@ -1,4 +1,4 @@
-"""Embedding models behind HTTP: endpoints that speak OpenAI's or Google's protocol."""
+"""Embedding models over HTTP: endpoints with OpenAI's or Google's protocol."""
 
 import base64
 import binascii
@@ -24,10 +24,10 @@ PATIENCE = Patience()
 
 
 class RemoteModel(BatchModel):
-    """A model at an endpoint; subclasses say how a batch is asked for and read."""
+    """A model at an endpoint; subclasses build the request of a batch and parse the response."""
 
     max_batch: ClassVar[int]
-    """Texts that the endpoint takes in one request."""
+    """Maximum texts per request."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class RemoteModel(BatchModel):
         description: ModelDescription | None,
     ) -> None:
         if not model:
-            raise ConfigError("model must be the name that the endpoint knows the model by, got ''")
+            raise ConfigError("model must be the endpoint's name of the model, got ''")
         if dimensions is not None and dimensions < 1:
             raise ConfigError(f"dimensions must be >= 1 or None for the model's own, got {dimensions}")
         self._endpoint = endpoint
@@ -48,11 +48,11 @@ class RemoteModel(BatchModel):
 
     @abstractmethod
     def _ask(self, texts: list[str], task: TaskType) -> list[Any]:
-        """One request: the vectors of prefixed texts, in order."""
+        """Send one request: the vectors of prefixed texts, in order."""
 
     @cached_property
     def description(self) -> ModelDescription:
-        """As given or known; an unknown dimension is learnt by encoding one word."""
+        """The given or known description; an unknown dimension is found by encoding one word."""
         dim = self._dimensions or (self._stated.dim if self._stated else None)
         if dim is None:
             dim = self._vectors(self._ask(["dimension"], TaskType.RETRIEVAL_DOCUMENT)).shape[1]
@@ -93,11 +93,11 @@ class RemoteModel(BatchModel):
         return unit_rows(vectors) if self.description.normalize else vectors
 
     def _rows(self, answer: Any, key: str, count: int) -> list[Any]:
-        """The list under a key of the answer, when it has one entry for each text."""
+        """The list under a key of the response; it must have one entry per text."""
         rows = answer.get(key) if isinstance(answer, dict) else None
         if not isinstance(rows, list) or len(rows) != count:
             got = len(rows) if isinstance(rows, list) else type(rows).__name__
-            raise EndpointError(f"{self!r} answered {got} vectors for {count} texts")
+            raise EndpointError(f"{self!r} returned {got} vectors for {count} texts")
         return rows
 
     def _vectors(self, answers: list[Any]) -> Vectors:
@@ -109,29 +109,25 @@ class RemoteModel(BatchModel):
                 vectors = raw.astype(np.float32)
         except (TypeError, ValueError, OverflowError):
             raise EndpointError(
-                f"{self!r} answered vectors that are not lists of numbers of one length"
+                f"{self!r} returned vectors that are not lists of numbers of one length"
             ) from None
         if vectors.ndim != 2 or not vectors.shape[1]:
-            raise EndpointError(f"{self!r} answered vectors of shape {vectors.shape} where rows are due")
+            raise EndpointError(f"{self!r} returned vectors of shape {vectors.shape} instead of rows")
         return vectors
 
 
 class OpenAIModel(RemoteModel):
-    """Any endpoint that speaks OpenAI's ``/v1/embeddings``: OpenAI, Ollama, vLLM, TEI, LM Studio …
+    """Any endpoint with OpenAI's ``/v1/embeddings``: OpenAI, Ollama, vLLM, TEI, LM Studio …
 
     Args:
-        base_url: what comes before ``/embeddings``, as in ``http://localhost:11434/v1``.
-        model: the name that the endpoint knows the model by.
-        api_key: None takes ``OPENAI_API_KEY``; local servers need none.
-        dimensions: sent to models that can shorten their vectors.
-        description: what the model wants; None takes what is known of a model of that name. Tasks become its
-            prefixes.
-        encoding_format: how the endpoint is asked to send vectors.
-        patience: time limit and retries.
-        sleep: waits between attempts; tests give their own.
+        base_url: The URL before ``/embeddings``, as in ``http://localhost:11434/v1``. model: The endpoint's
+        name of the model. api_key: None uses ``OPENAI_API_KEY``; local servers need none. dimensions: Sent to
+        models that can shorten their vectors. description: The model's description; None uses the known one
+        of a model of that name. Tasks become its prefixes. encoding_format: The format of vectors in the
+        response. patience: Time limit and retries. sleep: Waits between attempts; tests replace it.
 
     Raises:
-        ConfigError: a URL, key or dimension that cannot be used.
+        ConfigError: a URL, key or dimension is not valid.
     """
 
     max_batch = 2048
@@ -169,16 +165,15 @@ class OpenAIModel(RemoteModel):
             return [_floats(by_index[at]) for at in range(len(texts))]
         except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as error:
             raise EndpointError(
-                f"{self!r} answered rows without a usable index and embedding: {error!r}"
+                f"{self!r} returned rows without a valid index and embedding: {error!r}"
             ) from error
 
 
 class GeminiModel(RemoteModel):
     """Google's embedding models over the Gemini API.
 
-    As :class:`OpenAIModel`, but tasks are sent as the API's own task types, None as ``api_key`` takes
-    ``GEMINI_API_KEY``, and ``base_url`` ends before ``/models``: a proxy or a gateway has another one than
-    Google.
+    Like :class:`OpenAIModel`, but tasks are sent as the API's own task types, ``api_key`` None uses
+    ``GEMINI_API_KEY``, and ``base_url`` is the URL before ``/models``, for proxies and gateways.
     """
 
     max_batch = 100
@@ -212,7 +207,7 @@ class GeminiModel(RemoteModel):
         try:
             return [row["values"] for row in rows]
         except (KeyError, TypeError) as error:
-            raise EndpointError(f"{self!r} answered embeddings without values: {error!r}") from error
+            raise EndpointError(f"{self!r} returned embeddings without values: {error!r}") from error
 
 
 def _floats(embedding: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model, with torch: needs the extra ``torch``."""
+"""Any sentence-transformers model with torch; needs the extra ``torch``."""
 
 from functools import cached_property
 from typing import Any
@@ -18,11 +18,11 @@ from dartboard.errors import MissingExtraError, ModelError
 
 
 class SentenceTransformerModel(BatchModel):
-    """A model as its own files describe it: pooling, normalisation and prompts are its own.
+    """A model with the pooling, normalisation and prompts of its own files.
 
     Args:
-        model_name: a name on the hub, or the path of a folder.
-        device: as torch calls it.
+        model_name: A name on the Hugging Face hub, or the path of a folder.
+        device: The torch device.
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.
@@ -45,7 +45,7 @@ class SentenceTransformerModel(BatchModel):
 
     @property
     def description(self) -> ModelDescription:
-        """What the model's files say, as far as dartboard needs it."""
+        """The description from the model's files."""
         return self._description
 
     @cached_property
@@ -56,7 +56,7 @@ class SentenceTransformerModel(BatchModel):
         return torch_fingerprint(self.name, repr(self.model), prompts, tensors=tensors, with_dtypes=True)
 
     def word_pieces(self) -> list[str]:
-        """The tokenizer's vocabulary in the order of its ids, as it spells pieces."""
+        """The tokenizer's vocabulary by id, in its own spelling."""
         vocabulary: dict[str, int] = self.model.tokenizer.get_vocab()
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
@@ -69,7 +69,7 @@ class SentenceTransformerModel(BatchModel):
 
 
 def _describe(model: Any, model_name: str) -> ModelDescription:
-    """From the model's files; prefixes and σ from dartboard's own table where the files have none."""
+    """From the model's files; prefixes and σ from dartboard's table if the files have none."""
     known = known_description(model_name)
     prompts = {name: prompt for name, prompt in (model.prompts or {}).items() if prompt}
     if not prompts and known:
@@ -88,6 +88,6 @@ def _describe(model: Any, model_name: str) -> ModelDescription:
 
 
 def _dimension(model: Any) -> int:
-    """Version 6 renamed the method."""
+    """The dimension; version 6 renamed the method."""
     ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
     return int(ask())

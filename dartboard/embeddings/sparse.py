@@ -1,9 +1,9 @@
-"""Learned sparse encoders: a text becomes weights of a few terms of the model's vocabulary.
+"""Learned sparse encoders: a text becomes weights of some terms of the model's vocabulary.
 
     w_t = max over tokens i of log(1 + relu(logit_i,t))        (SPLADE, Formal et al., 2021)
 
-Any folder that sentence-transformers' ``SparseEncoder`` loads will do: one it saved itself, or a plain
-masked language model, which gets the pooling above. Needs the extra ``torch``.
+Any folder that sentence-transformers' ``SparseEncoder`` loads works: one that it saved, or a plain masked
+language model, which gets the pooling above. Needs the extra ``torch``.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _ENTRIES = ("modules.json", "config.json")
 
 
 class TermWeights(NamedTuple):
-    """``terms``, ``(m,)`` int32, rising; ``weights``, ``(m,)`` float32, all > 0."""
+    """``terms``, ``(m,)`` int32, increasing; ``weights``, ``(m,)`` float32, all > 0."""
 
     terms: npt.NDArray[np.int32]
     weights: npt.NDArray[np.float32]
@@ -33,24 +33,24 @@ class SparseModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call the model."""
+        """The model's name for people."""
 
     @property
     def fingerprint(self) -> str:
-        """An id that changes when the weights of terms would."""
+        """An id that changes when the term weights change."""
 
     def encode_query(self, text: str) -> TermWeights:
-        """The terms of one question."""
+        """The terms of one query."""
 
     def encode_documents(self, texts: Sequence[str], *, batch_size: int = ...) -> list[TermWeights]:
         """The terms of each passage."""
 
     def term(self, term: int) -> str:
-        """How a term is spelled."""
+        """The spelling of a term."""
 
 
 class SpladeModel:
-    """A sparse encoder from a folder; ``max_terms`` keeps the heaviest terms of a text only."""
+    """A sparse encoder from a folder; ``max_terms`` keeps only the heaviest terms of a text."""
 
     def __init__(self, path: str | Path, *, device: str = "cpu", max_terms: int | None = None) -> None:
         if max_terms is not None and max_terms < 1:
@@ -69,7 +69,7 @@ class SpladeModel:
                 "SparseEncoder.save made, or of a masked language model with its tokenizer"
             ) from error
         self._path = Path(path)
-        self._modules = repr(self.model)  # as loaded: the pooling notes its dimension when it first runs
+        self._modules = repr(self.model)  # now, because pooling adds its dimension when it first runs
         self._max_terms = max_terms
 
     @property
@@ -85,7 +85,7 @@ class SpladeModel:
         return torch_fingerprint(self.name, self._modules, reading, tensors=tensors, with_dtypes=True)
 
     def encode_query(self, text: str) -> TermWeights:
-        """The terms of one question."""
+        """The terms of one query."""
         return self._encode(self.model.encode_query, check_texts([text]))[0]
 
     def encode_documents(self, texts: Sequence[str], *, batch_size: int = 16) -> list[TermWeights]:
@@ -109,7 +109,7 @@ class SpladeModel:
             .numpy()
         )
         if not np.isfinite(raw).all() or raw.min() < 0:
-            raise ModelError(f"sparse encoder {self.name!r} answered weights that are not finite and >= 0")
+            raise ModelError(f"sparse encoder {self.name!r} returned weights that are not finite and >= 0")
         return [self._terms_of(row) for row in raw]
 
     def _terms_of(self, row: npt.NDArray[np.float32]) -> TermWeights:

@@ -1,4 +1,4 @@
-"""Texts on their way into a model: checked, put into batches, counted in tokens."""
+"""Check texts for a model, batch them, and count their tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -6,17 +6,17 @@ from dartboard.deadline import check, remaining
 from dartboard.errors import ConfigError, InvalidInputError
 
 LETTERS_PER_TOKEN = 16
-"""More than a token of running text has; see :func:`count_tokens`."""
+"""More characters than a token of normal text has; see :func:`count_tokens`."""
 
 _LETTERS_PER_STEP = 4000
 _FEWEST = 4
 
 
 def check_texts(texts: str | Sequence[str]) -> list[str]:
-    """The texts as a list; a lone string is a list of one.
+    """The texts as a list; a single string is a list of one.
 
     Raises:
-        InvalidInputError: a text is no string, is blank or is no valid Unicode; it is named by its index.
+        InvalidInputError: a text is not a string, blank or not valid Unicode; the message has its index.
     """
     if isinstance(texts, str):
         texts = [texts]
@@ -33,24 +33,24 @@ def check_texts(texts: str | Sequence[str]) -> list[str]:
             text.encode()
         except UnicodeEncodeError:
             raise InvalidInputError(
-                f"text {index} holds a lone surrogate and is no valid Unicode: decode it with "
+                f"text {index} contains a lone surrogate and is not valid Unicode: decode it with "
                 "errors='replace'"
             ) from None
     return listed
 
 
 def batches_by_length(texts: Sequence[str], batch_size: int) -> Iterator[list[int]]:
-    """The indices of the texts in batches of similar length, so that little is padding; longest first.
+    """The indices of the texts in batches of similar length, longest first, to avoid padding.
 
-    The deadline is checked before each batch. A call of the model cannot be interrupted, so under a deadline
-    batches of long texts are smaller (some 4,000 letters, four texts at least): an abandoned request is
-    noticed sooner. Without a deadline batches are as large as asked for.
+    The deadline is checked before each batch. A model call cannot be interrupted, so under a deadline batches
+    of long texts are smaller (about 4,000 characters, at least four texts) and an expired request stops
+    sooner. Without a deadline, batches have the requested size.
 
     Raises:
         ConfigError: ``batch_size`` is below 1.
     """
     check_batch_size(batch_size)
-    # Longest first: if memory does not suffice, the first batch shows it. Equal lengths keep their order.
+    # Longest first: the first batch shows whether memory suffices. Equal lengths keep their order.
     lengths = list(map(len, texts))
     order = sorted(range(len(texts)), key=lengths.__getitem__, reverse=True)
     start = 0
@@ -64,24 +64,24 @@ def batches_by_length(texts: Sequence[str], batch_size: int) -> Iterator[list[in
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise ConfigError unless a batch holds at least one text."""
+    """Check that a batch holds at least one text."""
     if batch_size < 1:
         raise ConfigError(f"batch_size must be >= 1, got {batch_size}")
 
 
 def count_tokens(model: object, texts: Sequence[str], *, most: int | None = None) -> list[int]:
-    """How many tokens each text costs: the one count behind budgets, limits and chunk sizes.
+    """The number of tokens of each text, for budgets, limits and chunk sizes.
 
     Args:
-        model: whose tokenizer counts, by its method ``count_tokens``; a model without one, or None, leaves it
-            to :func:`dartboard.ingest.estimate_tokens`.
-        texts: what to count; a model's own count refuses blank texts.
-        most: the caller's limit, if any. A text that is certainly above it is not tokenized, since that takes
-            hundreds of bytes a token; its count is a lower bound.
+        model: Counts with its method ``count_tokens``; without that method, or for None,
+            :func:`dartboard.ingest.estimate_tokens` counts.
+        texts: The texts; a model's own count rejects blank texts.
+        most: The caller's limit, if any. A text that is certainly above it is not tokenized, because that
+            takes hundreds of bytes per token; its count is then a lower bound.
 
     Returns:
-        ``max(1, tokens, letters // 16)`` for each text. The floor is there because a tokenizer may take a
-        word of any length for one unknown token, which would make megabytes of it cost nothing.
+        ``max(1, tokens, characters // 16)`` for each text. The minimum is needed because a tokenizer may
+        treat a word of any length as one unknown token, so that megabytes would cost nothing.
 
     Example:
         >>> count_tokens(None, ["Hello, world!"])

@@ -1,8 +1,8 @@
-"""Questions and passages with an encoder each, as in DPR (Karpukhin et al., 2020).
+"""Separate encoders for queries and passages, as in DPR (Karpukhin et al., 2020).
 
-:class:`TwoTowers` makes one embedding model of any two: all that knows tasks (indexing, search, the cache,
-calibration) then uses the right one by itself. :class:`DprEncoder` loads one tower in the layout of the
-Hugging Face hub. DPR was trained on inner products; dartboard compares by cosine, as it does everywhere.
+:class:`TwoTowers` combines two models into one embedding model; all code that passes tasks (indexing, search,
+the cache, calibration) then uses the right one. :class:`DprEncoder` loads one tower in the layout of the
+Hugging Face hub. DPR was trained with inner products; dartboard compares by cosine, as everywhere.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ class TwoTowers(TaskModel):
     def __init__(self, question: EmbeddingModel, context: EmbeddingModel) -> None:
         if question.embedding_dim != context.embedding_dim:
             raise ConfigError(
-                f"{question.name!r} makes {question.embedding_dim} dimensions and {context.name!r} "
-                f"{context.embedding_dim}: take a pair trained together"
+                f"{question.name!r} has {question.embedding_dim} dimensions and {context.name!r} "
+                f"{context.embedding_dim}: use a pair that was trained together"
             )
         self.question, self.context = question, context
 
@@ -64,14 +64,14 @@ class TwoTowers(TaskModel):
         batch_size: int = 32,
         progress: Progress | None = None,
     ) -> Vectors:
-        """By the tower that the task belongs to."""
+        """Encode with the tower for the task."""
         is_passage = TaskType(task) is TaskType.RETRIEVAL_DOCUMENT
         tower = self.context if is_passage else self.question
         return tower.encode_task(texts, task, batch_size=batch_size, progress=progress)
 
 
 class DprEncoder(BatchModel):
-    """One DPR tower through transformers: the state of the first token, projected where the model does so."""
+    """One DPR tower with transformers: the state of the first token, projected if the model does so."""
 
     def __init__(self, path: str | Path, *, expected: str | None = None, device: str = "cpu") -> None:
         try:
@@ -103,7 +103,7 @@ class DprEncoder(BatchModel):
 
     @property
     def description(self) -> ModelDescription:
-        """Dimension and length; DPR knows no prefixes and does not scale its vectors."""
+        """Dimension and length; DPR has no prefixes and does not normalise its vectors."""
         return self._description
 
     @cached_property

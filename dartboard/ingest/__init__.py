@@ -1,4 +1,4 @@
-"""Documents in: readers, cleaning, chunking.
+"""Read documents: file readers, text cleaning and chunking.
 
 ::
 

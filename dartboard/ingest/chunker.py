@@ -1,22 +1,21 @@
-"""Documents to pieces of bounded size that keep what belongs together.
+"""Split documents into chunks ("pieces") of bounded size along their structure.
 
-- ``tokens``: words, as many as fit, each piece beginning with the last ``overlap`` tokens of the one before;
-- ``sentences``: the same with whole sentences, split only where one alone is too long;
-- ``markdown``: by section; a section that fits, with all below it, is one piece, a larger one is split at
-  its subsections, a larger one without any at sentences (blocks of code stay whole); one of fewer than
-  ``smallest`` tokens joins its neighbour, a heading without text what follows it;
-- ``code``: the same with definitions: a class that fits stays whole, a larger one is split at its methods,
-  and each piece of it begins with the class's line; parts of a long function repeat its head;
-- ``auto``: ``code`` for source code, ``markdown`` for what has headings, else ``sentences``.
+- ``tokens``: as many words as fit; each piece starts with the last ``overlap`` tokens of the previous one.
+- ``sentences``: the same with whole sentences; a sentence is split only if it is too long alone.
+- ``markdown``: by section. A section that fits with all its subsections is one piece. A larger one is split
+  at its subsections, or at sentences if it has none (code blocks stay whole). A section of fewer than
+  ``smallest`` tokens joins its neighbour; a heading without text joins what follows it.
+- ``code``: the same with definitions. A class that fits stays whole. A larger one is split at its methods,
+  and each piece starts with the class line. Parts of a long function repeat its signature.
+- ``auto``: ``code`` for source code, ``markdown`` for documents with headings, otherwise ``sentences``.
 
-A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``).
-Every character that is no space is in a piece, in order. Sizes are what ``count_tokens`` says of a piece.
+A piece of several sections names them all (``Keys; Limits``, ``Install > Linux; macOS``). Every character
+except white space is in a piece, in order. Sizes are those that ``count_tokens`` returns.
 
-A piece's id is ``source#hash``, for rows ``source#row#hash``, the hash being that of the text (sha256, 16
-digits), with ``~2``, ``~3``, … where a document says the same thing again. A piece keeps its id as long as
-its text is the same, wherever it moves: after a change in one section, whoever replaces the document has to
-encode the pieces of that section only. (Plain text has no sections: there an insertion moves the ends of the
-pieces behind it.)
+A piece's id is ``source#hash``, or ``source#row#hash`` for rows. The hash is that of the text (sha256, 16
+digits), with ``~2``, ``~3``, … for repeated text in a document. The id stays the same as long as the text
+does, even if it moves. So after a change in one section, only the pieces of that section must be encoded
+again. (Plain text has no sections: there an insertion shifts the ends of all later pieces.)
 """
 
 import re
@@ -48,13 +47,13 @@ from dartboard.ingest.splitters import (
 Method = Literal["auto", "tokens", "sentences", "markdown", "code"]
 
 _LARGEST_CONTEXT = 3
-"""A context may take up to one part in this many of a piece; a longer one is left out."""
+"""A context may take up to 1/n of a piece; a longer one is omitted."""
 
 _SPLITTERS = {"markdown": MARKDOWN, "rst": RST}
 _BEFORE_DEFINITIONS = ("#", "@", "//", "/*", "*", "--", "[")
 _LONGEST_HEAD = 8
 _LONGEST_SIGNATURE = 10_000
-"""Characters in which a signature is looked for."""
+"""How many characters are searched for the end of a signature."""
 _CACHED_WORDS = 50_000
 _LINE_END = re.compile(r"\n")
 _RESERVED = {
@@ -68,13 +67,13 @@ class ChunkingConfig:
     """How documents are split; sizes in tokens.
 
     Args:
-        method: see the module's docstring.
-        size: tokens that a piece has at most.
-        overlap: tokens at the end of a piece that the next one begins with; less than ``size``.
-        smallest: a section of fewer tokens joins its neighbour.
+        method: One of the methods in the module's docstring.
+        size: Maximum tokens of a piece.
+        overlap: Tokens at the end of a piece that the next one repeats; less than ``size``.
+        smallest: A section of fewer tokens joins its neighbour.
 
     Raises:
-        ConfigError: an unknown method, or a size outside its range.
+        ConfigError: the method is unknown, or a size is outside of its range.
     """
 
     method: Method = "auto"
@@ -93,12 +92,12 @@ class ChunkingConfig:
             raise ConfigError(f"smallest must be >= 0, got {self.smallest}")
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as plain data, for a manifest."""
+        """The settings as JSON data, for a manifest."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ChunkingConfig":
-        """The settings that :meth:`to_json` described."""
+        """The settings from :meth:`to_json`."""
         try:
             return cls(**data)
         except TypeError as error:
@@ -114,12 +113,12 @@ def chunk(
     """Split a document.
 
     Args:
-        document: what a reader made, or ``Document(source=…, text=…, kind="text", title=…)``.
-        config: how to split; None is ``ChunkingConfig()``.
-        count_tokens: the tokens of a text, of which sizes are counted; by default an estimate.
+        document: From a reader, or ``Document(source=…, text=…, kind="text", title=…)``.
+        config: How to split; None is ``ChunkingConfig()``.
+        count_tokens: Returns the number of tokens of a text; by default an estimate.
 
     Returns:
-        The pieces in order; a text without anything but space has none.
+        The pieces in order; none for a text of white space only.
 
     Example:
         >>> note = Document(source="note.txt", text="Tea grows on hills.", kind="text", title="Note")
@@ -132,14 +131,14 @@ def chunk(
 
 
 def method_for(document: Document) -> Method:
-    """What ``auto`` means for a document."""
+    """The method that ``auto`` chooses for a document."""
     if document.kind == "code":
         return "code"
     return "markdown" if any(section.path for section in document.sections) else "sentences"
 
 
 class _Cut(NamedTuple):
-    """What a piece is made of: a stretch of the document, its section's title, and lines to put before it."""
+    """The position of a piece in the document, its section's title, and context lines to prepend."""
 
     start: int
     end: int
@@ -168,7 +167,7 @@ class _Cutter:
             yield from self._split(stretch, method)
 
     def _split(self, stretch: Stretch, method: Method) -> Iterator[_Cut]:
-        """A stretch as it is if it fits with its context, else in parts."""
+        """One piece if the stretch fits with its context, otherwise several."""
         text, size = self.document.text, self.config.size
         context = self._bounded(stretch.context)
         if self.count(context + text[stretch.start : stretch.end]) <= size:
@@ -189,7 +188,7 @@ class _Cutter:
     def _opened_below_heading(
         self, parts: Iterator[Unit], stretch: Stretch, splitters: Sequence[Splitter], room: int
     ) -> Iterator[Unit]:
-        """Split the first unit below the heading where both do not fit together: no heading stands alone."""
+        """Split the first unit below a heading if both do not fit together, so that no heading is alone."""
         text = self.document.text
         headed = False
         for part in parts:
@@ -213,7 +212,7 @@ class _Cutter:
 
 
 def _signature(definition: str) -> str:
-    """The line that begins a definition, or the few until its body begins."""
+    """The first lines of a definition, up to its body."""
     lines = [line for line in definition[:_LONGEST_SIGNATURE].split("\n") if line.strip()]
     head = list(dropwhile(lambda line: line.lstrip().startswith(_BEFORE_DEFINITIONS), lines))[:_LONGEST_HEAD]
     ends = (at for at, line in enumerate(head, start=1) if line.rstrip().endswith((":", "{")))
@@ -231,12 +230,12 @@ class _PieceMaker:
         self._seen: Counter[str] = Counter()
 
     def pieces(self, cuts: Iterable[_Cut]) -> list[Piece]:
-        """A piece for every cut that holds more than space."""
+        """A piece for every cut that is not only white space."""
         trimmed = (self._trimmed(cut) for cut in cuts)
         return [self._piece(cut, at) for at, cut in enumerate(cut for cut in trimmed if cut.end > cut.start)]
 
     def _trimmed(self, cut: _Cut) -> _Cut:
-        """Without space at the ends, but with the indentation of a first line of code."""
+        """Strip white space at the ends, but keep the indentation of a first line of code."""
         part = self._document.text[cut.start : cut.end]
         end = cut.start + len(part.rstrip())
         start = cut.start + len(part) - len(part.lstrip())

@@ -1,11 +1,11 @@
-"""Source code in sections: each function, each class's head, each method, and what stands between.
+"""Sections of source code: each function, each class head, each method, and the code between them.
 
-Python is parsed. Decorators and the comment lines right above belong to a definition, and a method's context
-is the line of its class. Python that does not parse (another version, a template) and all other languages are
-split by their look: a small table has for each family of languages what a line that begins a definition looks
-like. A definition belongs to the nearest type, module or namespace above it that is indented less; what is
-indented more than a function is its body. There is no grammar: tree-sitter is no dependency, needs a compiled
-package for each language, and chunking only asks where definitions begin.
+Python is parsed. Decorators and the comments directly above belong to a definition, and a method's context is
+the line of its class. Python that does not parse (another version, a template) and all other languages use
+patterns: a small table has the look of a definition's first line for each family of languages. A definition
+belongs to the nearest type, module or namespace above it with less indentation; code that is indented deeper
+than a function is its body. We use no grammar: tree-sitter is not a dependency and needs a compiled package
+per language, and chunking only needs to know where definitions begin.
 """
 
 import ast
@@ -70,12 +70,12 @@ _LOOKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "julia": ((rf"module\s+{_ID}",), (rf"(?:function|macro|(?:mutable\s+)?struct)\s+{_ID}",)),
     "perl": ((), (r"(?:sub|package)\s+([\w:]+)",)),
 }
-"""By family: what begins a definition that holds others, and what begins any other; each names it."""
+"""By family: patterns of definitions that contain others, and of all others; the group is the name."""
 _LONGEST = 300
-"""Longer lines are data, and slow to look at."""
+"""Longer lines are data, and slow to match."""
 _ATTACHED = re.compile(r"\s*(?://|/?\*|#(?!\s*(?:include|define|undef|if|el|endif|pragma|import))|--|@|\[\w)")
 _LONGEST_PARSED = 1_000_000
-"""A parsed module takes a hundred times its size in memory; what is longer than this is data."""
+"""A parsed module takes a hundred times its size in memory; longer files are data."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -86,10 +86,10 @@ def code_sections(text: str, language: str) -> tuple[Section, ...]:
 
 
 def python_sections(text: str) -> tuple[Section, ...] | None:
-    """The sections of a module, or None where it does not parse."""
+    """The sections of a module; None if it does not parse."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the code that is read, not about this program
+            warnings.simplefilter("ignore")  # warnings about the parsed code
             module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -102,7 +102,7 @@ class _Outline:
         self._offsets = [0]
         for line in self._lines:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
-        self._offsets[-1] -= 1  # the last line has no end of line
+        self._offsets[-1] -= 1  # the last line has no line end
         self._starts: dict[int, tuple[tuple[str, ...], str]] = {}  # line (from 0) → path, context
 
     def sections(self, module: ast.Module) -> tuple[Section, ...]:
@@ -120,7 +120,7 @@ class _Outline:
         return tuple(found)
 
     def _visit(self, body: list[ast.stmt], path: tuple[str, ...], context: str, end: int) -> None:
-        """Definitions of a body that lasts to line ``end``; what follows one belongs to the body again."""
+        """Visit the definitions of a body that ends at line ``end``; code after one belongs to the body."""
         floor = -1
         for node in body:
             if not isinstance(node, _Definition):
@@ -135,14 +135,14 @@ class _Outline:
             floor = last - 1
 
     def _first_line(self, node: _Definition, floor: int) -> int:
-        """Of the definition with its decorators and the comments right above, counted from 0."""
+        """The first line of the definition with its decorators and comments, counted from 0."""
         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
         while first - 1 > floor and self._lines[first - 1].lstrip().startswith("#"):
             first -= 1
         return first
 
     def _head(self, node: ast.ClassDef) -> str:
-        """``class Name(Base):``, over several lines if it is written so."""
+        """``class Name(Base):``, possibly over several lines."""
         body = node.body[0]
         first = min([body.lineno, *(d.lineno for d in getattr(body, "decorator_list", []))])
         return "\n".join(self._lines[node.lineno - 1 : max(first - 1, node.lineno)]) + "\n"
@@ -159,10 +159,10 @@ class _Open:
 
 
 def other_sections(text: str, language: str) -> tuple[Section, ...]:
-    """The sections of a source file; a file without anything that looks like a definition is one."""
+    """The sections of a source file; a file without recognised definitions is one section."""
     begun = [Section(0, 0)]
     stack: list[_Open] = []
-    attached = -1  # where the comments right above begin, -1 where there are none
+    attached = -1  # start of the comments directly above; -1 if there are none
     for at, line in lines_with_starts(text):
         found = _definition(line, language) if len(begun) < MAX_HEADINGS else None
         if found and _stands_outside(stack, found.indent):
@@ -199,6 +199,6 @@ def _patterns(language: str) -> tuple[tuple[re.Pattern[str], bool], ...]:
 
 
 def _stands_outside(stack: list[_Open], indent: int) -> bool:
-    """Whether a definition at this indentation is no part of a function above it."""
+    """Whether a definition at this indentation is outside of the functions above it."""
     outer = next((entry for entry in reversed(stack) if entry.indent < indent), None)
     return outer.holds if outer else indent == 0

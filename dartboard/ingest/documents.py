@@ -1,4 +1,4 @@
-"""What readers give: documents with their sections, or problems; what chunking makes of them: pieces."""
+"""Types of ingestion: readers return documents with sections, or problems; chunking returns pieces."""
 
 import hashlib
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ ProblemCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A file, folder or row that was left out, and why. ``code`` is one word, to count by."""
+    """A file, folder or row that was skipped, and why. ``code`` is one word, for statistics."""
 
     source: str
     reason: str
@@ -44,11 +44,11 @@ class ReadError(IngestError):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A stretch of a document's text, under its headings or definitions from the outside in.
+    """A part of a document's text under a path of headings or definitions, outermost first.
 
-    ``context`` is what a part of the section needs to be understood alone (the line of the class that a
-    method belongs to). ``page`` counts from 1, in documents that have pages. ``body`` is where the text below
-    the section's heading begins, None where it has no heading.
+    ``context`` is text that a part of the section needs to be understood alone (the class line of a method).
+    ``page`` counts from 1, in documents with pages. ``body`` is where the text below the section's heading
+    begins; None without a heading.
     """
 
     start: int
@@ -66,10 +66,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One text with where it comes from. Its sections follow each other and together are the whole text.
+    """One text with its origin. Its sections are consecutive and cover the whole text.
 
-    ``first_line`` is the line of the file on which the text begins, where lines of the text are lines of
-    the file. ``key`` tells the rows of one file apart. ``notes`` say what the reader had to assume.
+    ``first_line`` is the line of the file where the text begins, if lines of the text are lines of the file.
+    ``key`` distinguishes the rows of one file. ``notes`` say what the reader had to guess.
     """
 
     source: str
@@ -86,7 +86,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A chunk to index: text, an id that lasts, and metadata that is plain JSON."""
+    """A chunk to index: text, a stable id, and JSON metadata."""
 
     id: str
     text: str

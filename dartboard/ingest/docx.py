@@ -1,4 +1,4 @@
-"""DOCX: paragraphs, headings by their styles, tables as lines with cells between bars."""
+"""DOCX: paragraphs, headings by style, and tables as lines with cells between bars."""
 
 import io
 import re
@@ -15,17 +15,17 @@ from dartboard.ingest.text import clean, one_line
 
 _HEADING = re.compile(r"heading ([1-9])$", re.IGNORECASE)
 _MOST_UNPACKED = 100_000_000
-"""Bytes of all parts, pictures included: python-docx holds them in memory."""
+"""Maximum unpacked bytes, including pictures: python-docx holds them in memory."""
 _MOST_MARKS = 1_000_000
-"""Of ``<`` and ``=`` in all parts that are XML: each is an element, its end or an attribute, and takes up to
-200 bytes when parsed. A thousand pages have about half as many.
+"""Maximum number of ``<`` and ``=`` in all XML parts: each is an element, its end or an attribute, and takes
+up to 200 bytes when parsed. A thousand pages have about half as many.
 """
 _BLOCK = 1 << 20
 _PICTURES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8")
 _EBCDIC = b"\x4c\x6f\xa7\x94"
 _ENCODING = re.compile(rb"""encoding\s*=\s*["']([^"']+)""")
 _ENCODINGS = (b"utf-8", b"utf-16", b"us-ascii", b"iso-8859-1")
-"""In which ``<`` is that byte; in others elements could not be counted."""
+"""Encodings where ``<`` is that byte; elements of others cannot be counted."""
 
 
 def read_docx(data: bytes, max_characters: int = MAX_CHARACTERS) -> tuple[str, tuple[Section, ...], str]:
@@ -48,7 +48,7 @@ def read_docx(data: bytes, max_characters: int = MAX_CHARACTERS) -> tuple[str, t
 
 
 def _check_size(archive: zipfile.ZipFile) -> None:
-    """Refuse what unpacks or parses to too much; no more of a part is read than its entry declares."""
+    """Raise if the file is too large when unpacked or parsed; reads no more of a part than it declares."""
     unpacked = sum(entry.file_size for entry in archive.infolist())
     if unpacked > _MOST_UNPACKED:
         raise TooLargeError(f"unpacks to {unpacked:,} bytes, more than {_MOST_UNPACKED:,}: remove pictures")
@@ -93,9 +93,9 @@ def _read_body(document: Any, max_characters: int) -> TextBuilder:
 
 
 def _rows(table: Any, max_characters: int) -> Iterator[str]:
-    """A table's rows. A cell that spans several columns counts once, one that spans rows is in each.
+    """A table's rows. A cell that spans columns counts once; one that spans rows is in each of them.
 
-    Columns are only counted: a cell may say that it spans a billion of them.
+    Columns are counted, not created: a cell may declare a span of a billion columns.
     """
     from docx.table import _Cell
 

@@ -1,10 +1,10 @@
-"""The files below some folders, as git would list them.
+"""Find the files below folders, as git would list them.
 
-Hidden files and folders are left out, as is what ``.gitignore`` files say (those of the folders above too,
-up to the repository's root; deeper ones win) and what ``excludes`` name in the same language. With
-``includes``, a file must match one of them. A link to outside its root is not followed; a link to inside
-is, unless what it leads to is reached anyway. The order is that of the sources, whatever the file system
-says. A file or folder named by the caller is read even if a rule above it says otherwise.
+Hidden files and folders are skipped, and so are files that ``.gitignore`` excludes (including those of the
+folders above, up to the repository's root; deeper rules win) or that ``excludes`` matches, in the same
+syntax. With ``includes``, a file must match one of them. A link to a target outside of its root is not
+followed. A link to a target inside is followed unless the target is found anyway. Files are sorted by source.
+A file or folder that the caller names is read even if a rule would exclude it.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from dartboard.ingest.documents import Problem
 from dartboard.ingest.gitignore import IgnoreRules
 
 ALWAYS_LEFT_OUT = ("__pycache__/", "node_modules/", "*.pyc", "*.egg-info/")
-"""What nobody means when naming a folder; a file of this kind named by itself is read."""
+"""Files that are skipped in folders; such a file is read if it is named explicitly."""
 
 
 _LARGEST_GITIGNORE = 100_000
-"""Bytes; a larger file is no list of rules that a person wrote."""
+"""Maximum bytes of a list of rules; a larger file was not written by a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SourceFile:
 
     @property
     def size(self) -> int:
-        """Bytes; 0 for a file that is gone meanwhile."""
+        """Bytes; 0 for a file that was deleted in the meantime."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -44,7 +44,7 @@ class SourceFile:
 
 
 def check_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Files and folders that are there, or an error: before a store is made for nothing."""
+    """Check that all paths exist, before a store is created."""
     listed = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
     if not listed:
         raise ConfigError("nothing to index: name files or folders")
@@ -55,7 +55,7 @@ def check_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def hash_file(path: Path) -> str:
-    """The ``document_hash`` of a file, without holding it in memory."""
+    """The ``document_hash`` of a file, computed in blocks."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
 
@@ -72,19 +72,19 @@ def walk(
     """Find the files below some paths.
 
     Args:
-        paths: files and folders.
-        excludes: patterns of what to leave out, as in a ``.gitignore``.
-        includes: patterns of which a file must match one.
-        root: the folder to which sources are relative; None is each folder itself. Needed if two of the
-            paths hold files of the same relative name.
-        gitignore: whether ``.gitignore`` files count.
-        hidden: whether hidden files are found too.
+        paths: Files and folders.
+        excludes: Patterns of files to skip, as in a ``.gitignore``.
+        includes: Patterns; a file must match at least one.
+        root: The folder to which sources are relative; None is each folder itself. Needed if two of the
+            paths contain files with the same relative name.
+        gitignore: Whether ``.gitignore`` files apply.
+        hidden: Whether hidden files are found too.
 
     Returns:
-        Files and problems, each path in its turn, sorted by source.
+        Files and problems, path by path, sorted by source.
 
     Raises:
-        IngestError: a pattern cannot be understood, or a path is not below ``root``.
+        IngestError: a pattern is not valid, or a path is not below ``root``.
     """
     wanted = IgnoreRules(includes, strict=True) if includes else None
     unwanted = IgnoreRules([*ALWAYS_LEFT_OUT, *excludes], strict=True)
@@ -112,7 +112,7 @@ class _Rules:
 
 @dataclass(slots=True)
 class _Walk:
-    """One root: what was found so far, and the links that wait until all else was."""
+    """The walk of one root: found files, and links to be followed at the end."""
 
     root: Path
     base: Path
@@ -126,13 +126,13 @@ class _Walk:
             name = path.relative_to(self.base).as_posix()
         except ValueError:
             raise IngestError(f"{path} is not below the root {self.base}") from None
-        return name.encode("utf-8", "backslashreplace").decode()  # names need not be text
+        return name.encode("utf-8", "backslashreplace").decode()  # file names may be invalid Unicode
 
     def problem(self, path: Path, reason: str, code: Any = "unreadable") -> None:
         self.found.append(Problem(self.source(path), reason, code))
 
     def folder(self, folder: Path, ignores: list[tuple[Path, IgnoreRules]]) -> None:
-        """Everything below a folder; its real path is remembered, so that no loop is walked."""
+        """Visit everything below a folder; its real path is recorded to prevent loops."""
         pending = [(folder, os.path.realpath(folder), ignores)]
         while pending:
             here, real, above = pending.pop()
@@ -161,7 +161,7 @@ class _Walk:
                     self.file(path, stem + entry.name, entry.is_file(follow_symlinks=False))
 
     def file(self, path: Path, real: str, is_file: bool) -> None:
-        """A file, unless it was reached on another way."""
+        """Add a file, unless it was already found by another path."""
         if real in self.reached:
             return
         self.reached.add(real)
@@ -171,7 +171,7 @@ class _Walk:
             self.problem(path, "is a device, socket or pipe, not a file", "special")
 
     def follow(self) -> None:
-        """The links met so far, and those that lie behind them."""
+        """Follow the links found so far, and the links behind them."""
         inside = Path(os.path.realpath(self.root))
         while self.links:
             path, rules = self.links.pop(0)
@@ -180,9 +180,9 @@ class _Walk:
                 continue
             real = os.path.realpath(path)
             if not path.exists():
-                self.problem(path, "is a link that leads nowhere", "link")
+                self.problem(path, "is a broken link", "link")
             elif not Path(real).is_relative_to(inside):
-                self.problem(path, "is a link to outside the folder: not followed", "link")
+                self.problem(path, "is a link to a target outside of the folder: not followed", "link")
             elif is_dir:
                 self.folder(path, rules)
             else:
@@ -204,7 +204,7 @@ class _Walk:
 
 
 def absolute(path: str | Path) -> Path:
-    """The path from the root, without ``..``; links stay as they are named."""
+    """The absolute path without ``..``; links are not resolved."""
     return Path(os.path.normpath(Path(path).absolute()))
 
 
@@ -235,7 +235,7 @@ def _gitignore_of(folder: Path) -> list[tuple[Path, IgnoreRules]]:
 
 
 def _ignores_above(folder: Path) -> list[tuple[Path, IgnoreRules]]:
-    """The rules of the folders above, if this is part of a repository."""
+    """The rules of the folders above, if they are part of a repository."""
     if (folder / ".git").exists():
         return []
     rules: list[tuple[Path, IgnoreRules]] = []

@@ -1,11 +1,12 @@
-"""The rules of a ``.gitignore`` file, each as one regular expression that never searches twice.
+"""Rules of ``.gitignore`` files, each compiled to one regular expression without backtracking.
 
-A rule holds components (between slashes), and a component holds pieces (between stars). A piece has a fixed
-number of characters, and what stands between two ``**`` a fixed number of components: the leftmost match
-leaves most room for the rest. So each is looked for once, from left to right, in an atomic group ``(?>…)``.
+A rule consists of components (between slashes), and a component of pieces (between stars). A piece has a
+fixed number of characters, and the part between two ``**`` a fixed number of components, so the leftmost
+match leaves most room for the rest. Each piece is therefore matched once, left to right, in an atomic group
+``(?>…)``.
 
-The package pathspec is no dependency, and its expressions do search again: ``*a*a*a*a*a*a*a*a*a*ab`` against
-a name of 40 letters took it 35 seconds, and anybody's ``.gitignore`` may be among the files to index.
+The package pathspec is not a dependency, and its expressions backtrack: ``*a*a*a*a*a*a*a*a*a*ab`` against a
+name of 40 letters took 35 seconds, and the files to index may contain anybody's ``.gitignore``.
 """
 
 import re
@@ -16,7 +17,7 @@ from dartboard.deadline import check
 from dartboard.errors import IngestError
 
 _LONGEST_PATH = 4096
-"""No path is longer, so a rule that needs more characters matches none."""
+"""Longest path; a rule that needs more characters matches nothing."""
 _STAR, _SLASH = "*", "/"
 _NOTHING = "(?!)"
 _FOLDERS = "(?:[^/]++/)*"
@@ -37,10 +38,10 @@ _CLASSES = {
 
 
 class IgnoreRules:
-    """Rules in their order, of which the last that matches counts."""
+    """Rules in order; the last match wins."""
 
     def __init__(self, lines: Iterable[str], *, strict: bool = False) -> None:
-        """``strict``: a rule that can match nothing raises ``IngestError``; otherwise it is passed over."""
+        """``strict``: a rule that can match nothing raises ``IngestError``; otherwise it is skipped."""
         rules: list[_Rule] = []
         for line in lines:
             check()
@@ -48,18 +49,18 @@ class IgnoreRules:
                 rule = _rule(line)
             except ValueError as error:
                 if strict:
-                    raise IngestError(f"the pattern {line!r} cannot be understood: {error}") from error
+                    raise IngestError(f"the pattern {line!r} is not valid: {error}") from error
             else:
                 if rule is not None:
                     rules.append(rule)
         self._rules = rules[::-1]
 
     def verdict(self, path: str, *, is_dir: bool) -> bool | None:
-        """Whether a rule names this path: False for one with ``!``, None where no rule does."""
+        """Whether a rule matches this path: False for a rule with ``!``, None without a match."""
         return next((rule.named for rule in self._rules if rule.matches(path, is_dir)), None)
 
     def covers(self, path: str, *, is_dir: bool) -> bool:
-        """Whether the rules name the path or, where they say nothing of it, the nearest folder above it."""
+        """Whether the rules match the path or, without a match, the nearest matching folder above it."""
         said = self.verdict(path, is_dir=is_dir)
         while said is None and "/" in path:
             path, is_dir = path.rpartition("/")[0], True
@@ -73,7 +74,7 @@ class _Rule:
     """False for a rule with ``!``."""
     dirs_only: bool
     name_only: bool
-    """No slash within: the rule is about the last component of a path."""
+    """No inner slash: the rule is matched against the last component of a path."""
     pattern: re.Pattern[str]
 
     def matches(self, path: str, is_dir: bool) -> bool:
@@ -83,10 +84,10 @@ class _Rule:
 
 
 def _rule(line: str) -> _Rule | None:
-    """A line as a rule; None for one that is empty, a comment, or longer than any path."""
+    """A line as a rule; None for an empty line, a comment, or a rule longer than any path."""
     text = line.rstrip(" ")
     if text != line and (len(text) - len(text.rstrip("\\"))) % 2:
-        text += " "  # the last space is escaped
+        text += " "  # the trailing space is escaped
     if not text or text.startswith("#"):
         return None
     named = not text.startswith("!")
@@ -94,7 +95,7 @@ def _rule(line: str) -> _Rule | None:
     dirs_only = text.endswith("/")
     text = text[:-1] if dirs_only else text
     if not text:
-        raise ValueError("it names nothing")
+        raise ValueError("it is empty")
     name_only = "/" not in text
     components: list[list[str]] = [[]]
     for token in _tokens(text.removeprefix("/")):
@@ -104,7 +105,7 @@ def _rule(line: str) -> _Rule | None:
             components[-1].append(token)
     if sum(token != _STAR for tokens in components for token in tokens) > _LONGEST_PATH:
         return None
-    runs: list[list[str]] = [[]]  # between two runs of components there may be any others (``**``)
+    runs: list[list[str]] = [[]]  # runs of components, separated by ``**``
     for tokens in components:
         if len(tokens) > 1 and set(tokens) == {_STAR} and not name_only:
             runs.append([])
@@ -120,12 +121,12 @@ def _path(runs: Sequence[Sequence[str]]) -> str:
         return first
     last = middle.pop()
     between = "".join(f"(?>{_FOLDERS}?{run}/)" for run in middle if run)
-    # Behind a ``**`` at the end there is at least one component.
+    # A ``**`` at the end requires at least one more component.
     return (f"{first}/" if first else "") + between + (_FOLDERS + last if last else "(?s:.+)")
 
 
 def _component(tokens: Sequence[str]) -> str:
-    """The expression of what stands between two slashes."""
+    """The expression for one component."""
     pieces = [""]
     for token in tokens:
         if token != _STAR:
@@ -141,7 +142,7 @@ def _component(tokens: Sequence[str]) -> str:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Stars, slashes, and for each other character of a name the expression that it must match."""
+    """Stars, slashes, and for every other character the expression that matches it."""
     at = 0
     while at < len(text):
         char = text[at]
@@ -155,7 +156,7 @@ def _tokens(text: str) -> Iterator[str]:
             yield token
         elif char == "\\":
             if at == len(text):
-                raise ValueError("it ends in a backslash")
+                raise ValueError("it ends with a backslash")
             yield re.escape(text[at]) if text[at] != "/" else "/"
             at += 1
         else:
@@ -163,7 +164,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def _bracket(text: str, at: int) -> tuple[str, int]:
-    """The expression of the characters between brackets, and where the text goes on."""
+    """The expression of a bracket, and the position behind it."""
     negated = text[at : at + 1] in ("!", "^") and at < len(text)
     at += negated
     start, before, members = at, "", ""
@@ -174,7 +175,7 @@ def _bracket(text: str, at: int) -> tuple[str, int]:
         if text.startswith("[:", at) and text.endswith(":", at + 2, end):
             name = text[at + 2 : end - 1]
             if name not in _CLASSES:
-                raise ValueError(f"there is no class of characters {name!r}")
+                raise ValueError(f"unknown character class {name!r}")
             members, before, at = members + _CLASSES[name], "", end + 1
         elif text[at] == "-" and before and text[at + 1] != "]":
             last, at = _escaped(text, at + 1)
@@ -191,7 +192,7 @@ def _bracket(text: str, at: int) -> tuple[str, int]:
 
 
 def _escaped(text: str, at: int) -> tuple[str, int]:
-    """The character here, or the one behind a backslash, and where the text goes on."""
+    """The character here, or the escaped one after a backslash, and the position behind it."""
     at += text[at] == "\\"
     if at == len(text):
         raise ValueError("a bracket is not closed")

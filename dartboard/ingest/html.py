@@ -1,7 +1,7 @@
-"""HTML: title, headings and main text; scripts, navigation and what is hidden are left out.
+"""HTML: title, headings and main text; scripts, navigation and hidden elements are skipped.
 
-So are the marks that documentation tools add to every heading and signature (Sphinx and MkDocs ``¶``, rustdoc
-``§``, Docusaurus ``#``), their lists of pages, links to sources, and numbers of lines.
+It also skips what documentation tools add: permalink marks of headings and signatures (Sphinx and MkDocs
+``¶``, rustdoc ``§``, Docusaurus ``#``), lists of pages, links to sources, and line numbers.
 """
 
 import re
@@ -33,24 +33,24 @@ _NAVIGATION = {
     *("indextable", "genindextable", "genindex-jumpbox", "modindex-jumpbox"),
     *("headerlink", "viewcode-link", "linenos", "lineno"),
 }
-"""Classes that Sphinx and its themes give to what is not text."""
+"""Classes that Sphinx and its themes use for elements that are not text."""
 
 _PERMALINKS = {"", "¶", "§", "#", "🔗"}
-"""What a link to its own place in the page says."""
+"""Texts of permalinks."""
 
 _LARGEST_PERMALINK = 8
-"""Nodes within a link: those of one that holds half the page are not read again for each of its parts."""
+"""Maximum nodes of a link that are inspected, so that a link around half the page stays cheap."""
 
 _LONGEST_CLASSES = 10_000
 _LONG_TAG = 10_000
 _ATTRIBUTE = re.compile(r"""(?<=['"\s/])[^\s/>]""")
-"""What may begin an attribute."""
+"""Characters that can begin an attribute."""
 
 _ROLES = {"navigation", "search", "banner", "contentinfo", "directory", "doc-toc"}
 
 
 def declared_charset(data: bytes) -> str | None:
-    """The encoding that a page's head names."""
+    """The encoding from a page's head."""
     found = _CHARSET.search(data[:4096])
     return found[1].decode("ascii") if found else None
 
@@ -77,7 +77,7 @@ def read_html(markup: str) -> tuple[str, tuple[Section, ...], str]:
 
 
 def _main(soup: Any) -> Any:
-    """The page's main part where it names one, else its body."""
+    """The page's main element if it has one, otherwise its body."""
     for parts in (soup.find_all("main"), soup.find_all(role="main"), soup.find_all("article")):
         if len(parts) == 1 and parts[0].get_text(strip=True):
             return parts[0]
@@ -85,22 +85,22 @@ def _main(soup: Any) -> Any:
 
 
 class _Counter(HTMLParser):
-    """Counts what the parser would make an object of, before any is made."""
+    """Counts the objects that the parser would create, before any is created."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
         self._count = 0
 
     def check(self, markup: str) -> None:
-        """Refuse a page whose tree would be too large."""
+        """Raise if the page's tree would be too large."""
         try:
             self.feed(markup)
             self.close()
-        except AssertionError as error:  # how this parser says that markup cannot be parsed
+        except AssertionError as error:  # html.parser's error for markup that it cannot parse
             raise IngestError(f"the page cannot be read: {error}") from error
 
     def parse_starttag(self, i: int) -> int:
-        """Count attributes before they become a list: there may be millions in one tag."""
+        """Count attributes before they become a list: one tag may have millions."""
         end = self.check_for_whole_start_tag(i)
         if end - i > _LONG_TAG:
             self._check(sum(1 for _ in _ATTRIBUTE.finditer(self.rawdata, i, end)))
@@ -131,13 +131,13 @@ class _Counter(HTMLParser):
 
 
 class _Flow:
-    """Walks a page in reading order without recursion, so that no depth of nesting is too much."""
+    """Walks a page in reading order without recursion, so that any nesting depth works."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._builder = TextBuilder()
         self._inline: list[str] = []
-        self._rows: list[str] = []  # list items and table rows, one a line, until the block ends
+        self._rows: list[str] = []  # list items and table rows, one per line, until the block ends
 
     def read(self) -> TextBuilder:
         from bs4 import NavigableString, Tag
@@ -159,7 +159,7 @@ class _Flow:
         return self._builder
 
     def _enter(self, tag: Any) -> bool:
-        """Whether to go on inside."""
+        """Whether to visit the children."""
         if tag.name in _LEFT_OUT or _is_hidden(tag):
             return False
         if found := _HEADING.match(tag.name):
@@ -199,7 +199,7 @@ class _Flow:
 
 
 def _is_navigation(tag: Any) -> bool:
-    """Whether a tag is what headings and blocks of code would otherwise show as text."""
+    """Whether a tag is navigation inside of a heading or a code block."""
     check()
     classes = set(str(tag.get("class") or "")[:_LONGEST_CLASSES].split())
     if classes & _NAVIGATION or {"contents", "topic"} <= classes:

@@ -1,10 +1,10 @@
-"""Markdown and Jupyter notebooks: headings, code fences, front matter as metadata.
+"""Markdown and Jupyter notebooks: headings, code fences, and front matter as metadata.
 
-Headings are ``# Title``, and titles underlined with = or -; what looks like one inside a code fence is none.
-Front matter is read as flat ``name: value`` lines and lists; anything more elaborate is kept as text under
-its name (a YAML parser would act on tags and aliases of a file that somebody else wrote). A notebook becomes
-Markdown: its texts as they are, its code in fences, without outputs. No Markdown library is used: those give
-HTML or tokens, and chunking needs the places of headings in the text as it is.
+Headings are ``# Title`` and titles underlined with = or -, except in code fences. Front matter is read as
+flat ``name: value`` lines and lists; more complex values are kept as text under their name (a YAML parser
+would execute tags and aliases of an untrusted file). A notebook becomes Markdown: its texts unchanged, its
+code in fences, without outputs. We use no Markdown library: those return HTML or tokens, and chunking needs
+the positions of headings in the original text.
 """
 
 import json
@@ -27,7 +27,7 @@ _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}|
 
 
 def notebook_text(text: str) -> str:
-    """The cells of a notebook of format 4, one below the other."""
+    """The cells of a notebook (format 4), joined."""
     check_json(text)
     try:
         stored = json.loads(text)
@@ -40,7 +40,7 @@ def notebook_text(text: str) -> str:
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
-    """What the front matter says, the text behind it, and how many lines it took; a very long one is text."""
+    """The fields of the front matter, the text after it, and its number of lines; a very long one is text."""
     found = _FRONT.match(text)
     if not found or found.end() > MAX_METADATA:
         return {}, text, 0
@@ -48,7 +48,7 @@ def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
 
 
 def fences(text: str) -> Iterator[tuple[int, int]]:
-    """Where the code fences of a text begin and end; one that is never closed lasts to the end."""
+    """Start and end of the code fences of a text; an open fence ends with the text."""
     opened: tuple[int, str] | None = None
     for start, line in lines_with_starts(text):
         found = _FENCE.match(line)
@@ -69,7 +69,7 @@ def markdown_headings(text: str) -> Iterator[Heading]:
     for start, line in lines_with_starts(text):
         while at < len(code) and start >= code[at]:
             at += 1
-        if at % 2 or len(line) > MAX_TITLE:  # within a fence, or no heading
+        if at % 2 or len(line) > MAX_TITLE:  # inside of a fence, or too long for a heading
             before = (start, "")
             continue
         if found := _ATX.match(line):

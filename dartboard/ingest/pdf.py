@@ -1,4 +1,4 @@
-"""PDF: the text of the pages, each page a section; files that cannot be read say why."""
+"""PDF: the text of the pages, one section per page; errors say why a file cannot be read."""
 
 import io
 import logging
@@ -25,20 +25,20 @@ _LIMITS = {
     "brotli_maximum_output_length": _MOST_DECODED,
     "stream_parsing_work_maximum_count": 1_000_000,
 }
-"""Of pypdf, for one stream: bytes that it unpacks to, and numbers, strings and operators in it."""
+"""pypdf's limits for one stream: unpacked bytes, and the numbers, strings and operators in it."""
 
 _MOST_CONTENT = 4_000_000
-"""Bytes of a page and of the forms that are being drawn on it, one within the other."""
+"""Maximum bytes of a page plus the nested forms that are being drawn on it."""
 _MOST_ENTRIES = 500_000
-"""Characters that the fonts of a page map."""
+"""Maximum characters that the fonts of a page map."""
 _MOST_WORK = 64_000_000
-"""Of one file, in bytes of page content: some thousand pages of text, or about two minutes. A stream counts
-as often as it is drawn.
+"""Limit for one file in bytes of page content: about a thousand pages of text, or two minutes. A stream
+counts each time it is drawn.
 """
 _DRAWN, _ENTRY = 500, 2
-"""What a page or form, however short, and a character that a font maps take: as long as so many bytes."""
+"""Cost in bytes of drawing a page or form of any length, and of a character that a font maps."""
 _LONG_LIGATURE = re.compile(rb"<[0-9A-Fa-f\s]{80,}>")
-"""More than eighteen letters for one character; ``ffi`` are three, and the longest of Arabic are eighteen."""
+"""More than 18 letters for one character; ``ffi`` has 3, and the longest Arabic ligature 18."""
 _RANGE = re.compile(rb"<([0-9A-Fa-f]{1,8})>\s*<([0-9A-Fa-f]{1,8})>\s*[<\[]")
 _LISTED = 10
 
@@ -75,13 +75,13 @@ def read_pdf(
 
 
 class _Pages:
-    """The texts of a file's pages, with bounds on what each of them and all together take.
+    """The texts of a file's pages, with limits for each page and for the file.
 
-    A page draws forms, which draw further ones: a few can be drawn a million times, each as long as pypdf
-    allows. So the bytes of the forms that are being drawn and the characters that they add are counted, and
-    what was decoded is dropped when it was read: pypdf would keep it as long as the file is open.
+    A page draws forms, which draw further forms: a few forms can be drawn a million times, each as long as
+    pypdf allows. So we count the bytes of the forms that are being drawn and the characters that they add,
+    and drop decoded data after use; pypdf would keep it as long as the file is open.
 
-    Thousands of pages can share one stream: what is read again counts again, and the reading ends at a limit.
+    Thousands of pages can share one stream. Repeated reads count again, and reading stops at the limit.
     """
 
     def __init__(self, reader: Any, max_characters: int) -> None:
@@ -94,7 +94,7 @@ class _Pages:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which pages are not whole."""
+        """Which pages are incomplete."""
         notes = []
         if self._too_large:
             numbers = list(self._too_large)
@@ -141,7 +141,7 @@ class _Pages:
         return str(page.extract_text())
 
     def _form_text(self, extract: Callable[..., str], form: Any, *options: Any, **named: Any) -> str:
-        """In the place of pypdf's method of this name, which passes over whatever is raised here."""
+        """Replaces pypdf's method of this name, which ignores any error raised here."""
         from pypdf.errors import LimitReachedError
 
         before, held = self._length, self._held
@@ -161,7 +161,7 @@ class _Pages:
             form.decoded_self = None
 
     def _data(self, stream: Any) -> bytes:
-        """What a stream holds, until the page is read; nothing for what is no stream."""
+        """The content of a stream, cached until the page is read; empty for anything else."""
         stream = stream.get_object() if hasattr(stream, "get_object") else None
         if not hasattr(stream, "get_data"):
             return b""
@@ -180,7 +180,7 @@ class _Pages:
             self._too_large[self._number] = None
 
     def _hold(self, content: Any) -> None:
-        """Count what a page or a form draws, as long as it is drawn and for the whole file."""
+        """Count what a page or form draws: for the page while it is drawn, and for the file."""
         size = len(self._data(content))
         self._held += size
         if self._held > _MOST_CONTENT or self._length > self._most:
@@ -188,7 +188,7 @@ class _Pages:
         self._work(size)
 
     def _check_fonts(self, page_or_form: Any) -> None:
-        """Refuse fonts that write a long text for each character, or that map too many."""
+        """Raise for fonts that write a long text for each character, or that map too many characters."""
         fonts = _entry(_entry(page_or_form, "/Resources"), "/Font")
         for name in fonts if isinstance(fonts, dict) else ():
             mapping = _entry(_entry(fonts, name), "/ToUnicode")
@@ -206,7 +206,7 @@ class _Pages:
 
 
 def _entry(dictionary: Any, name: str) -> Any:
-    """An entry that may lie elsewhere in the file; None where there is none."""
+    """An entry that may be an indirect object; None if it is missing."""
     return dictionary[name] if isinstance(dictionary, dict) and name in dictionary else None
 
 
@@ -229,7 +229,7 @@ def _joined(pages: list[str]) -> tuple[str, tuple[Section, ...]]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """pypdf logs every oddity of a file; what matters is raised."""
+    """Suppress pypdf's log: it reports every oddity of a file, and real errors are raised."""
     logger = logging.getLogger("pypdf")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -1,6 +1,6 @@
-"""A file to documents: one, or for JSONL and CSV one a row. What cannot be read becomes a problem.
+"""Read a file into documents: one per file, or one per row for JSONL and CSV. Errors become problems.
 
-No file stops a run: whatever is wrong with it, what comes back says so, and the next one is read.
+A bad file never stops a run: its problem is returned, and the next file is read.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ _LANGUAGES = {
 }
 
 _PICTURES = frozenset([".svg", ".eps", ".ps", ".xpm", ".drawio", ".excalidraw"])
-"""Text to a program, not to a reader."""
+"""Text files that are not meant for readers."""
 
 _KIND_OF: dict[str, Kind] = {suffix: kind for kind, text in _SUFFIXES.items() for suffix in text.split()}
 _LANGUAGE_OF = {suffix: language for language, text in _LANGUAGES.items() for suffix in text.split()}
@@ -61,8 +61,13 @@ _LANGUAGE_OF_NAME = {"makefile": "other", "dockerfile": "other", "rakefile": "ru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How to read: the largest file, the longest text in one, the fields of rows, and a kind for files whose
-    names mislead.
+    """How to read files.
+
+    Args:
+        max_bytes: The largest file that is read.
+        max_characters: The longest text of one file.
+        fields: Which fields of rows are text, id, title and metadata.
+        kind: The kind of the files, if their names do not show it.
     """
 
     max_bytes: int = 50_000_000
@@ -79,7 +84,7 @@ class ReadOptions:
 def read_path(
     path: str | Path, *, root: str | Path | None = None, options: ReadOptions | None = None, **walking: Any
 ) -> Iterator[Document | Problem]:
-    """The documents of a file, or of all files below a folder; ``walking`` goes to :func:`walk`."""
+    """The documents of a file, or of all files below a folder; ``walking`` is passed to :func:`walk`."""
     for found in walk([path], root=root, **walking):
         if isinstance(found, Problem):
             yield found
@@ -88,7 +93,7 @@ def read_path(
 
 
 def read_file(file: SourceFile, options: ReadOptions | None = None) -> Iterator[Document | Problem]:
-    """The documents of one file that :func:`walk` found: :func:`load_file`, then :func:`read_bytes`."""
+    """The documents of one file from :func:`walk`: :func:`load_file`, then :func:`read_bytes`."""
     data = load_file(file, options)
     if isinstance(data, Problem):
         yield data
@@ -97,7 +102,7 @@ def read_file(file: SourceFile, options: ReadOptions | None = None) -> Iterator[
 
 
 def load_file(file: SourceFile, options: ReadOptions | None = None) -> bytes | Problem:
-    """The bytes of a file; a problem where it cannot be read, or is larger than ``options.max_bytes``."""
+    """The bytes of a file; a problem if it cannot be read or is larger than ``options.max_bytes``."""
     most = (options or ReadOptions()).max_bytes
     try:
         size = file.path.stat().st_size
@@ -112,12 +117,12 @@ def read_bytes(data: bytes, source: str, options: ReadOptions | None = None) -> 
     """Read the documents in the bytes of a file.
 
     Args:
-        data: what the file holds.
-        source: its name, which says by its ending what kind it is, and which its documents carry.
-        options: limits, the fields of rows, and a kind for files whose names mislead.
+        data: The file's content.
+        source: The file's name; its extension gives the kind, and its documents carry it.
+        options: Limits, the fields of rows, and a kind that overrides the extension.
 
     Returns:
-        One document, for JSONL and CSV one a row; and a problem for what cannot be read. Nothing is raised.
+        One document, or one per row for JSONL and CSV; problems for what cannot be read. Nothing is raised.
 
     Example:
         >>> [document.title for document in read_bytes(b"# Tea", "tea.md")]
@@ -148,13 +153,13 @@ def kind_of(name: str) -> Kind:
 
 
 def language_of(name: str) -> str | None:
-    """The family of programming languages that a file is written in, or None for what is no code."""
+    """The language family of a source file; None if it is not code."""
     path = PurePath(name.lower())
     return _LANGUAGE_OF.get(path.suffix) or _LANGUAGE_OF_NAME.get(path.name)
 
 
 def _read(data: bytes, source: str, kind: Kind, options: ReadOptions) -> Document:
-    """The one document of a file that is no table."""
+    """The single document of a file that is not a table."""
     title, first_line = "", None
     metadata: dict[str, Any] = {}
     notes: tuple[str, ...] = ()

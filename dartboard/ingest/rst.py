@@ -1,9 +1,9 @@
-"""reStructuredText: sections by titles that are underlined, or that stand between two lines.
+"""reStructuredText: sections by underlined titles, with or without an overline.
 
-The text stays reStructuredText, and its lines those of the file. Levels are numbered in the order in which
-their styles (character, with or without a line above) first occur, as docutils does it. Only the outline is
-read here: docutils knows neither the roles nor the directives of Sphinx, which most documentation uses, and
-puts an error message in the place of each.
+The text stays reStructuredText, with the lines of the file. Levels are numbered in the order in which their
+styles (character, with or without an overline) first occur, as in docutils. We read only the outline and do
+not use docutils: it does not know the roles and directives of Sphinx, which most documentation uses, and
+replaces each by an error message.
 """
 
 import re
@@ -16,10 +16,10 @@ from dartboard.ingest.sections import Heading, lines_with_starts
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*$")
 _SHORTEST_ADORNMENT = 4
-"""A line under a title may be shorter than it, if it has so many characters."""
+"""An underline of at least this many characters may be shorter than its title."""
 
 _NO_TITLE = re.compile(r"\s|[-+*•‣⁃] |\.\.(?:\s|$)|:[^:\s][^:]*:(?:\s|$)|>>> |\|\s")
-"""Lists, explicit markup, fields, doctests and line blocks, which an adornment does not make a title."""
+"""Lists, explicit markup, fields, doctests and line blocks: an underline does not make them titles."""
 
 _DIRECTIVE = re.compile(r"\s*\.\. (?:[\w:.+-]+::(?:\s|$)|_[^_`].*:\s*$|_`[^`]+`:)")
 _LITERAL = re.compile(
@@ -34,14 +34,14 @@ _TARGET = re.compile(r"(.+?)\s*<[^<>]*>$")
 
 
 def looks_like_rst(text: str) -> bool:
-    """Whether plain text is reStructuredText by all signs: it has titles, and directives or targets."""
+    """Whether plain text is clearly reStructuredText: it has titles, and directives or targets."""
     marked = any(_DIRECTIVE.match(line) for _, line in lines_with_starts(text) if ".. " in line)
     return marked and any(True for _ in rst_headings(text))
 
 
 def literal_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Where blocks of code begin and end: what is indented below ``::`` or a directive for code."""
-    opened: tuple[int, int] | None = None  # where the block begins, the indentation above it
+    """Start and end of code blocks: text indented below ``::`` or a code directive."""
+    opened: tuple[int, int] | None = None  # start of the block, and the indentation above it
     end = 0
     for start, line in lines_with_starts(text):
         body = line.strip()
@@ -65,7 +65,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
     styles: list[tuple[str, bool]] = []
     rest = lines_with_starts(text)
     ahead = deque(islice(rest, 3))
-    free = True  # whether a title may begin here: behind an empty line, a title, or what is indented
+    free = True  # whether a title may begin here: after an empty line, a title, or indented text
     while ahead:
         over = _over_and_under(ahead) if free else None
         under = _under(ahead) if free and over is None else None
@@ -87,7 +87,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
 
 
 _Found = tuple[tuple[str, bool], str, int]
-"""The style, the title, and how many lines they take."""
+"""The style, the title, and its number of lines."""
 
 
 def _over_and_under(lines: Sequence[tuple[int, str]]) -> _Found | None:

@@ -1,6 +1,6 @@
-"""Sections: made from headings by readers, and grouped by chunking into stretches that fit in a chunk.
+"""Sections: readers make them from headings, and chunking groups them into stretches that fit.
 
-A section lasts until the next heading, under the headings that stand above it.
+A section extends to the next heading and belongs to the headings above it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ CountTokens = Callable[[str], int]
 
 
 class Heading(NamedTuple):
-    """Where a heading begins and ends in the text, its level (1 is the highest), its words."""
+    """Start and end of a heading in the text, its level (1 is the highest) and its title."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class Heading(NamedTuple):
 
 
 def sections_of(text: str, headings: Iterable[Heading]) -> tuple[Section, ...]:
-    """Sections that follow each other and together are the whole text; what precedes all has no title."""
+    """Consecutive sections that cover the whole text; text before the first heading has no title."""
     path: list[tuple[int, str]] = []
     begun = [Section(0, 0)]
     for start, below, level, title in headings:
@@ -37,16 +37,16 @@ def sections_of(text: str, headings: Iterable[Heading]) -> tuple[Section, ...]:
 
 
 def until_next(begun: Sequence[Section], end: int) -> tuple[Section, ...]:
-    """Sections of which only the beginning is known, each lasting until the next; empty ones are left out."""
+    """Sections from their starts, each until the next one; empty ones are dropped."""
     ends = (*(section.start for section in begun[1:]), end)
-    pairs = zip(begun, ends, strict=False)  # where nothing has begun, nothing ends
+    pairs = zip(begun, ends, strict=False)  # no starts means no ends
     return tuple(replace(section, end=last) for section, last in pairs if last > section.start)
 
 
 def join_bare_headings(text: str, sections: Sequence[Section]) -> list[Section]:
-    """The same text in sections that have a body: a heading without one joins the section that follows.
+    """Merge each heading without a body into the section that follows.
 
-    A heading at the very end has nothing to join, and stays.
+    A heading at the very end has nothing to join and stays.
     """
     joined: list[Section] = []
     start: int | None = None
@@ -60,7 +60,7 @@ def join_bare_headings(text: str, sections: Sequence[Section]) -> list[Section]:
 
 
 def outline(text: str, found: Iterator[Heading]) -> tuple[tuple[Section, ...], str]:
-    """The sections of a text, and its first title of the highest level ("" if it has no heading)."""
+    """The sections of a text, and its first title of the highest level ("" without headings)."""
     headings = list(islice(found, MAX_HEADINGS))
     top = min((heading.level for heading in headings), default=0)
     title = next((heading.title for heading in headings if heading.level == top), "")
@@ -68,7 +68,7 @@ def outline(text: str, found: Iterator[Heading]) -> tuple[tuple[Section, ...], s
 
 
 def lines_with_starts(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text, each with where it begins."""
+    """The lines of a text with their start positions."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield start, text[start:end]
@@ -77,7 +77,7 @@ def lines_with_starts(text: str) -> Iterator[tuple[int, str]]:
 
 
 class TextBuilder:
-    """Blocks of text put together by empty lines, remembering where the headings came to stand."""
+    """Joins blocks of text with empty lines and records the positions of headings."""
 
     def __init__(self) -> None:
         self._blocks: list[str] = []
@@ -85,24 +85,24 @@ class TextBuilder:
         self.headings: list[Heading] = []
 
     def add(self, block: str) -> None:
-        """A block; an empty one is left out."""
+        """Add a block; an empty one is skipped."""
         if block:
             self._blocks.append(block)
             self._length += len(block) + 2
 
     def add_heading(self, level: int, title: str) -> None:
-        """A heading, as a block of its own; a very long one is text, and so is one after very many."""
+        """Add a heading as its own block; a very long one, or one after very many, is normal text."""
         if title and len(title) <= MAX_TITLE and len(self.headings) < MAX_HEADINGS:
             self.headings.append(Heading(self._length, self._length + len(title), level, title))
         self.add(title)
 
     @property
     def length(self) -> int:
-        """Characters so far."""
+        """Number of characters so far."""
         return self._length
 
     def finish(self, title: str) -> tuple[str, tuple[Section, ...], str]:
-        """The text, its sections, and the title, which is the first heading's where there is none."""
+        """The text, its sections, and the title (by default the first heading)."""
         text = "\n\n".join(self._blocks)
         first = self.headings[0].title if self.headings else ""
         return text, sections_of(text, self.headings), title or first
@@ -110,8 +110,8 @@ class TextBuilder:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Neighbouring sections taken together. ``path`` is what they have in common, or that of the largest;
-    ``named`` are the paths of all that were joined. ``body`` is where the text below the heading begins.
+    """Consecutive sections as one unit. ``path`` is their common path, or that of the largest; ``named`` are
+    the paths of all joined sections. ``body`` is where the text below the heading begins.
     """
 
     start: int
@@ -124,15 +124,15 @@ class Stretch:
 
     @property
     def title(self) -> str:
-        """``Install > Linux``, or of several ``Install > Linux; macOS``."""
+        """``Install > Linux``, or for several sections ``Install > Linux; macOS``."""
         return title_of(self.named)
 
 
 def stretches(
     text: str, sections: Sequence[Section], size: int, smallest: int, count: CountTokens
 ) -> list[Stretch]:
-    """Stretches in order, together the whole text. One that exceeds ``size`` is a single section, with the
-    headings before it that have no text of their own.
+    """Consecutive stretches that cover the whole text. One that exceeds ``size`` is a single section, plus
+    the headings without text before it.
     """
     return _Planner(text, size, smallest, count).plan(join_bare_headings(text, sections), 0)
 
@@ -145,7 +145,7 @@ class _Planner:
     count: CountTokens
 
     def plan(self, sections: Sequence[Section], depth: int) -> list[Stretch]:
-        """Sections grouped by their path down to ``depth``, groups that do not fit by one level more."""
+        """Group sections by their path to ``depth``; groups that do not fit are split one level deeper."""
         found: list[Stretch] = []
         for _, members in groupby(sections, key=lambda section: section.path[: depth + 1]):
             family = list(members)
@@ -166,7 +166,7 @@ class _Planner:
         return Stretch(start, end, path, family[0].context, tokens, (path,), body)
 
     def _joined(self, parts: list[Stretch]) -> list[Stretch]:
-        """Those of fewer than ``smallest`` tokens with the neighbour that is closer kin and not too long."""
+        """Join parts of fewer than ``smallest`` tokens with the more closely related neighbour that fits."""
         at = 0
         while at < len(parts):
             pairs = [pair for pair in (at, at - 1) if 0 <= pair < len(parts) - 1]
@@ -176,14 +176,14 @@ class _Planner:
         return parts
 
     def _join(self, parts: list[Stretch], at: int) -> bool:
-        """Make two neighbours one, if they fit."""
+        """Join two neighbours if they fit."""
         left, right = parts[at : at + 2]
         tokens = self.count(self.text[left.start : right.end])
         if tokens > self.size:
             return False
         larger = left if left.tokens >= right.tokens else right
         path = larger.path
-        if larger.tokens < self.smallest:  # neither speaks for both
+        if larger.tokens < self.smallest:  # both are small, so neither path represents the result
             path = _shared(left.path, right.path) or path
         named = left.named + right.named
         parts[at : at + 2] = [Stretch(left.start, right.end, path, left.context, tokens, named, left.body)]
@@ -191,9 +191,9 @@ class _Planner:
 
 
 def title_of(paths: Sequence[tuple[str, ...]]) -> str:
-    """All sections by name, what they lie in once: ``Install > Linux; macOS``, ``Keys; Limits``.
+    """The names of all sections, with a common path only once: ``Install > Linux; macOS``, ``Keys; Limits``.
 
-    Text that stands before the first heading, or under the common one, has no name of its own.
+    Text before the first heading, or directly under the common one, has no name.
     """
     named = list(dict.fromkeys(path for path in paths if path))
     if not named:

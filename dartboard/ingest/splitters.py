@@ -1,8 +1,8 @@
-"""Texts split into units that fit: the coarsest that do, of sentences, lines, words and, at last, characters.
+"""Split texts into the coarsest units that fit: sentences, lines, words and finally characters.
 
-A splitter gives the spans of a text's units in order. :func:`units` tries splitters from coarse to fine, and
-:func:`pack` puts neighbouring units together. Sentences are found by rules, not by a library (nltk, spacy):
-those load models, and none of them is a dependency.
+A splitter returns the spans of a text's units in order. :func:`units` tries splitters from coarse to fine,
+and :func:`pack` joins neighbouring units. Sentences are found by rules: libraries such as nltk and spacy load
+models and are not dependencies.
 """
 
 import re
@@ -20,12 +20,12 @@ Splitter = Callable[[str], Iterator[Span]]
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W_]{1,8}|_|[^\w\s]")
 _WORD = re.compile(r"\S+")
 _CHARACTERS_A_TOKEN = 16
-"""More than a token usually has: how long a word is cut before its tokens are counted."""
+"""More characters than a token usually has: a word is cut to this before its tokens are counted."""
 _END = re.compile(
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)"  # an end that a space follows
-    r"|[。！？]+[」』”）]*"  # one that needs none
-    r"|\n[ \t]*(?=\n)"  # a paragraph's end
-    r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"  # the next list item
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)"  # sentence end before white space
+    r"|[。！？]+[」』”）]*"  # sentence end that needs no white space
+    r"|\n[ \t]*(?=\n)"  # end of a paragraph
+    r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"  # before a list item
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'])(?:[A-Z]|(?i:mr|mrs|ms|dr|prof|st|vs|cf|fig|figs|eq|eqs|sec|no|vol|pp|ed|eds|al|approx"
@@ -34,7 +34,7 @@ _ABBREVIATION = re.compile(
 
 
 class Unit(NamedTuple):
-    """A stretch of text that is not to be split, and how many tokens it has."""
+    """A part of a text that is not split, and its number of tokens."""
 
     start: int
     end: int
@@ -42,24 +42,24 @@ class Unit(NamedTuple):
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model sees: words in bits of up to 8 letters, punctuation, ideographs."""
+    """Estimate of a model's tokens: words in parts of up to 8 letters, punctuation, ideographs."""
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def words(text: str) -> Iterator[Span]:
-    """What stands between spaces."""
+    """The words between white space."""
     return (found.span() for found in _WORD.finditer(text))
 
 
 def lines(text: str) -> Iterator[Span]:
-    """Lines that are not empty."""
+    """Non-empty lines."""
     for start, line in lines_with_starts(text):
         if line.strip():
             yield start, start + len(line)
 
 
 def blocks(text: str) -> Iterator[Span]:
-    """What stands between empty lines."""
+    """The blocks between empty lines."""
     open_: Span | None = None
     for start, end in lines(text):
         if open_ and open_[1] + 1 == start:
@@ -73,9 +73,9 @@ def blocks(text: str) -> Iterator[Span]:
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """Every sentence, without the space around it.
+    """All sentences, without surrounding white space.
 
-    They end by punctuation, empty lines and list items; an abbreviation does not end one.
+    They end at punctuation, empty lines and list items; abbreviations do not end a sentence.
     """
     start = 0
     for found in _END.finditer(text):
@@ -87,7 +87,7 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def _goes_on(text: str, dot: int, end: int) -> bool:
-    """Whether a full stop belongs to an abbreviation, or a small letter follows it."""
+    """Whether the full stop belongs to an abbreviation, or a lower-case letter follows."""
     following = text[end : end + 20].lstrip()[:1]
     if following.islower() and "\n\n" not in text[end : end + 3]:
         return True
@@ -103,12 +103,12 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def markdown_units(text: str) -> Iterator[Span]:
-    """Code fences whole, and the sentences between them."""
+    """Code fences as whole units, and the sentences between them."""
     return _code_and_sentences(text, fences(text))
 
 
 def rst_units(text: str) -> Iterator[Span]:
-    """Literal blocks whole, and the sentences between them."""
+    """Literal blocks as whole units, and the sentences between them."""
     return _code_and_sentences(text, literal_blocks(text))
 
 
@@ -132,7 +132,7 @@ WORDS: tuple[Splitter, ...] = (words,)
 def units(
     text: str, span: Span, splitters: Sequence[Splitter], size: int, count: CountTokens
 ) -> Iterator[Unit]:
-    """The units of a stretch: by the first splitter, and where a unit exceeds ``size`` by the next."""
+    """The units of a span by the first splitter; a unit that exceeds ``size`` is split by the next."""
     if not splitters:
         yield from _characters(text, span, size, count)
         return
@@ -146,7 +146,7 @@ def units(
 
 
 def _characters(text: str, span: Span, size: int, count: CountTokens) -> Iterator[Unit]:
-    """A word too long for ``size``, halved until the parts fit; a single character is never split."""
+    """Halve a word that exceeds ``size`` until the parts fit; a single character is never split."""
     step = size * _CHARACTERS_A_TOKEN
     pending = [(start, min(start + step, span[1])) for start in reversed(range(*span, step))]
     while pending:
@@ -160,13 +160,13 @@ def _characters(text: str, span: Span, size: int, count: CountTokens) -> Iterato
 
 
 def pack(text: str, parts: Iterable[Unit], size: int, overlap: int, count: CountTokens) -> Iterator[Span]:
-    """Whole units, as many as fit together; the next begins with up to ``overlap`` tokens of the last.
+    """Join as many whole units as fit; each piece repeats up to ``overlap`` tokens of the previous one.
 
-    Only the units of one piece, and one more, are in memory; those without any token count as one.
+    Holds only the units of one piece plus one in memory; units without tokens count as one token.
     """
     rest = iter(parts)
-    window: list[Unit] = []  # from the first unit of the piece on
-    done = 0  # how many of them are in the piece before
+    window: list[Unit] = []  # the units from the start of the current piece
+    done = 0  # how many of them are in the previous piece
     while True:
         last = tokens = 0
         while last < len(window) or _read_one(rest, window):
@@ -177,10 +177,10 @@ def pack(text: str, parts: Iterable[Unit], size: int, overlap: int, count: Count
         else:
             if done == len(window):
                 return
-        # Tokens may not add up over the spaces between units: what counts is the whole.
+        # Token counts of units may not add up, because of the white space between: count the whole.
         while last > 1 and count(text[window[0].start : window[last - 1].end]) > size:
             last -= 1
-        if last <= done:  # nothing but overlap: try with less of it
+        if last <= done:  # only overlap fits: retry with less of it
             del window[0]
             done -= 1
             continue
@@ -194,7 +194,7 @@ def pack(text: str, parts: Iterable[Unit], size: int, overlap: int, count: Count
 
 
 def _read_one(rest: Iterator[Unit], window: list[Unit]) -> bool:
-    """Add the next unit, if there is one."""
+    """Add the next unit, if any."""
     unit = next(rest, None)
     if unit is not None:
         window.append(unit)

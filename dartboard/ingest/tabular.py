@@ -1,8 +1,8 @@
-"""JSONL and CSV: each row a document, its fields named by options or guessed aloud.
+"""JSONL and CSV: each row is a document; its fields are named by options, or guessed and reported.
 
-Guesses, said in a note on the first document: the text is the field called text, content, body, … (with
-the title before it, where there is one), else the one with most words; the id is the field called id, _id,
-…; every other field with a plain value is metadata.
+Guesses are reported in a note on the first document. The text is the field called text, content, body, …
+(preceded by the title, if there is one), otherwise the field with most words. The id is the field called id,
+_id, …. Every other field with a plain value is metadata.
 """
 
 import csv
@@ -52,7 +52,7 @@ _DELIMITERS = ",;\t|"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFields:
-    """Which fields of a row are what. Left empty, each is guessed; ``metadata=()`` keeps no metadata."""
+    """Roles of a row's fields. Empty ones are guessed; ``metadata=()`` keeps no metadata."""
 
     text: tuple[str, ...] = ()
     id: str | None = None
@@ -62,7 +62,7 @@ class RowFields:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that cannot be used; ``number`` is its line in the file."""
+    """A row that is not valid; ``number`` is its line in the file."""
 
     number: int
     reason: str
@@ -74,9 +74,9 @@ Numbered = tuple[int, dict[str, Any]]
 def read_rows(
     data: bytes, source: str, fields: RowFields, max_characters: int = MAX_CHARACTERS
 ) -> Iterator[Document | Problem]:
-    """The documents of a table in order, read as they are asked for, and problems for rows that have none.
+    """The documents of a table in order, read lazily, and problems for invalid rows.
 
-    The first document has the notes on what was guessed.
+    The first document has notes about the guesses.
     """
     encoding = encoding_of(data)
     suffix = Path(source).suffix.lower()
@@ -87,7 +87,7 @@ def read_rows(
         return _checked(_csv_rows(lines, suffix) if suffix in (".csv", ".tsv") else _json_rows(lines))
 
     notes = encoding.notes
-    # Once to guess by the first rows, and once to read.
+    # Parsed twice: the first rows to guess the fields, then all of them.
     if sample := _sample(parsed()):
         fields, guesses = _choose(fields, sample)
         notes += guesses
@@ -111,7 +111,7 @@ def read_rows(
 
 
 def _lines(stream: TextIO, most: int) -> Iterator[tuple[int, str | None]]:
-    """Lines with their numbers from 1; None for one that is too long to be held in memory."""
+    """Lines with their numbers from 1; None for a line that is too long for memory."""
     number = 0
     while line := stream.readline(most + 1):
         check()
@@ -125,7 +125,7 @@ def _lines(stream: TextIO, most: int) -> Iterator[tuple[int, str | None]]:
 
 
 def _checked(parsed: Iterator[Numbered | BadRow]) -> Iterator[Numbered | BadRow]:
-    """Rows of not too many fields, and not too many rows."""
+    """Enforce the limits on fields per row and on rows."""
     for count, row in enumerate(parsed):
         if count >= MAX_ROWS:
             raise TooLargeError(f"holds more than {MAX_ROWS:,} rows, and the rest is left out: split it")
@@ -135,7 +135,7 @@ def _checked(parsed: Iterator[Numbered | BadRow]) -> Iterator[Numbered | BadRow]
 
 
 def _sample(parsed: Iterator[Numbered | BadRow]) -> list[dict[str, Any]]:
-    """The rows to guess by: the first fifty, or fewer where they are large."""
+    """The rows to guess from: the first fifty, or fewer if they are large."""
     sample: list[dict[str, Any]] = []
     fields = 0
     for row in parsed:
@@ -238,7 +238,7 @@ def _guess_text(names: list[str], sample: list[dict[str, Any]], title: str | Non
 
 
 def _document(numbered: Numbered, fields: RowFields, keys: dict[str, int]) -> Document | BadRow:
-    """A row as a document, still without source and hash; ``keys`` counts how often each key occurred."""
+    """A row as a document without source and hash; ``keys`` counts the occurrences of each key."""
     number, row = numbered
     try:
         text = "\n\n".join(filter(None, (clean(_as_text(row.get(name))) for name in fields.text)))

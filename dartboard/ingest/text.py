@@ -1,15 +1,14 @@
-"""Bytes to clean text, and metadata to plain JSON.
+"""Decode bytes to clean text, and convert metadata to plain JSON.
 
-Decoding: a byte-order mark decides, then UTF-8, then cp1252, with a note where it was a guess. A detector
-(charset-normalizer) is no dependency, and would guess where a mark or valid UTF-8 is certain.
+Decoding: a byte-order mark decides, then UTF-8, then cp1252, with a note for a guess. A detector
+(charset-normalizer) is not a dependency, and would guess even where a mark or valid UTF-8 is certain.
 
-Cleaning: what a reader cannot see does not reach the model.
-Unicode is composed (NFC), so that one letter is one code point; control and format characters
-(zero-width spaces, soft hyphens, byte-order marks) and U+FFFD, which stands for what an earlier program
-could not read, are removed; runs of spaces become one, and runs of empty lines one. Words, punctuation,
-symbols, lines and their indentation stay: they carry meaning in code, formulas and lists.
+Cleaning removes what a reader cannot see. Unicode is composed (NFC), so that one letter is one code point.
+Control and format characters (zero-width spaces, soft hyphens, byte-order marks) and U+FFFD, the mark of an
+earlier decoding error, are removed. Runs of spaces become one, and so do runs of empty lines. Words,
+punctuation, symbols, lines and their indentation stay: they carry meaning in code, formulas and lists.
 
-:func:`clean` does all of it. :func:`tidy` leaves spaces and lines alone, so that line numbers hold.
+:func:`clean` does all of it. :func:`tidy` keeps spaces and lines, so that line numbers stay valid.
 """
 
 import codecs
@@ -27,14 +26,14 @@ _EMPTY_LINES = re.compile(r"\n{3,}")
 _INDENTED = re.compile(r"\n[^\S\n]")
 _AFTER_LINE = re.compile(r"\n")
 _SAFE_CUT = re.compile(r"\n|(?=[ -~])")
-"""Where a text can be cut for cleaning: ASCII does not compose with what stands before it."""
+"""Where a text can be cut for cleaning: ASCII does not compose with the character before it."""
 _BLOCK = 100_000
 _NOT_PLAIN = re.compile(r"[^ -~\n\t]+")
 _JOINERS = frozenset("\u200c\u200d")
-"""Invisible, but some scripts and emoji change their meaning without them."""
+"""Invisible, but needed by some scripts and emoji."""
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is a prefix of this one
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
@@ -49,7 +48,7 @@ _LARGEST_INTEGER = 2**53
 
 
 class Encoding(NamedTuple):
-    """How bytes are to be decoded, and notes on what was guessed."""
+    """The encoding of bytes, and notes about a guess."""
 
     name: str
     errors: str = "strict"
@@ -57,25 +56,25 @@ class Encoding(NamedTuple):
 
 
 def decode(data: bytes, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text, and notes on what was guessed. ``declared`` is what the document says of itself."""
+    """The text, and notes about a guess. ``declared`` is the encoding that the document declares."""
     encoding = encoding_of(data, declared)
     return data.decode(encoding.name, encoding.errors), encoding.notes
 
 
 def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
-    """The encoding of a text, which is not held in memory as a whole to find it out."""
+    """The encoding of a text, found block by block."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             fault = _fault(data, name)
             if fault is None:
                 return Encoding(name)
-            note = f"marked as {name}, damaged at byte {fault}: the unreadable is left out"
+            note = f"marked as {name}, damaged at byte {fault}: unreadable parts are removed"
             return Encoding(name, "replace", (note,))
     if b"\x00" in data:
         raise ReadError("binary file: it contains NUL bytes", "binary")
-    if declared and not declared.lower().startswith(("utf-16", "utf-32")):  # those would show NUL bytes
-        with suppress(LookupError, ValueError):  # not an encoding of text, or not one that Python knows
-            b"a".decode(declared)  # refuses zlib and the like, which would unpack the data
+    if declared and not declared.lower().startswith(("utf-16", "utf-32")):  # those would contain NUL bytes
+        with suppress(LookupError, ValueError):  # unknown to Python, or not a text encoding
+            b"a".decode(declared)  # raises for zlib and the like, which would decompress the data
             if _fault(data, declared) is None:
                 return Encoding(declared, "replace")
     if _fault(data, "utf-8") is None:
@@ -87,7 +86,7 @@ def encoding_of(data: bytes, declared: str | None = None) -> Encoding:
 def _fault(data: bytes, name: str) -> int | None:
     """The first byte that cannot be decoded."""
     decoder = codecs.getincrementaldecoder(name)()
-    pending = 0  # bytes of a character that the block before broke off
+    pending = 0  # bytes of a character that the previous block cut
     for start in range(0, max(1, len(data)), _DECODED_BLOCK):
         end = start + _DECODED_BLOCK
         try:
@@ -100,7 +99,7 @@ def _fault(data: bytes, name: str) -> int | None:
 
 
 def tidy(text: str) -> str:
-    """The text without what cannot be seen, its lines and spaces as they are; lines end in ``\\n``."""
+    """Remove invisible characters, keep lines and spaces; lines end with ``\\n``."""
     if len(text) <= _BLOCK:
         return _tidy(text)
     return "".join(_tidy(block) for block in _blocks(text, _SAFE_CUT, _BLOCK))
@@ -122,9 +121,9 @@ def one_line(text: str) -> str:
 
 
 def _blocks(text: str, cut: re.Pattern[str], hard: int | None = None) -> Iterator[str]:
-    """The text in blocks that end where ``cut`` matches: a list of all words takes many times their size.
+    """The text in blocks that end where ``cut`` matches, since a list of all words takes much memory.
 
-    Where there is no such place in the ``hard`` characters after a block, it ends all the same.
+    Without a match in the ``hard`` characters after a block, the block ends there.
     """
     start = 0
     while start < len(text):
@@ -149,7 +148,7 @@ def _tidy(text: str) -> str:
 
 
 def _without_runs(text: str) -> str:
-    """Every run of space as one space; blocks end behind a space, which the next one may begin with."""
+    """Replace every run of white space by one space; handles runs across blocks."""
     if len(text) <= _BLOCK:
         return " ".join(text.split())
     return " ".join(filter(None, (" ".join(block.split()) for block in _blocks(text, _SPACES))))
@@ -177,7 +176,7 @@ def _visible(character: str) -> str:
 
 
 def plain_json(value: Any, depth: int = 0) -> Any:
-    """The value with what stores refuse (infinite, too deep, integers beyond a double) turned into text."""
+    """Convert values that stores reject (infinite, too deep, integers beyond a double) to text."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Words: how text becomes terms, BM25 over them, and an inverted index for sparse vectors."""
+"""Lexical search: text to terms, BM25, and an inverted index for sparse vectors."""
 
 from dartboard.lexical.analysis import Analyzer
 from dartboard.lexical.bm25 import BM25Index

@@ -1,11 +1,11 @@
-"""Text to terms, the same way for passages and queries.
+"""Text to terms, the same for passages and queries.
 
-1. Text is composed (NFKC) and cut into words: letters, digits and marks, held together by ``_ . - :: ->``.
+1. Text is normalised (NFKC) and cut into words: letters, digits and marks, joined by ``_ . - :: ->``.
 2. A plain word is case folded, dropped if it is a stop word, and stemmed (snowball).
-3. An identifier (``get_user_id``, ``HTTPServer``, ``v1.2.3``, ``foo.bar()``) gives itself, whole, and each
-   of its parts: ``self.get_id`` gives self.get_id, self, get_id, get, id. Whole it is rare, so an exact
-   match stands first; by its parts it is still found where the text spells it otherwise.
-4. Scripts written without spaces (Chinese, Japanese) give pairs of neighbouring characters.
+3. An identifier (``get_user_id``, ``HTTPServer``, ``v1.2.3``, ``foo.bar()``) gives itself and each of its
+   parts: ``self.get_id`` gives self.get_id, self, get_id, get, id. The whole is rare, so an exact match ranks
+   first; the parts match other spellings.
+4. Scripts without spaces (Chinese, Japanese) give pairs of adjacent characters.
 """
 
 import re
@@ -25,9 +25,9 @@ LANGUAGES = (
     *("nepali", "norwegian", "portuguese", "romanian", "russian", "serbian", "spanish", "swedish"),
     *("tamil", "turkish", "yiddish"),
 )
-"""Languages that can be stemmed; for others, ``stem=False``."""
+"""Languages with stemming; for others use ``stem=False``."""
 
-# ``\w`` leaves out the marks that are part of words in many scripts.
+# ``\w`` excludes the combining marks that are part of words in many scripts.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1-\u05c2\u064b-\u065f\u0670\u06d6-\u06dc\u0900-\u0903"
     "\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0a01-\u0a03\u0a3c-\u0a51\u0a70\u0a71"
@@ -48,12 +48,12 @@ _stemming = Lock()
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """How text becomes terms, for passages and queries alike.
+    """Splits text into terms, the same for passages and queries.
 
     Args:
-        language: one of :data:`LANGUAGES`.
-        stem: reduce words to their stems; needs PyStemmer.
-        stop_words: leave out the language's stop words, where there is a list of them.
+        language: One of :data:`LANGUAGES`.
+        stem: Reduce words to their stems; needs PyStemmer.
+        stop_words: Drop the language's stop words, if there is a list.
 
     Raises:
         ConfigError: the language is unknown.
@@ -75,20 +75,20 @@ class Analyzer:
             )
 
     def terms(self, text: str) -> list[str]:
-        """The terms of a text, in order and as often as they occur."""
+        """The terms of a text, in order and with repetitions."""
         return [term for word in words(text) for term in _terms_of(self, word)]
 
     def terms_of(self, word: str) -> tuple[str, ...]:
-        """The terms that one of :func:`words` gives: none for a stop word, several for an identifier."""
+        """The terms of one of :func:`words`: none for a stop word, several for an identifier."""
         return _terms_of(self, word)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as plain data."""
+        """The settings as JSON data."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Analyzer":
-        """The analyzer that :meth:`to_json` described."""
+        """The analyzer from :meth:`to_json`."""
         match data:
             case {"language": str(language), "stem": bool(stem), "stop_words": bool(stop_words)}:
                 return cls(language, stem, stop_words)
@@ -96,7 +96,7 @@ class Analyzer:
 
 
 def words(text: str) -> list[str]:
-    """The words and identifiers of a text as they are spelt."""
+    """The words and identifiers of a text in their original spelling."""
     return _WORD.findall(text if text.isascii() else unicodedata.normalize("NFKC", text))
 
 
@@ -115,7 +115,7 @@ def _terms_of(analyzer: Analyzer, word: str) -> tuple[str, ...]:
 
 
 def _pairs(analyzer: Analyzer, word: str) -> list[str]:
-    """Neighbouring characters of unspaced scripts; what stands between them as words of its own."""
+    """Pairs of adjacent characters of unspaced scripts; the text between them as words."""
     terms: list[str] = []
     for piece in _UNSPACED_RUN.split(word):
         if not _UNSPACED_RUN.match(piece):

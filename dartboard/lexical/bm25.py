@@ -1,19 +1,19 @@
 """BM25 over posting lists.
 
-For a query's terms q, each as often as it occurs in the query, and a passage D of length ``|D|``::
+For a query's terms q (with repetitions) and a passage D of length ``|D|``::
 
     score(D) = Σ_q idf(q) · f · (k1 + 1) / (f + k1 · (1 - b + b · |D| / avgdl))
     idf(q)   = ln(1 + (N - n + 1/2) / (n + 1/2))
 
-with f the times that q occurs in D, n the passages that hold q, of N, lengths in terms (after stop words;
-an identifier counts with its parts), and avgdl their mean. This idf is never negative, so a term that
-most passages hold still counts for a little.
+where f is the frequency of q in D, n the number of passages with q, N the number of all passages, and avgdl
+the mean length. Lengths are in terms (after stop words; an identifier counts with its parts). This idf is
+never negative, so a term in most passages still counts a little.
 
-Everything but the query is known beforehand, so each posting keeps its finished summand, as bm25s does it
-(Lù, 2024); a search adds up a few lists. bm25s itself is the oracle of the tests and not the engine: it
-imports SciPy and, where present, numba and JAX (about a second), fills an array over all passages for
-every query, and masks by multiplying scores. Here the lists are those of
-:mod:`dartboard.lexical.postings`, shared with learned sparse vectors.
+Everything except the query is known beforehand, so each posting stores its final summand, as in bm25s (Lù,
+2024); a search adds up a few lists. bm25s itself is the oracle of the tests and not the engine: it imports
+SciPy and, if present, numba and JAX (about a second), fills an array over all passages for every query, and
+masks by multiplying scores. The posting lists here are those of :mod:`dartboard.lexical.postings`, shared
+with learned sparse vectors.
 """
 
 import math
@@ -35,7 +35,7 @@ _KIND = "bm25"
 
 
 class TermScore(TypedDict):
-    """One summand of a passage's score, with all that goes into it."""
+    """One summand of a passage's score, with its factors."""
 
     term: str
     tf: int
@@ -46,9 +46,9 @@ class TermScore(TypedDict):
 
 
 class BM25Index:
-    """BM25 over the terms of passages, by row in the order they were given. It never changes.
+    """BM25 over passages, numbered (rows) in the given order. Immutable.
 
-    Written by hand: bm25s imports SciPy and fills an array over all passages for every query (see above).
+    Hand-written: bm25s imports SciPy and fills an array over all passages for every query (see above).
     """
 
     def __init__(
@@ -78,18 +78,18 @@ class BM25Index:
         analyzer: Analyzer | None = None,
         progress: Progress | None = None,
     ) -> "BM25Index":
-        """An index of the texts; one without terms (empty, stop words alone) keeps its row, never found.
+        """Index the texts; a text without terms (empty, only stop words) keeps its row and is never found.
 
         Args:
-            texts: the passages; their order gives the rows.
-            k1: how much a further occurrence of a term adds, >= 0.
-            b: how much long passages are held back, 0 to 1.
-            analyzer: how texts become terms.
-            progress: called with how many texts are done, of how many.
+            texts: The passages; their order gives the rows.
+            k1: How much repeated occurrences of a term add, >= 0.
+            b: How much long passages are penalised, 0 to 1.
+            analyzer: Splits texts into terms.
+            progress: Called with the number of finished texts and of all texts.
 
         Raises:
             ConfigError: k1 or b is out of range.
-            InvalidInputError: a text is no string.
+            InvalidInputError: a text is not a string.
 
         Example:
             >>> BM25Index.build(["green tea", "black tea"]).top("green", 1)
@@ -119,15 +119,15 @@ class BM25Index:
         return self._postings.size
 
     def top(self, query: str, k: int, mask: Mask | None = None) -> tuple[npt.NDArray[np.intp], Weights]:
-        """Rows and scores > 0, best first, equal scores by lower row; ``mask`` says which rows may."""
+        """Rows and scores > 0, best first, ties by lower row; ``mask`` selects the allowed rows."""
         return self._postings.top(*self._query(query), k, mask)
 
     def scores(self, query: str, mask: Mask | None = None) -> Weights:
-        """The score of every passage, ``(n,)`` float32; 0 where no term is shared or the mask says no."""
+        """The score of every passage, ``(n,)`` float32; 0 without shared terms or where the mask is False."""
         return self._postings.scores(*self._query(query), mask)
 
     def explain(self, query: str, row: int) -> list[TermScore]:
-        """The summands of a passage's score, one for each distinct term of the query, in its order."""
+        """The summands of a passage's score, one per distinct term of the query, in its order."""
         if not 0 <= row < len(self):
             raise InvalidInputError(f"row must be in 0 … {len(self) - 1}, got {row}")
         return [
@@ -152,7 +152,7 @@ class BM25Index:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write the index to a folder, replacing the one that is there in one step."""
+        """Write the index to a folder, atomically replacing an existing one."""
         blob = np.frombuffer("\n".join(self._vocabulary).encode(), dtype=np.uint8)
         header = {
             "size": len(self),
@@ -166,7 +166,7 @@ class BM25Index:
 
     @classmethod
     def load(cls, folder: str | Path, mmap: bool = True) -> "BM25Index":
-        """The index that was saved, checked; by default its arrays stay on disk until they are touched."""
+        """Load and verify a saved index; by default its arrays are memory-mapped."""
         header, arrays = load_arrays(folder, _KIND, mmap=mmap)
         try:
             counts, lengths = arrays.pop("counts"), arrays.pop("lengths")
@@ -199,7 +199,7 @@ class BM25Index:
         return None
 
     def _query(self, query: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-        """The query's terms that the index knows, and how often each occurs."""
+        """The query's known terms, and how often each occurs."""
         known = Counter(
             at for term in self.analyzer.terms(query) if (at := self._vocabulary.get(term)) is not None
         )

@@ -1,7 +1,7 @@
-"""Learned sparse vectors in posting lists: the score of a row is its dot product with the query.
+"""Inverted index of learned sparse vectors: the score of a row is its dot product with the query.
 
-Term ids may be any numbers that fit in int32 (a model's vocabulary, hashes): only those that occur take
-space, 8 bytes for each weight.
+Term ids may be any int32 numbers (a model's vocabulary, hashes): only existing ones take space, 8 bytes per
+weight.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ Terms = npt.NDArray[np.int32]
 
 
 class InvertedIndex:
-    """Sparse vectors by row, in the order they were given."""
+    """Sparse vectors by row, in the given order."""
 
     def __init__(self, terms: Terms, postings: Postings) -> None:
         self._terms = terms
@@ -28,7 +28,7 @@ class InvertedIndex:
 
     @classmethod
     def build(cls, vectors: Iterable[tuple[Terms, Weights]]) -> "InvertedIndex":
-        """An index of pairs (terms, weights): each term once, weights > 0; an empty pair is never found."""
+        """Index pairs (terms, weights): unique terms, weights > 0; an empty pair is never found."""
         pairs = [_check(terms, weights, f"vector {row}") for row, (terms, weights) in enumerate(vectors)]
         lengths = [terms.size for terms, _ in pairs]
         terms = np.concatenate([np.zeros(0, np.int32), *(terms for terms, _ in pairs)])
@@ -45,7 +45,7 @@ class InvertedIndex:
     def top(
         self, terms: npt.ArrayLike, weights: npt.ArrayLike, k: int, mask: Mask | None = None
     ) -> tuple[npt.NDArray[np.intp], Weights]:
-        """Rows and dot products > 0, best first, equal scores by lower row; ``mask`` says which rows may."""
+        """Rows and dot products > 0, best first, ties by lower row; ``mask`` selects the allowed rows."""
         found, factors = self._known(terms, weights)
         return self._postings.top(found, factors, k, mask)
 
@@ -55,12 +55,12 @@ class InvertedIndex:
         return self._postings.scores(found, factors, mask)
 
     def save(self, folder: str | Path) -> None:
-        """Write the index to a folder, replacing the one that is there in one step."""
+        """Write the index to a folder, atomically replacing an existing one."""
         save_arrays(folder, _KIND, {"size": len(self)}, {"terms": self._terms, **self._postings.arrays()})
 
     @classmethod
     def load(cls, folder: str | Path, mmap: bool = True) -> "InvertedIndex":
-        """The index that was saved, checked; by default its arrays stay on disk until they are touched."""
+        """Load and verify a saved index; by default its arrays are memory-mapped."""
         header, arrays = load_arrays(folder, _KIND, mmap=mmap)
         try:
             terms = arrays.pop("terms")
@@ -75,7 +75,7 @@ class InvertedIndex:
         return cls(terms, postings)
 
     def _known(self, terms: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[npt.NDArray[np.intp], Weights]:
-        """Which lists the query's terms are, without the terms that no row has."""
+        """The posting lists of the query's terms; terms without rows are dropped."""
         wanted, factors = _check(terms, weights, "query")
         if not self._terms.size:
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
@@ -85,7 +85,7 @@ class InvertedIndex:
 
 
 def _check(terms: npt.ArrayLike, weights: npt.ArrayLike, name: str) -> tuple[Terms, Weights]:
-    """Terms and weights as arrays, fit to be multiplied."""
+    """Check terms and weights, and return them as arrays."""
     ids, values = np.asarray(terms), np.asarray(weights, dtype=np.float32)
     if ids.size and ids.dtype.kind not in "iu":
         raise InvalidInputError(f"{name}: terms must be integers, got {ids.dtype}")

@@ -1,10 +1,10 @@
-"""Posting lists: for each term the rows that hold it, rising, with a weight each; searched exactly.
+"""Posting lists with exact search: for each term the sorted rows that contain it, with a weight each.
 
-The score of a row is ``Σ_t q_t · w[t, row]`` over the query's terms, all factors > 0, added in float64.
-A search walks the lists by falling upper bound (query weight × the list's largest weight), the rare and
-telling terms first. As soon as the k-th best sum so far is more than all lists to come could add, no new
-row can enter: the rest is looked up for the rows at hand alone, and rows that cannot catch up are
-dropped (MaxScore: Turtle and Flood, 1995). Results are the same as without the shortcut, to the bit.
+The score of a row is ``Σ_t q_t · w[t, row]`` over the query's terms, all factors > 0, added in float64. A
+search processes the lists by decreasing upper bound (query weight × the list's largest weight), so rare terms
+come first. When the k-th best sum so far exceeds what all remaining lists could add, no new row can enter.
+The remaining lists are then looked up only for known rows, and rows that cannot catch up are dropped
+(MaxScore: Turtle and Flood, 1995). The results are bit-identical to a search without this shortcut.
 """
 
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ Mask = npt.NDArray[np.bool_]
 _Sums = npt.NDArray[np.float64]
 
 _LOOKUP_PRICE = 16
-"""A row looked up in a list costs about as much as this many added blindly."""
+"""Cost of looking up a row in a list, relative to adding one row of the list."""
 _SLACK = 1 - 1e-6
-"""A row this close below the threshold is kept: scores are compared after rounding to float32."""
+"""A row this close below the threshold is kept, because scores are compared after rounding to float32."""
 
 
 class _List(NamedTuple):
@@ -36,7 +36,7 @@ class _List(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """``rows[starts[t]:starts[t + 1]]`` hold term t, with these weights; ``peaks[t]`` is the largest."""
+    """``rows[starts[t]:starts[t + 1]]`` contain term t, with these weights; ``peaks[t]`` is the largest."""
 
     size: int
     starts: npt.NDArray[np.int64]
@@ -47,14 +47,14 @@ class Postings:
 
     @classmethod
     def build(cls, size: int, starts: npt.NDArray[np.int64], rows: Rows, weights: Weights) -> "Postings":
-        """Postings of ``size`` rows from lists that lie one behind the other, none of them empty."""
+        """Postings of ``size`` rows from concatenated, non-empty lists."""
         peaks = np.maximum.reduceat(weights, starts[:-1]) if starts.size > 1 else np.zeros(0, np.float32)
         return cls(size, starts, rows, weights, peaks)
 
     def top(
         self, terms: npt.NDArray[np.integer[Any]], factors: npt.NDArray[Any], k: int, mask: Mask | None = None
     ) -> tuple[npt.NDArray[np.intp], Weights]:
-        """The k best rows with scores > 0, best first, equal scores by lower row."""
+        """The k best rows with scores > 0, best first, ties by lower row."""
         if k < 1:
             raise InvalidInputError(f"k must be >= 1, got {k}")
         rows, sums = self._candidates(self._lists(terms, factors), k, self._check_mask(mask))
@@ -69,7 +69,7 @@ class Postings:
     def scores(
         self, terms: npt.NDArray[np.integer[Any]], factors: npt.NDArray[Any], mask: Mask | None = None
     ) -> Weights:
-        """The score of every row, ``(size,)``; 0 where no term is shared or the mask says no."""
+        """The score of every row, ``(size,)``; 0 without shared terms or where the mask is False."""
         allowed = self._check_mask(mask)
         sums = np.zeros(self.size)
         for part in self._lists(terms, factors):
@@ -79,17 +79,17 @@ class Postings:
         return sums.astype(np.float32)
 
     def position(self, term: int, row: int) -> int | None:
-        """Where the posting of this term and row lies."""
+        """The position of the posting of this term and row."""
         start, stop = int(self.starts[term]), int(self.starts[term + 1])
         at = start + int(np.searchsorted(self.rows[start:stop], row))
         return at if at < stop and self.rows[at] == row else None
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays by the names of their fields."""
+        """The arrays by field name."""
         return {"starts": self.starts, "rows": self.rows, "weights": self.weights, "peaks": self.peaks}
 
     def fault(self) -> str | None:
-        """What keeps these arrays from being postings, or None: for arrays that come from a file."""
+        """Why these arrays, read from a file, are not valid postings; None if they are."""
         starts, rows, weights = self.starts, self.rows, self.weights
         kinds = ((starts, np.int64), (rows, np.int32), (weights, np.float32), (self.peaks, np.float32))
         if any(array.ndim != 1 or array.dtype != kind for array, kind in kinds):
@@ -110,7 +110,7 @@ class Postings:
         return mask
 
     def _lists(self, terms: npt.NDArray[np.integer[Any]], factors: npt.NDArray[Any]) -> list[_List]:
-        """The lists of the query by falling bound, equal bounds by term."""
+        """The query's lists by decreasing bound, ties by term."""
         lists = []
         for term, factor in zip(terms.tolist(), factors.tolist(), strict=True):
             part = slice(int(self.starts[term]), int(self.starts[term + 1]))
@@ -122,7 +122,7 @@ class Postings:
 
     def _candidates(self, lists: list[_List], k: int, mask: Mask | None) -> tuple[Rows, _Sums]:
         """Every row that may be among the k best, once, with its sum."""
-        # Zeros, one for every row: this thread's array, taken away so that nobody meets it dirty.
+        # One zero per row. The thread's array is removed while in use, so that a failure leaves none dirty.
         kept: _Sums | None = self._scratch.__dict__.pop("sums", None)
         sums = np.zeros(self.size) if kept is None else kept
         found: list[Rows] = [np.zeros(0, np.int32)]
@@ -146,13 +146,13 @@ class Postings:
 
 
 def _kth(values: _Sums, k: int, floor: float) -> float:
-    """A little less than the k-th largest, which is known to be ``floor`` at least."""
+    """A value slightly below the k-th largest, which is known to be at least ``floor``."""
     high = values[values >= floor]
     return max(floor, float(np.partition(high, high.size - k)[high.size - k]) * _SLACK)
 
 
 def _add(part: _List, sums: _Sums, mask: Mask | None) -> Rows:
-    """Add a whole list; returns the rows that had nothing before."""
+    """Add a whole list; returns the rows that were 0 before."""
     rows, weights = part.rows, part.weights
     if mask is not None:
         allowed = mask[rows]
@@ -164,7 +164,7 @@ def _add(part: _List, sums: _Sums, mask: Mask | None) -> Rows:
 
 
 def _look_up(lists: list[_List], rows: Rows, reached: _Sums, k: int, floor: float) -> tuple[Rows, _Sums]:
-    """Add lists to these rows alone, dropping on the way those that cannot be among the k best."""
+    """Add lists for these rows only, dropping rows that cannot be among the k best."""
     to_come = sum(part.bound for part in lists)
     for part in lists:
         if rows.size > 2 * k:

@@ -1,10 +1,10 @@
-"""Arrays in a folder, replaced as one and checked when read.
+"""Arrays in a folder: replaced atomically and verified when read.
 
-Each array is an ``.npy`` file under a name that is never used twice; ``index.json`` names the files that
-count, with their sizes and checksums (CRC-32), and a checksum of itself. A save writes new files and then
-replaces ``index.json`` in one step: whoever reads meets the old index or the new one, whole, and a disk
-that fills up or a process that dies on the way leaves the old one in place. CRC-32 finds accidents (cut
-files, flipped bits), not forgery; what is read is checked for sense as well, by whoever asked for it.
+Each array is an ``.npy`` file with a unique name. ``index.json`` lists the valid files with sizes and
+checksums (CRC-32), and has a checksum of itself. A save writes new files and then replaces ``index.json``
+atomically: readers see the old or the new index, and a full disk or a killed process leaves the old one in
+place. CRC-32 detects accidents (truncated files, flipped bits), not forgery, so the caller also checks that
+the content is plausible.
 """
 
 import json
@@ -34,7 +34,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 def save_arrays(
     folder: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> None:
-    """Replace what the folder holds by these arrays and this header (plain JSON data)."""
+    """Replace the content of the folder by these arrays and this header (JSON data)."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     token = secrets.token_hex(8)
@@ -64,12 +64,12 @@ def save_arrays(
 
 
 def load_arrays(folder: str | Path, kind: str, *, mmap: bool = True) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays as they were saved, or :class:`StoreFormatError`."""
+    """Header and arrays as saved; raises :class:`StoreFormatError` if they are damaged."""
     folder = Path(folder)
     body = _read_manifest(folder, kind)
     try:
         return body["header"], _read_arrays(folder, body["files"], mmap)
-    except FileNotFoundError:  # replaced by another process since the manifest was read
+    except FileNotFoundError:  # another process has replaced the index since the manifest was read
         body = _read_manifest(folder, kind)
         try:
             return body["header"], _read_arrays(folder, body["files"], mmap)
@@ -106,12 +106,12 @@ def _read_arrays(folder: Path, files: Mapping[str, Any], mmap: bool) -> Arrays:
             raise _damaged(folder, f"{_MANIFEST} names a strange file for {name!r}")
         path = folder / entry["file"]
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # opening a named pipe would wait for ever
+        if not stat.S_ISREG(found.st_mode):  # opening a named pipe would block for ever
             raise _damaged(folder, f"{path.name} is no regular file")
         if found.st_size != entry.get("bytes") or _file_checksum(path) != entry.get("crc32"):
             raise _damaged(folder, f"{path.name} does not match its checksum")
         try:
-            # As a plain array: every use of a np.memmap object costs microseconds.
+            # As a plain array: every use of an np.memmap object costs microseconds.
             arrays[name] = np.asarray(np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False))
         except FileNotFoundError:
             raise
@@ -130,7 +130,7 @@ def _flush(stream: Any) -> None:
 
 
 def _sweep(folder: Path, keep: set[str]) -> None:
-    """Remove what earlier saves left; what another process holds open may stay until the next save."""
+    """Remove files of earlier saves; files that another process has open may stay until the next save."""
     for path in folder.iterdir():
         if _DATA_FILE.fullmatch(path.name) and path.name not in keep:
             with suppress(OSError):

@@ -1,8 +1,8 @@
-"""Words too common to tell passages apart, by language; short on purpose.
+"""Stop words by language: words too common to distinguish passages. The lists are short on purpose.
 
-Rarity weighs the rest down already (see the idf of :mod:`dartboard.lexical.bm25`). Words that also carry
-meaning (will, can, us, may, not) stay findable, as do all words of languages without a list. The bits
-that an apostrophe leaves behind (don't, l'eau) are listed with the words.
+BM25's idf already gives common words a low weight. Words that also carry meaning (will, can, us, may, not)
+are not in the lists and can be found; so can all words of languages without a list. Fragments left by an
+apostrophe (don't, l'eau) are in the lists.
 """
 
 _LISTS = {

@@ -1,4 +1,4 @@
-"""How often which term occurs in which text, counted in blocks so that a large corpus fits in memory."""
+"""Count the terms of texts in blocks, so that a large corpus fits in memory."""
 
 from array import array
 from collections.abc import Callable, Iterable, Sized
@@ -15,11 +15,11 @@ _REPORT_EVERY = 1000
 
 Keys = npt.NDArray[np.int64]
 Progress = Callable[[int, int | None], None]
-"""Hears how many texts are done, of how many (None where nobody knows)."""
+"""Called with the number of finished texts and of all texts (None if unknown)."""
 
 
 class _Words(dict[str, int]):
-    """Words as spelt, numbered as they come; each is analysed once, not at every occurrence."""
+    """Words as spelt, numbered in order; each is analysed once, not at every occurrence."""
 
     def __missing__(self, word: str) -> int:
         self[word] = number = len(self)
@@ -27,7 +27,7 @@ class _Words(dict[str, int]):
 
 
 class _Terms:
-    """The vocabulary, and which terms each numbered word gives."""
+    """The vocabulary, and the terms of each numbered word."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.vocabulary: dict[str, int] = {}
@@ -43,7 +43,7 @@ class _Terms:
             self._ends.append(len(self._terms))
 
     def expand(self, numbers: Keys) -> tuple[Keys, Keys]:
-        """The terms of these words one after the other, and how many each word gives."""
+        """The concatenated terms of these words, and the number of terms per word."""
         ends = np.array(self._ends)
         sizes = np.diff(ends)[numbers]
         offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -53,7 +53,7 @@ class _Terms:
 def count_terms(
     texts: Iterable[str], analyzer: Analyzer, progress: Progress | None
 ) -> tuple[dict[str, int], Keys, Keys, npt.NDArray[np.int32]]:
-    """Vocabulary, the sorted keys ``term << 32 | row`` of all postings, their counts, lengths of the rows."""
+    """Vocabulary, the sorted keys ``term << 32 | row`` of all postings, their counts, and row lengths."""
     total = len(texts) if isinstance(texts, Sized) else None
     known, terms = _Words(), _Terms(analyzer)
     numbers, sizes, learnt, done = array("i"), array("i"), 0, 0
@@ -86,7 +86,7 @@ def count_terms(
 
 
 def _group(terms: _Terms, numbers: Keys, sizes: Keys, first: int) -> tuple[Keys, Keys, Keys]:
-    """Of the rows from ``first`` on: their distinct keys, sorted; how often each occurs; their lengths."""
+    """For the rows from ``first`` on: their distinct sorted keys, the count of each, and row lengths."""
     ids, spread = terms.expand(numbers)
     rows = np.repeat(np.repeat(np.arange(sizes.size), sizes), spread)
     keys, counts = np.unique(ids << 32 | (rows + first), return_counts=True)

@@ -1,4 +1,4 @@
-"""Query → candidates: dense, BM25, ColBERT, learned sparse, several vectors, and their fusion."""
+"""Retrievers (query to candidates): dense, BM25, ColBERT, learned sparse, multi-vector, and fusion."""
 
 from dartboard.retrievers.alpha_fit import AlphaFit, fit_alpha
 from dartboard.retrievers.base import Fields, Retriever

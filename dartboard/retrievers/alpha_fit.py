@@ -1,9 +1,8 @@
-"""α from labelled queries: how much of a hybrid should be its first member.
+"""Fit α of a hybrid retriever, the weight of its first member, on labelled queries.
 
-Every query's candidates are scored by both members once; each α of a grid then only weighs them anew.
-The α that is best on all queries is the answer; what it is worth is measured by cross-validation, where no
-query is scored with an α that it helped to choose. The interval is a bootstrap: the α that would have been
-chosen, had other queries of the same kind been drawn. Equally good α go to the one nearest to .7.
+Both members score every query's candidates once; each α of a grid then only changes the weights. The result
+is the best α on all queries. Cross-validation measures its benefit: no query is scored with an α that it
+helped to choose. The interval comes from a bootstrap over queries. Ties go to the α nearest to .7.
 """
 
 import math
@@ -31,12 +30,12 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlphaFit:
-    """The fitted α, and what it is worth.
+    """The fitted α and its benefit.
 
-    ``interval`` holds 95 % of the bootstrap's α. ``score`` is the measure of α on all queries, ``held_out``
-    that of cross-validation, ``default`` that of α = .7; ``by_alpha`` that of the whole grid, whose ends are
-    the members alone. ``gain`` is the 95 % interval of held-out minus default, query by query.
-    ``alpha_without`` is, for each query, the α of the fold that it is in: fitted on the others.
+    ``interval`` contains 95 % of the bootstrap's α. ``score`` is the metric of α on all queries, ``held_out``
+    that of cross-validation, and ``default`` that of α = .7. ``by_alpha`` has the metric of the whole grid;
+    its ends are the single members. ``gain`` is the 95 % interval of held-out minus default, per query.
+    ``alpha_without`` is the α of each query's fold, fitted on the other queries.
     """
 
     alpha: float
@@ -70,20 +69,20 @@ def fit_alpha(
     """Fit α for two members on labelled queries.
 
     Args:
-        members: the two retrievers.
-        collection: what they search.
-        queries: text by query id; those without a relevant chunk are left out.
-        relevant: by query id, the grade (> 0) of each relevant chunk.
+        members: The two retrievers.
+        collection: The collection to search.
+        queries: Text by query id; queries without a relevant chunk are skipped.
+        relevant: By query id, the grade (> 0) of each relevant chunk.
         metric: ``ndcg@K``, ``recall@K``, or a function of the ranked ids and the query's grades.
-        grid: the α to try.
-        normalise, depth: as in :class:`HybridRetriever`.
-        folds: of the cross-validation.
-        resamples: of the bootstrap.
-        seed: of folds and bootstrap.
-        progress: called with queries done and queries in all.
+        grid: The values of α to try.
+        normalise, depth: As in :class:`HybridRetriever`.
+        folds: Number of folds of the cross-validation.
+        resamples: Number of resamples of the bootstrap.
+        seed: Seed of folds and bootstrap.
+        progress: Called with the number of finished queries and of all queries.
 
     Returns:
-        The fitted α and what it is worth.
+        The fitted α and its benefit.
     """
     hybrid = HybridRetriever(members, alpha=ALPHA, normalise=normalise, depth=depth)
     measure = measure_of(metric)
@@ -112,10 +111,10 @@ def _by_alpha(
     alphas: Sequence[float],
     measure: Measure,
 ) -> list[float]:
-    """The measure of one query at every α."""
+    """The metric of one query at every α."""
     candidates, scores_of = hybrid.member_scores(collection, Query(query), hybrid.depth)
     first, second = (normalised(row, hybrid.normalise) for row in scores_of)
-    ids = np.array(candidates.ids)  # rising, so that a stable sort breaks ties by id
+    ids = np.array(candidates.ids)  # sorted, so that a stable sort breaks ties by id
     scores = (alpha * first + (1.0 - alpha) * second for alpha in alphas)
     return [measure(ids[np.argsort(-score, kind="stable")].tolist(), grades) for score in scores]
 

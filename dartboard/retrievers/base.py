@@ -1,8 +1,8 @@
-"""What a retriever is: query in, candidates with scores out; any retriever can stand in front of Dartboard.
+"""The protocol of retrievers: a query in, candidates with scores out. Dartboard selects from any of them.
 
-A retriever has two sides. Reading: :meth:`Retriever.retrieve`. Writing: :meth:`Retriever.fields` says what
-a collection must carry for it, and :meth:`Retriever.index` fills that into records whose embedding is there
-already. Retrievers that need nothing beside the embedding and the text have nothing to fill.
+A retriever reads with :meth:`Retriever.retrieve`. For writing, :meth:`Retriever.fields` names the fields that
+a collection must have for it, and :meth:`Retriever.index` fills them in records that already have their
+embedding. Retrievers that need only the embedding and the text fill nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from dartboard.stores import Collection, Filter, Record, VectorField
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What a collection must carry beside embedding and text."""
+    """Fields of a collection besides embedding and text."""
 
     vectors: Mapping[str, VectorField] = field(default_factory=dict)
     sparse: tuple[str, ...] = ()
@@ -24,17 +24,17 @@ class Fields:
 
 @runtime_checkable
 class Retriever(Protocol):
-    """One way to find candidates in a collection."""
+    """Finds candidates in a collection."""
 
     @property
     def name(self) -> str:
-        """Short and stable: ``dense``, ``bm25``, ``colbert`` …; it labels shares."""
+        """Short and stable: ``dense``, ``bm25``, ``colbert`` …; the key of its shares in a fusion."""
 
     def fields(self) -> Fields:
-        """What records must carry for this retriever."""
+        """The fields that records must have for this retriever."""
 
     def index_settings(self) -> Mapping[str, Mapping[str, Any]]:
-        """What those fields depend on, by retriever's name: kept in ``manifest.settings["retrievers"]``."""
+        """Settings that those fields depend on, by retriever name: ``manifest.settings["retrievers"]``."""
 
     def index(self, records: Sequence[Record]) -> list[Record]:
         """The records with those fields filled in."""
@@ -45,4 +45,4 @@ class Retriever(Protocol):
         """The ``k`` best candidates of a collection for a query, with vectors."""
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """Why a chunk scores as it does for a query: JSON, in the retriever's own terms."""
+        """Why a chunk gets its score for a query: JSON, specific to the retriever."""

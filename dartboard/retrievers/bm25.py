@@ -1,10 +1,10 @@
-"""Lexical retrieval by the collection's own text search: BM25 (Robertson & Zaragoza, 2009).
+"""Lexical retrieval with the collection's text search: BM25 (Robertson & Zaragoza, 2009).
 
     score(q, p) = Σ_t IDF(t) · f(t, p) (k1 + 1) / (f(t, p) + k1 (1 - b + b |p| / avgdl))
 
-k1, b, stemming and stop words belong to the collection, since its index is built with them:
-``manifest.settings["lexical"]``. A server that splits texts in its own way (PostgreSQL, Milvus) answers with
-its own BM25; only the order and the scale differ.
+k1, b, stemming and stop words are settings of the collection, because its index depends on them
+(``manifest.settings["lexical"]``). PostgreSQL and Milvus analyse texts themselves and use their own BM25;
+order and scale of their scores differ.
 """
 
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from dartboard.embeddings import EmbeddingModel
 
 DEEP = 1000
-"""How far down its ranking a store is asked where it cannot explain a score."""
+"""How many hits are requested from a store that cannot explain a score."""
 
 
 class BM25Retriever(RankingRetriever):
-    """Best by words.
+    """Retrieval by BM25.
 
     Args:
-        model: the collection's embedding model. With it, candidates come with the query's vector, which
+        model: The collection's embedding model. With it, candidates come with the query's vector, which
             Dartboard needs.
-        name: labels its shares in a fusion.
+        name: The key of its shares in a fusion.
     """
 
     def __init__(self, model: "EmbeddingModel | None" = None, *, name: str = "bm25") -> None:
@@ -37,12 +37,12 @@ class BM25Retriever(RankingRetriever):
     def rank(
         self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
     ) -> Candidates:
-        """The store's text search; a list shorter than ``k`` has every passage that shares a word."""
+        """The store's text search; fewer than ``k`` hits means that no other passage shares a word."""
         hits = collection.search_text(query.text, k, where=where)
         return Candidates.from_hits(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """What each term adds, where the store can say; the score alone otherwise."""
+        """The contribution of each term, if the store supports it; otherwise the score alone."""
         check_query(query)
         one_record(collection, chunk_id)
         by_term = getattr(collection, "explain_text", None)

@@ -1,14 +1,14 @@
-"""Dartboard on top of any retriever: its order, on the scale of the embeddings.
+"""Dartboard selection from the candidates of any retriever.
 
-σ is a spread of distances between embeddings. Scores of BM25, MaxSim or a fusion live on other scales, and
-so would the query's side of the objective. Quantile matching keeps the retriever's *order* and the
-embeddings' *scale*: of the pool's probabilities P(t|q), which the distances to the query give, the largest
-goes to the retriever's first candidate, the second largest to its second, and so on.
+σ is on the scale of distances between embeddings. Scores of BM25, MaxSim or a fusion have other scales.
+Quantile matching keeps the retriever's *order* and the embeddings' *scale*: the distances to the query give
+the pool's probabilities P(t|q), and the retriever's first candidate gets the largest of them, its second the
+second largest, and so on.
 
     relevance   P(t|q) of the candidate at rank i
-    rank        the i-th largest of the pool (what a dense retriever has anyway)
-    distance    its own: the retriever only says who is in the pool
-    score       softmax(scores / their standard deviation): no scale but the scores' own
+    rank        the i-th largest of the pool (a dense retriever has this anyway)
+    distance    its own: the retriever only decides which chunks are in the pool
+    score       softmax(scores / their standard deviation): uses only the scores' scale
 """
 
 from typing import Any, Literal
@@ -36,9 +36,9 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
     """The candidates as a pool to select from.
 
     Args:
-        candidates: with the query's vector.
+        candidates: Candidates with the query's vector.
         relevance: ``rank``, ``distance`` or ``score``: see the module's docstring.
-        building: goes to :func:`dartboard.selection.from_embeddings`: ``sigma=0.1`` …
+        building: Passed to :func:`dartboard.selection.from_embeddings`: ``sigma=0.1`` …
     """
     if relevance not in RELEVANCES:
         raise ConfigError(f"unknown relevance {relevance!r}: choose one of {', '.join(RELEVANCES)}")
@@ -46,7 +46,7 @@ def pool_of(candidates: Candidates, *, relevance: str = "rank", **building: Any)
         raise InvalidInputError("there are no candidates to select from")
     if candidates.query_vector is None:
         raise InvalidInputError(
-            "the candidates come without the query's vector: give their retriever the embedding model"
+            "the candidates have no query vector: give their retriever the embedding model"
         )
     groups = candidate_groups(candidates.vectors, read=candidates.fingerprints)
     ranking = candidates.scores if relevance == "rank" else None
@@ -67,13 +67,13 @@ def select_from(
     """Select from a retriever's candidates.
 
     Args:
-        candidates: with the query's vector.
-        limits: how many, how long, from where.
+        candidates: Candidates with the query's vector.
+        limits: Number of chunks, token budget, filters.
         method: ``dartboard``, or another selection method or its name.
-        relevance, building: as in :func:`pool_of`.
+        relevance, building: As in :func:`pool_of`.
 
     Returns:
-        The selection; its positions are those of the candidates.
+        The selection; its indices refer to the candidates.
 
     Example:
         >>> found = BM25Retriever(model).retrieve(collection, "How are keys rotated?", 100)

@@ -1,7 +1,7 @@
-"""The chunks that a retriever found: ids and scores at once, vectors and texts when they are needed.
+"""The candidates of a retriever: ids and scores immediately, vectors and texts when needed.
 
 A search looks at a hundred candidates and returns five, and selection compares vectors. So the texts of the
-other ninety-five are never read from a store that can give vectors without them.
+other 95 are never read from a store that can return vectors without them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ from dartboard.types import Chunk, FloatArray, Hit
 
 
 class Share(NamedTuple):
-    """What one member of a retriever said of a candidate: its rank from 1 and its own score."""
+    """A candidate's rank (from 1) and score in one member of a retriever."""
 
     rank: int
     score: float
 
 
 class Candidate(NamedTuple):
-    """A chunk with its score (higher is better), and who found it: ``shares`` by the member's name."""
+    """A chunk with its score (higher is better), and ``shares`` by the name of the members that found it."""
 
     chunk: Chunk
     score: float
@@ -35,18 +35,18 @@ class Candidate(NamedTuple):
 
 
 class Candidates:
-    """Chunks that a retriever found, best first, equal scores by id.
+    """The chunks that a retriever found, best first, ties by id.
 
-    A retriever of your own makes them of whole chunks, ``Candidates(query=…, found=[Candidate(…), …])``, or
-    of ids and scores, :meth:`from_hits`.
+    A custom retriever makes them from whole chunks, ``Candidates(query=…, found=[Candidate(…), …])``, or from
+    ids and scores, :meth:`from_hits`.
 
     Attributes:
-        ids, scores: one a candidate.
-        vectors: ``(n, d)``, in the direction of the embeddings; there after :meth:`fetch`.
-        floor: what a chunk that is not among them scores at most.
-        members: for a fusion, what each of its retrievers found, by name.
-        query_vector: the query as the embeddings know it, where known.
-        seconds: where the time went: ``encode``, ``search``, ``fetch``.
+        ids, scores: One per candidate.
+        vectors: ``(n, d)``, in the direction of the embeddings; available after :meth:`fetch`.
+        floor: The maximum score of a chunk that is not among them.
+        members: For a fusion, the candidates of each retriever, by name.
+        query_vector: The query's embedding, if known.
+        seconds: Time per step: ``encode``, ``search``, ``fetch``.
     """
 
     ids: list[str]
@@ -63,9 +63,9 @@ class Candidates:
     _collection: Collection | None
     _given_shares: Mapping[str, Mapping[str, Share]] | None
     parts: Sequence["Candidates"]
-    """Of several questions, what each of them found."""
+    """For several questions: the candidates of each."""
     _ranking: "Candidates | None"
-    """The retriever's own list, where some of it were left out here, or others added."""
+    """The retriever's own list, if candidates were removed from this one or added."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Candidates:
         self._given_shares = {each.chunk.id: each.shares for each in found}
 
     def _hold(self, chunks: Sequence[Chunk], scores: Sequence[float]) -> None:
-        """Chunks that are read already."""
+        """Use chunks that have been read."""
         self._set([chunk.id for chunk in chunks], scores)
         self.floor = min(self.scores, default=0.0)
         self.vectors = _stacked(chunks)
@@ -102,7 +102,7 @@ class Candidates:
         floor: float = 0.0,
         members: Mapping[str, "Candidates"] = MappingProxyType({}),
     ) -> Self:
-        """Candidates of which only ids and scores are known so far."""
+        """Candidates with ids and scores only."""
         made = cls.__new__(cls)
         made._set([hit.id for hit in hits], [hit.score for hit in hits])
         made.floor, made.members = floor, members
@@ -110,14 +110,14 @@ class Candidates:
 
     @classmethod
     def from_chunks(cls, chunks: Sequence[Chunk], scores: Sequence[float] | None = None) -> Self:
-        """Candidates that are read already; without ``scores``, each has 0."""
+        """Candidates whose chunks have been read; without ``scores``, each has 0."""
         made = cls.__new__(cls)
         made._hold(chunks, [0.0] * len(chunks) if scores is None else scores)
         return made
 
     @classmethod
     def from_records(cls, records: Sequence[Record], hits: Sequence[Hit]) -> Self:
-        """The hits' records, which were read with the bytes of their fingerprints or without."""
+        """The hits' records, read with or without the blobs of their fingerprints."""
         by_id = {record.id: record for record in records}
         wanted = [by_id[hit.id] for hit in hits]
         made = cls.from_chunks([record.chunk for record in wanted], [hit.score for hit in hits])
@@ -126,9 +126,9 @@ class Candidates:
 
     @classmethod
     def union(cls, parts: Sequence["Candidates"]) -> "Candidates":
-        """What several questions found, each chunk once, all of it fetched from one collection.
+        """The candidates of several questions, each chunk once, all fetched from one collection.
 
-        Of a chunk that several found, rank and score are those of the question that ranks it highest.
+        A chunk found by several questions gets rank and score from the question that ranks it highest.
         """
         made, known = parts[0], set(parts[0].ids)
         for part in parts[1:]:
@@ -142,17 +142,17 @@ class Candidates:
 
     @cached_property
     def found(self) -> list[Candidate]:
-        """The candidates with their chunks, which are read now where they were not yet."""
+        """The candidates with their chunks; missing chunks are read now."""
         return [
             Candidate(chunk, score, self.shares(chunk.id))
             for chunk, score in zip(self.chunks(), self.scores, strict=True)
         ]
 
     def fetch(self, collection: Collection) -> Self:
-        """The candidates with their vectors; those that the collection does not have are left out.
+        """The candidates with their vectors; chunks that the collection no longer has are dropped.
 
         Args:
-            collection: where their texts are read too, later: a read snapshot, best of all.
+            collection: Where texts are read later too; preferably a read snapshot.
         """
         known = self._known()
         unit_vectors = getattr(collection, "unit_vectors", None)
@@ -172,38 +172,38 @@ class Candidates:
         return made
 
     def _known(self) -> dict[str, Chunk]:
-        """The chunks that were read on the way, by this retriever or its members."""
+        """The chunks that this retriever or its members have read."""
         known = {chunk.id: chunk for chunk in self._chunks if chunk is not None}
         for member in self.members.values():
             known |= member._known()
         return known
 
     def chunks(self, positions: Sequence[int] | None = None) -> list[Chunk]:
-        """The chunks at these positions, or all; those that were not read yet are read now.
+        """The chunks at these positions, or all; missing ones are read now.
 
         Raises:
-            StoreError: one cannot be read any more.
+            StoreError: a chunk cannot be read any more.
         """
         wanted = range(len(self)) if positions is None else positions
         self._read(wanted)
         found = [chunk for at in wanted if (chunk := self._chunks[at]) is not None]
         if len(found) < len(wanted):
             raise StoreError(
-                "a passage was found and cannot be read: it was deleted meanwhile, or the store is damaged; "
-                "search again, and if it stays so, let dartboard doctor look at all of the store"
+                "a passage was found but cannot be read: it was deleted since, or the store is damaged; "
+                "search again, and if the error stays, check the store with dartboard doctor"
             )
         return found
 
     def read_all(self) -> None:
-        """Read all chunks now, so that the collection's read snapshot may end."""
+        """Read all chunks now, so that the collection's read snapshot can end."""
         self.chunks()
         self._collection = None
 
     def fingerprints(self, positions: Sequence[int]) -> list[bytes]:
-        """The fingerprints of texts, for :func:`dartboard.near_duplicates.candidate_groups`.
+        """Fingerprints of the texts, for :func:`dartboard.near_duplicates.candidate_groups`.
 
-        They are read without the texts where the store can do that. What is not stored, or is of another
-        version, is made from the text.
+        They are read without the texts if the store supports it. A missing fingerprint, or one of another
+        version, is computed from the text.
         """
         missing = [at for at in positions if self._fingerprints[at] is None]
         read_blobs = getattr(self._collection, "read_blobs", None)
@@ -214,7 +214,7 @@ class Candidates:
         unknown = [at for at in positions if not (self._fingerprints[at] or b"").startswith(VERSION)]
         self._read(unknown)
         for at in unknown:
-            chunk = self._chunks[at]  # None where it was deleted meanwhile
+            chunk = self._chunks[at]  # None if it was deleted in the meantime
             self._fingerprints[at] = fingerprint("" if chunk is None else chunk.text)
         return [self._fingerprints[at] or b"" for at in positions]
 
@@ -238,13 +238,13 @@ class Candidates:
         return made
 
     def reranked(self, positions: Sequence[int], scores: Sequence[float], floor: float) -> Self:
-        """The candidates at these positions with other scores; this is now the retriever's list."""
+        """The candidates at these positions with other scores; this becomes the retriever's list."""
         made = self.take(positions)
         made.scores, made.floor, made._ranking = list(scores), floor, None
         return made
 
     def followed_by(self, others: "Candidates") -> Self:
-        """These and then the others, both fetched from one collection."""
+        """These candidates followed by others, both fetched from one collection."""
         made = self._copy()
         made.ids = [*self.ids, *others.ids]
         made.scores = [*self.scores, *others.scores]
@@ -263,9 +263,9 @@ class Candidates:
         return made
 
     def shares(self, id: str) -> Mapping[str, Share]:
-        """Rank and score of a chunk in the retriever's list, and in those of its members.
+        """Rank and score of a chunk in the retriever's list and in the lists of its members.
 
-        A member of a member is ``member/inner``. Nothing for a chunk that was not found.
+        The key of a nested member is ``member/inner``. Empty for a chunk that was not found.
         """
         if self.parts:
             ranked = [
@@ -283,12 +283,12 @@ class Candidates:
         return found
 
     def scores_of(self, ids: Sequence[str]) -> list[float]:
-        """The scores of these chunks; of those that were not found, the lowest."""
+        """The scores of these chunks; the lowest score for those that were not found."""
         known, lowest = dict(zip(self.ids, self.scores, strict=True)), min(self.scores, default=0.0)
         return [known.get(id, lowest) for id in ids]
 
     def score(self, id: str) -> float | None:
-        """What the retriever gave a chunk; None for one that it did not find."""
+        """The retriever's score of a chunk; None if it was not found."""
         share = self._share(id)
         return None if share is None else share.score
 

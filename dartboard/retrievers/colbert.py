@@ -1,12 +1,12 @@
-"""Late interaction: a vector for every token, passages compared token by token (Khattab & Zaharia, 2020).
+"""Late interaction: one vector per token, passages compared token by token (Khattab & Zaharia, 2020).
 
     MaxSim(q, p) = Σ over tokens i of q  max over tokens j of p  q_i · p_j
 
-The sum, as the paper has it. Token vectors are unit length and kept as codes of 8, 4 or 2 bits a number
-(:mod:`dartboard.retrievers.token_codes`) in the record's blob. Nothing scans them all: a *triage* finds
-``triage_k`` passages by one vector each, and MaxSim is worked out exactly on their codes.
+The sum, as in the paper. Token vectors have unit length and are stored as codes of 8, 4 or 2 bits per number
+(:mod:`dartboard.retrievers.token_codes`) in the record's blob. There is no scan over all of them: a *triage*
+finds ``triage_k`` passages by one vector each, and MaxSim is computed exactly on their codes.
 
-    embedding   the collection's own embedding; free where its model is the one that gives the tokens
+    embedding   the collection's own embedding; free if its model also makes the tokens
     pooled      the mean of a passage's token vectors, a further field
     fde         a fixed-dimensional encoding (:mod:`dartboard.retrievers.fixed_dimensional`), a further field
 """
@@ -44,16 +44,16 @@ class ColbertRetriever(RankingRetriever):
     """MaxSim over token vectors.
 
     Args:
-        tokens: gives a vector for each token: the default model, or a ColBERT checkpoint.
-        model: the collection's embedding model.
-        triage: what finds the passages to compare; by default ``embedding`` where ``model`` gives the tokens
-            too, else ``fde``.
-        triage_k: how many passages are compared token by token, or ``k`` if that is more.
-        bits: 8, 4 or 2 a number of a stored token vector.
-        encoding: the parameters of fixed-dimensional encodings.
-        seed: of the random rotations in codes and encodings.
-        batch_size: how many texts are encoded at once.
-        name: labels its shares, and names its fields in the collection.
+        tokens: Makes the token vectors: the default model, or a ColBERT checkpoint.
+        model: The collection's embedding model.
+        triage: How the passages to compare are found; by default ``embedding`` if ``model`` also makes the
+            tokens, otherwise ``fde``.
+        triage_k: How many passages are compared token by token; at least ``k``.
+        bits: 8, 4 or 2 bits per number of a stored token vector.
+        encoding: The parameters of fixed-dimensional encodings.
+        seed: Seed of the random rotations in codes and encodings.
+        batch_size: How many texts are encoded at once.
+        name: The key of its shares, and the name of its fields in the collection.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class ColbertRetriever(RankingRetriever):
 
     @cached_property
     def token_dim(self) -> int:
-        """The length of a token's vector."""
+        """Dimension of the token vectors."""
         stated = getattr(self._tokens, "token_dim", None) or getattr(self._tokens, "embedding_dim", None)
         return int(stated) if stated else int(self._tokens.token_vectors(["dimension"])[0].shape[1])
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The token model and how its vectors are kept."""
+        """The token model and the storage format of its vectors."""
         made: dict[str, Any] = {
             "tokens": getattr(self._tokens, "fingerprint", type(self._tokens).__qualname__),
             "bits": self.codec.bits,
@@ -103,7 +103,7 @@ class ColbertRetriever(RankingRetriever):
         return made | ({"encoding": asdict(self._encoding)} if self.triage == "fde" else {})
 
     def fields(self) -> Fields:
-        """The codes, and the vector of the triage where the embedding does not serve."""
+        """The codes, and the triage vector unless the embedding is used."""
         vectors = {
             "embedding": {},
             "pooled": {self._field: VectorField(dimension=self.token_dim)},
@@ -112,14 +112,14 @@ class ColbertRetriever(RankingRetriever):
         return Fields(vectors=vectors[self.triage], blobs=(self.name,))
 
     def index(self, records: Sequence[Record]) -> list[Record]:
-        """The records with the codes of their tokens and the vector of the triage."""
+        """Add the token codes and the triage vector to the records."""
         made = self._tokens.token_vectors([record.text for record in records], batch_size=self._batch_size)
         return [self._filled(record, tokens) for record, tokens in zip(records, made, strict=True)]
 
     def rank(
         self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
     ) -> Candidates:
-        """Triage, then MaxSim on what it found."""
+        """Triage, then MaxSim on its results."""
         near = self.near(collection, query, max(self.triage_k, k), where=where)
         records = collection.get([hit.id for hit in near], blobs=(self.name, FINGERPRINT))
         scores = self._max_sims(self._asked(query), records)
@@ -127,12 +127,12 @@ class ColbertRetriever(RankingRetriever):
         return Candidates.from_records(records, best(hits, k))
 
     def near(self, collection: Collection, query: Query, k: int, *, where: Filter | None = None) -> list[Hit]:
-        """What the triage alone finds."""
+        """The results of the triage alone."""
         field = None if self.triage == "embedding" else self._field
         return collection.search_vector(self._triage_vector(query), k, where=where, field=field)
 
     def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray:
-        """MaxSim of any candidates, from their codes; one that is gone by now scores 0."""
+        """MaxSim of any candidates from their codes; a deleted one scores 0."""
         records = collection.get(candidates.ids, blobs=(self.name,))
         made = self._max_sims(self._asked(query), records)
         found = dict(zip([record.id for record in records], made.tolist(), strict=True))
@@ -183,7 +183,7 @@ class ColbertRetriever(RankingRetriever):
         return record.blobs[self.name]
 
     def _max_sims(self, asked: Floats, records: Sequence[Record]) -> FloatArray:
-        """``(n,)``, in blocks whose codes stay in the cache while they are decoded and multiplied."""
+        """``(n,)``, in blocks whose decoded codes stay in the CPU cache."""
         found = [np.empty(0)]
         block: list[bytes] = []
         size = 0
@@ -199,7 +199,7 @@ class ColbertRetriever(RankingRetriever):
         return np.concatenate(found)
 
     def _spelled(self, text: str, count: int, *, asked: bool) -> list[str]:
-        """The tokens as words, where the model can say; their numbers otherwise."""
+        """The tokens as words if the model supports it, otherwise their numbers."""
         spell = getattr(self._tokens, "tokens", None)
         task = TaskType.RETRIEVAL_QUERY if asked else TaskType.RETRIEVAL_DOCUMENT
         words: list[str] = spell([text], task=task)[0] if spell else []
@@ -207,5 +207,5 @@ class ColbertRetriever(RankingRetriever):
 
 
 def _same(tokens: Any, model: Any) -> bool:
-    """Whether one model gives both tokens and embeddings, a cache before it or not."""
+    """Whether the same model, with or without a cache, makes tokens and embeddings."""
     return tokens is model or getattr(tokens, "fingerprint", None) == model.fingerprint

@@ -1,9 +1,9 @@
-"""Bi-encoder retrieval: a vector for each passage and one for the query (Karpukhin et al., 2020).
+"""Bi-encoder retrieval: one vector per passage and one for the query (Karpukhin et al., 2020).
 
     score(q, p) = cos(E_q(q), E_p(p))
 
-E_q and E_p may be one model or two of the same dimension, as in DPR. The passages' vectors are the
-collection's embeddings, so there is nothing to index beside them.
+E_q and E_p may be one model or, as in DPR, two of the same dimension. The passages' vectors are the
+collection's embeddings, so nothing else is indexed.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class DenseRetriever(RankingRetriever):
-    """Nearest by the embedding.
+    """Retrieval of the nearest embeddings.
 
     Args:
-        model: the collection's embedding model.
-        query_model: the question encoder, where passages have one of their own (DPR).
-        exact: compare every passage, whatever index the store has.
-        name: labels its shares in a fusion.
+        model: The collection's embedding model.
+        query_model: A separate query encoder (DPR).
+        exact: Compare every passage, even if the store has an index.
+        name: The key of its shares in a fusion.
 
     Example:
         >>> DenseRetriever(default_model()).retrieve(collection, "How are keys rotated?", 10).ids
@@ -47,8 +47,8 @@ class DenseRetriever(RankingRetriever):
     ) -> None:
         if query_model is not None and query_model.embedding_dim != model.embedding_dim:
             raise ConfigError(
-                f"the query encoder {query_model.name!r} makes {query_model.embedding_dim} dimensions, the "
-                f"passage encoder {model.name!r} {model.embedding_dim}: take a pair trained together"
+                f"the query encoder {query_model.name!r} has {query_model.embedding_dim} dimensions, the "
+                f"passage encoder {model.name!r} {model.embedding_dim}: use a pair that was trained together"
             )
         super().__init__(name, query_model or model)
         self._exact = exact
@@ -61,11 +61,11 @@ class DenseRetriever(RankingRetriever):
         return Candidates.from_hits(collection.search_vector(vector, k, where=where, exact=self._exact))
 
     def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray:
-        """Cosines with the candidates' own embeddings."""
+        """Cosines with the candidates' embeddings."""
         return cosines(query.vector(self._model), candidates.vectors) if len(candidates) else np.empty(0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """The cosine, and whose vectors it compares."""
+        """The cosine, and the models whose vectors it compares."""
         embedding = one_record(collection, chunk_id).embedding
         (cosine,) = cosines(Query(query).vector(self._model), embedding[None])
         return {"score": float(cosine), "similarity": "cosine", "query_model": self._model.name}

@@ -1,13 +1,13 @@
-"""One vector for many token vectors, whose products approximate MaxSim (MUVERA, Dhulipala et al., 2024).
+"""One vector for many token vectors, with products that approximate MaxSim (MUVERA, Dhulipala et al., 2024).
 
-A few random planes through the origin cut space into ``2 ** planes`` cells. A query becomes, cell by cell,
-the *sum* of its tokens that fall there; a passage the *mean* of its own. The product of the two, cell by
-cell, pairs each query token with the average of the passage's tokens near it: about the best of them. A
-passage without a token in a cell lends it the token whose side of the planes differs least. Several
-cuttings (``repetitions``) are averaged, and the whole is folded to ``dimension`` numbers by signs and places
-drawn at random.
+Random planes through the origin cut space into ``2 ** planes`` cells. For each cell, a query's encoding is
+the *sum* of its tokens there, and a passage's the *mean* of its tokens. Their product, cell by cell, pairs
+each query token with the mean of the nearby passage tokens, which approximates the best of them. A cell
+without a token of the passage gets the passage token whose cell differs in the fewest planes. Several
+partitions (``repetitions``) are averaged, and the result is folded to ``dimension`` numbers with random signs
+and places.
 
-Everything is drawn from ``seed``: the same settings give the same vectors everywhere.
+All randomness comes from ``seed``: the same settings give the same vectors everywhere.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class _Draws(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedDimensional:
-    """Settings of the encoding; records and queries must agree in all of them."""
+    """Settings of the encoding; records and queries must use the same."""
 
     dimension: int = 2048
     repetitions: int = 8
@@ -61,14 +61,14 @@ class FixedDimensional:
         return self._folded(means, tokens.shape[1])
 
     def _cells(self, tokens: Floats) -> Cells:
-        """``(r, t)``: the cell of each token in each cutting."""
+        """``(r, t)``: the cell of each token in each partition."""
         above = tokens @ _drawn(self, tokens.shape[1]).planes.T > 0
         sides = above.reshape(len(tokens), self.repetitions, self.planes)
         cells: Cells = (sides * (1 << np.arange(self.planes))).sum(axis=2).T
         return cells
 
     def _sums(self, tokens: Floats, cells: Cells) -> tuple[Floats, Cells]:
-        """The sum of each cell's tokens, ``(r, cells, d)``, and how many they are, ``(r, cells)``."""
+        """The sum of each cell's tokens, ``(r, cells, d)``, and their number, ``(r, cells)``."""
         inside = cells[:, None, :] == np.arange(2**self.planes)[:, None]
         return inside.astype(np.float32) @ tokens, inside.sum(axis=2)
 
@@ -91,6 +91,6 @@ def _drawn(settings: FixedDimensional, dimension: int) -> _Draws:
 
 @lru_cache(maxsize=8)
 def _differing(planes: int) -> Cells:
-    """``(cells, cells)``: on how many planes two cells lie on different sides."""
+    """``(cells, cells)``: how many planes separate two cells."""
     cells = range(2**planes)
     return np.array([[(a ^ b).bit_count() for b in cells] for a in cells])

@@ -1,10 +1,10 @@
-"""Several rankings made one: by scores that are normalised per query, or by rank.
+"""Fusion of several rankings: by scores normalised per query, or by rank.
 
     minmax:  (s - min) / (max - min)        zscore:  (s - mean) / standard deviation
     reciprocal rank fusion:  Σ_m w_m / (damping + rank_m(p))        (Cormack et al., 2009)
 
-Where all scores are equal they carry no information, and each becomes 0. In rank fusion, a ranking that does
-not have a chunk adds nothing to it.
+Equal scores carry no information, so if all are equal each becomes 0. In rank fusion, a ranking adds nothing
+to a chunk that it does not contain.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ NORMALISATIONS: tuple[Normalisation, ...] = ("minmax", "zscore", "none")
 
 
 def check_normalisation(name: str) -> Normalisation:
-    """A known normalisation, or an error that lists them."""
+    """Check a normalisation; the error lists the known ones."""
     for known in NORMALISATIONS:
         if name == known:
             return known
@@ -28,7 +28,7 @@ def check_normalisation(name: str) -> Normalisation:
 
 
 def normalised(scores: FloatArray, how: Normalisation) -> FloatArray:
-    """The scores of one query, ``(n,)``, on a common scale."""
+    """The scores of one query, ``(n,)``, normalised."""
     values = scores.astype(np.float64)
     if how == "none" or not values.size:
         return values
@@ -40,7 +40,7 @@ def normalised(scores: FloatArray, how: Normalisation) -> FloatArray:
 
 
 def weighted_sum(scores: FloatArray, weights: Sequence[float] | FloatArray, how: Normalisation) -> FloatArray:
-    """``(n,)`` from ``(members, n)``: each member's scores on a common scale, then their weighted sum."""
+    """``(n,)`` from ``(members, n)``: the weighted sum of each member's normalised scores."""
     rows = np.array([normalised(row, how) for row in scores]).reshape(scores.shape)
     total: FloatArray = np.asarray(weights) @ rows
     return total
@@ -49,7 +49,7 @@ def weighted_sum(scores: FloatArray, weights: Sequence[float] | FloatArray, how:
 def reciprocal_rank_fusion(
     rankings: Sequence[Sequence[str]], weights: Sequence[float], damping: float
 ) -> dict[str, float]:
-    """The fused score of every id that any ranking has; each ranking is best first."""
+    """The fused score of every id in any ranking; each ranking is best first."""
     fused: dict[str, float] = {}
     for ranking, weight in zip(rankings, weights, strict=True):
         for rank, id in enumerate(ranking, start=1):

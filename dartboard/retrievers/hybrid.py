@@ -1,13 +1,13 @@
-"""Several retrievers as one: a weighted sum of scores normalised per query, or fusion by rank.
+"""Hybrid retrieval: a weighted sum of scores normalised per query, or fusion by rank.
 
     scores:  Σ_m w_m · normalised_m(s_m(p)),  Σ w = 1;   for two members  α · first + (1 - α) · second
     rrf:     Σ_m w_m / (damping + rank_m(p))             (Cormack et al., 2009)
 
-The candidates are all that any member found among its best. For ``scores`` each of them needs a score from
-every member. A member that can work it out does: the cosine from the fetched vector, MaxSim from the token
-codes. One that only searches (BM25, sparse vectors) counts a passage beyond its list as its last hit, or as
-0 where the list holds everything that shares a term. For ``rrf`` a passage that a member did not find earns
-nothing there.
+The candidates are the union of the members' best. ``scores`` needs a score from every member for each of
+them. A member that can compute it does so: the cosine from the fetched vector, MaxSim from the token codes.
+For a member that only searches (BM25, sparse vectors), a passage outside of its list gets the score of its
+last hit, or 0 if the list contains every passage that shares a term. With ``rrf``, a member adds nothing to a
+passage that it did not find.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,20 +39,20 @@ FUSIONS: tuple[Fusion, ...] = ("scores", "rrf")
 
 
 class HybridRetriever(RankingRetriever):
-    """Several retrievers as one.
+    """Combines several retrievers.
 
     Args:
-        members: two retrievers or more, of different names.
-        alpha: the first of two members' share; .7 where neither it nor ``weights`` is given.
-        weights: one a member, by order or by name. Without them, more than two members weigh alike.
-        normalise: ``minmax``, ``zscore`` or ``none``: how scores become comparable.
+        members: At least two retrievers with different names.
+        alpha: The weight of the first of two members; .7 if neither it nor ``weights`` is given.
+        weights: One per member, by order or by name. Without them, more than two members have equal weights.
+        normalise: ``minmax``, ``zscore`` or ``none``: how scores are made comparable.
         method: ``scores``, or ``rrf`` for fusion by rank.
-        damping: that of reciprocal rank fusion.
-        depth: how many candidates each member is asked for, or ``k`` if that is more.
-        name: labels its shares.
+        damping: The constant of reciprocal rank fusion.
+        depth: How many candidates each member returns; at least ``k``.
+        name: The key of its shares.
 
     Raises:
-        ConfigError: too few members, two of one name, or weights that do not fit them.
+        ConfigError: too few members, two with the same name, or weights that do not fit.
 
     Example:
         >>> HybridRetriever([DenseRetriever(model), BM25Retriever()], alpha=0.6)
@@ -83,11 +83,11 @@ class HybridRetriever(RankingRetriever):
         self.weights = _weights([member.name for member in self.members], alpha, weights, method)
 
     def index_settings(self) -> dict[str, dict[str, Any]]:
-        """Those of the members: records depend on nothing else."""
+        """The members' settings; records depend on nothing else."""
         return {name: kept for member in self.members for name, kept in member.index_settings().items()}
 
     def fields(self) -> Fields:
-        """What all members need."""
+        """The fields of all members."""
         needs = [member.fields() for member in self.members]
         return Fields(
             vectors={name: field for need in needs for name, field in need.vectors.items()},
@@ -96,19 +96,19 @@ class HybridRetriever(RankingRetriever):
         )
 
     def index(self, records: Sequence[Record]) -> list[Record]:
-        """The records with every member's fields."""
+        """The records with the fields of all members."""
         filled = list(records)
         for member in self.members:
             filled = member.index(filled)
         return filled
 
     def check(self, collection: Collection) -> None:
-        """The collection suits every member."""
+        """Check that the collection fits every member."""
         for member in self.members:
             member.check(collection)
 
     def query_vector(self, query: Query) -> FloatArray | None:
-        """From the first member that knows it."""
+        """From the first member that has it."""
         for member in self.members:
             if (vector := member.query_vector(query)) is not None:
                 return vector
@@ -124,13 +124,13 @@ class HybridRetriever(RankingRetriever):
             return Candidates.from_hits(fused, members=members)
         candidates, scores = self.member_scores(collection, query, k, where=where)
         total = self.combined(scores)
-        order = np.argsort(-total, kind="stable")[:k].tolist()  # by rising id, so equal scores stay so
+        order = np.argsort(-total, kind="stable")[:k].tolist()  # sorted by id, so ties stay in order
         return candidates.reranked(order, total[order].tolist(), float(total.min()) if total.size else 0.0)
 
     def member_scores(
         self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
     ) -> tuple[Candidates, FloatArray]:
-        """Every member's candidates by rising id, and every member's score of each, ``(members, n)``."""
+        """All members' candidates sorted by id, and every member's score of each, ``(members, n)``."""
         members = self._ask(collection, query, k, where)
         ids = sorted({id for found in members.values() for id in found.ids})
         candidates = Candidates.from_hits([Hit(id, 0.0) for id in ids], members=members).fetch(collection)
@@ -145,7 +145,7 @@ class HybridRetriever(RankingRetriever):
         return candidates, scores
 
     def combined(self, scores: FloatArray) -> FloatArray:
-        """``(n,)`` from ``(members, n)``: normalised per member, then weighed."""
+        """``(n,)`` from ``(members, n)``: normalised per member, then weighted."""
         return weighted_sum(scores, self.weights, self.normalise)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
@@ -190,10 +190,10 @@ class HybridRetriever(RankingRetriever):
 def _checked_members(members: Sequence[Retriever]) -> list[RankingRetriever]:
     listed = [ranking_of(member) for member in members]
     if len(listed) < 2:
-        raise ConfigError(f"a hybrid needs two members or more, got {len(listed)}")
+        raise ConfigError(f"a hybrid needs at least two members, got {len(listed)}")
     names = [member.name for member in listed]
     if len(set(names)) < len(names):
-        raise ConfigError(f"members need names of their own, got {', '.join(names)}: pass name=… to one")
+        raise ConfigError(f"members need different names, got {', '.join(names)}: pass name=… to one")
     return listed
 
 
@@ -205,10 +205,10 @@ def _weights(
 ) -> tuple[float, ...]:
     if alpha is not None:
         if weights is not None:
-            raise ConfigError("alpha and weights say the same thing: give one of the two")
+            raise ConfigError("alpha and weights set the same thing: give one of the two")
         if len(names) != 2:
             raise ConfigError(
-                f"alpha weighs two members against each other, here are {len(names)}: use weights"
+                f"alpha weighs two members against each other, but there are {len(names)}: use weights"
             )
         if not 0 <= alpha <= 1:
             raise ConfigError(f"alpha must be in [0, 1], got {alpha}")

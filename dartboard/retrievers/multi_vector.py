@@ -1,11 +1,10 @@
-"""Several named vectors a passage (its code, its comments, its prose), each with its weight.
+"""Several named vectors per passage (its code, its comments, its prose), each with a weight.
 
     score(q, p) = Σ_a w_a · cos(E_a(q), E_a(a-part of p)) / Σ_a w_a
 
-A passage that lacks a part gets a cosine of 0 for it: neither close nor far. The candidates are
-the nearest by any part; each of them is scored on every part exactly, from the vectors in its blob. The
-cosines of parts may be normalised per query before they are added (``minmax``, ``zscore``), where one part's
-cosines spread more than another's.
+A missing part has a cosine of 0, neither close nor far. The candidates are the nearest by any part; each is
+scored exactly on every part, from the vectors in its blob. If the cosines of parts vary differently, they can
+be normalised per query before the sum (``minmax``, ``zscore``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +35,9 @@ DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What of a record makes one of its vectors: a text, or None or nothing where it has none.
+    """The text for one of a record's vectors; None or "" if the record has none.
 
-    ``model`` encodes it; the retriever's own unless given.
+    ``model`` encodes it; by default the retriever's model.
     """
 
     extract: Extractor
@@ -47,20 +46,20 @@ class Part:
 
 
 class MultiVectorRetriever(RankingRetriever):
-    """Several vectors a passage.
+    """Retrieval with several vectors per passage.
 
     Args:
-        model: the collection's embedding model.
-        parts: by name, which is that of the collection's field: what of a record is encoded, and its weight.
-        normalise: ``minmax`` or ``zscore`` where cosines of one part spread more than those of another.
-        depth: how many of the nearest by each part are scored, or ``k`` if that is more.
-        name: labels its shares, and names its blob.
+        model: The collection's embedding model.
+        parts: By name of the collection's field: which text of a record is encoded, and its weight.
+        normalise: ``minmax`` or ``zscore`` if the cosines of one part vary more than those of another.
+        depth: How many of the nearest by each part are scored; at least ``k``.
+        name: The key of its shares, and the name of its blob.
 
     Example:
         >>> MultiVectorRetriever(model, {"code": Part(code, 1.0), "comments": Part(comments, 2.0)})
     """
 
-    # Part vectors also lie in the record's blob, because stores give back no further vectors with a record.
+    # Part vectors are also in the record's blob, because stores do not return further vectors with a record.
 
     def __init__(
         self,
@@ -86,25 +85,25 @@ class MultiVectorRetriever(RankingRetriever):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The parts and their models; weights may change from one search to the next."""
+        """The parts and their models; weights may differ between searches."""
         return {"parts": {label: self._encoder(label).fingerprint for label in self.parts}}
 
     @property
     def spelt(self) -> str:
-        """The name that opens it again for searching, with its parts and weights, where a name can say it."""
+        """The registry name with parts and weights, for searching; if that is impossible, the plain name."""
         plain = all(part.model is None and not {*",="} & {*label} for label, part in self.parts.items())
         if not plain or self.normalise != "none" or self.name != "multi-vector":
             return self.name
         return "multi-vector:" + ",".join(f"{label}={part.weight:g}" for label, part in self.parts.items())
 
     def fields(self) -> Fields:
-        """A vector for each part, and the blob that holds them all."""
+        """One vector per part, and the blob with all of them."""
         dimensions = {label: self._encoder(label).embedding_dim for label in self.parts}
         vectors = {label: VectorField(dimension=dimension) for label, dimension in dimensions.items()}
         return Fields(vectors=vectors, blobs=(self.name,))
 
     def index(self, records: Sequence[Record]) -> list[Record]:
-        """The records with the vectors of their parts."""
+        """Add the vectors of the parts to the records."""
         made: list[dict[str, FloatArray]] = [{} for _ in records]
         for label, part in self.parts.items():
             texts = {at: text for at, record in enumerate(records) if (text := part.extract(record))}
@@ -133,7 +132,7 @@ class MultiVectorRetriever(RankingRetriever):
         return found
 
     def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray | None:
-        """The weighted sum of cosines; None where they are normalised among the candidates of a query."""
+        """The weighted sum of cosines; None if they are normalised over the candidates of a query."""
         if self.normalise != "none":
             return None
         records = collection.get(candidates.ids, blobs=(self.name,))
@@ -142,7 +141,7 @@ class MultiVectorRetriever(RankingRetriever):
         return np.array([found.get(id, 0.0) for id in candidates.ids], dtype=np.float64)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """Each part's cosine and weight; a part that the passage lacks says so."""
+        """Each part's cosine and weight, and which parts the passage lacks."""
         record = one_record(collection, chunk_id, blobs=(self.name,))
         there = self._unpacked(record)
         by_part = self._cosines(Query(query), [record])[:, 0]
@@ -159,7 +158,7 @@ class MultiVectorRetriever(RankingRetriever):
         return query.vector(self._encoder(label))
 
     def _cosines(self, query: Query, records: Sequence[Record]) -> Scores:
-        """``(parts, n)``; 0 where a record lacks a part."""
+        """``(parts, n)``; 0 if a record lacks a part."""
         found = np.zeros((len(self.parts), len(records)))
         unpacked = [self._unpacked(record) for record in records]
         for row, label in enumerate(self.parts):
@@ -170,7 +169,7 @@ class MultiVectorRetriever(RankingRetriever):
         return found
 
     def _filled(self, record: Record, vectors: Mapping[str, FloatArray]) -> Record:
-        """The blob: a byte a part, whether it is there; then those that are, float32."""
+        """The blob: one byte per part (present or not), then the present vectors as float32."""
         there = bytes(label in vectors for label in self.parts)
         packed = b"".join(vectors[label].astype("<f4").tobytes() for label in self.parts if label in vectors)
         return replace(

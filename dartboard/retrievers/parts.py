@@ -1,4 +1,4 @@
-"""What a record says in its code, its comments and its prose: extractors for several vectors a passage."""
+"""Extractors of code, comments and prose, for several vectors per passage."""
 
 import re
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from dartboard.stores import Record
 
 _COMMENT = re.compile(
     r"""
-      "{3}(?P<double>.*?)"{3}            # Python's doc strings
+      "{3}(?P<double>.*?)"{3}            # Python docstrings
     | '{3}(?P<single>.*?)'{3}
-    | /\*+(?P<block>.*?)\*/              # C and its children
+    | /\*+(?P<block>.*?)\*/              # C and similar languages
     | <!--(?P<markup>.*?)-->
     | (?:^|(?<=\s))(?:\#(?!\!|include|define)|//|--)(?P<line>[^\n]*)
     """,
@@ -20,18 +20,18 @@ _FENCE = re.compile(r"^(?:```|~~~)[^\n]*\n(?P<code>.*?)^(?:```|~~~)[ \t]*$", re.
 
 
 def whole_text(record: Record) -> str:
-    """The text as it is."""
+    """The unchanged text."""
     return record.text
 
 
 def comments(record: Record) -> str:
-    """The comments and doc strings of source code, their marks left out."""
+    """The comments and docstrings of source code, without their markers."""
     found = (next(filter(None, match.groups()), "") for match in _COMMENT.finditer(record.text))
     return "\n".join(line for text in found if (line := text.strip()))
 
 
 def code(record: Record) -> str:
-    """Source code without comments and doc strings; of Markdown with fenced code, that code alone."""
+    """Source code without comments and docstrings; for Markdown with fenced code, only that code."""
     if fenced := [match["code"] for match in _FENCE.finditer(record.text)]:
         return "\n".join(fenced).strip()
     bare = _COMMENT.sub("", record.text)
@@ -44,15 +44,15 @@ def prose(record: Record) -> str:
 
 
 def not_by_name(record: Record) -> str | None:
-    """Stands for the extractors of a retriever that was opened by its name: those are code, kept nowhere."""
+    """Placeholder for the extractors of a retriever opened by name: they are code and are not stored."""
     raise ConfigError(
-        "a multi-vector retriever that was opened by its name can search, but not index: how to get the "
-        "parts of a text is code. Pass retriever=MultiVectorRetriever(model, {…}) with the extractors"
+        "a multi-vector retriever that was opened by name can search, but not index, because the extractors "
+        "of its parts are code. Pass retriever=MultiVectorRetriever(model, {…}) with the extractors"
     )
 
 
 def metadata_field(name: str) -> Callable[[Record], str | None]:
-    """An extractor: the record's metadata of that name, where it is text."""
+    """An extractor of the metadata field of that name, if it is text."""
 
     def extract(record: Record) -> str | None:
         value = record.metadata.get(name)

@@ -1,4 +1,4 @@
-"""A query while it is being answered: each encoder reads it once, however many retrievers ask."""
+"""A query during a search: each encoder runs once, for any number of retrievers."""
 
 import time
 from collections.abc import Callable
@@ -12,20 +12,20 @@ _Made = TypeVar("_Made")
 
 
 def check_query(text: str, name: str = "query") -> None:
-    """Refuse a query without a word.
+    """Reject an empty query.
 
     Raises:
-        InvalidInputError: ``text`` is no string, or blank.
+        InvalidInputError: ``text`` is not a string, or blank.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError(f"{name} is empty: ask something")
 
 
 class Query:
-    """The query's text, its encodings so far, and how many seconds they took.
+    """The query's text, its cached encodings, and the seconds that they took.
 
-    A retriever gets it in :meth:`~dartboard.retrievers.ranking.RankingRetriever.rank`, reads ``text``, and
-    asks for ``vector(model)``.
+    A retriever gets it in :meth:`~dartboard.retrievers.ranking.RankingRetriever.rank` and uses ``text`` or
+    ``vector(model)``.
     """
 
     def __init__(self, text: str) -> None:
@@ -35,20 +35,20 @@ class Query:
         self._encodings: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def vector(self, model: Any) -> FloatArray:
-        """The query's vector by an embedding model, ``(d,)``."""
+        """The query's vector from an embedding model, ``(d,)``."""
         return self.once("vector", model, lambda: model.encode_query(self.text))
 
     def set_vector(self, model: Any, vector: FloatArray) -> None:
-        """Use a vector that the caller has: ``model`` is not asked."""
+        """Use a vector of the caller instead of calling ``model``."""
         self._encodings["vector", id(model)] = (model, vector)
 
     def once(self, what: str, encoder: Any, make: Callable[[], _Made]) -> _Made:
-        """What ``make`` gives, made when an encoder is first asked for it."""
+        """The cached result of ``make``, by encoder."""
         key = (what, id(encoder))
         if key not in self._encodings:
             check()
             started = time.perf_counter()
-            self._encodings[key] = (encoder, make())  # the encoder is held, so that its id stays its own
+            self._encodings[key] = (encoder, make())  # the reference keeps the encoder's id() unique
             self.seconds += time.perf_counter() - started
         made: _Made = self._encodings[key][1]
         return made

@@ -1,7 +1,7 @@
-"""The base class of dartboard's own retrievers, and helpers for those of others.
+"""The base class of dartboard's retrievers, and an adapter for custom ones.
 
-A subclass ranks ids (:meth:`RankingRetriever.rank`). Vectors are fetched once for all, also where several
-retrievers are fused; texts only where somebody asks for them.
+A subclass ranks ids (:meth:`RankingRetriever.rank`). Vectors are fetched once, also for a fusion of several
+retrievers; texts are fetched only when needed.
 """
 
 import time
@@ -22,17 +22,17 @@ from dartboard.types import FloatArray, Hit
 
 
 def Ranking(*, hits: Sequence[Hit], floor: float = 0.0) -> Candidates:
-    """What :meth:`RankingRetriever.rank` returns: ids with scores, best first.
+    """The result of :meth:`RankingRetriever.rank`: ids with scores, best first.
 
     Args:
-        hits: best first, equal scores by id.
-        floor: what a chunk that is not among the hits scores at most; a fusion needs it.
+        hits: Best first, ties by id.
+        floor: The maximum score of a chunk that is not among the hits; a fusion needs it.
     """
     return Candidates.from_hits(hits, floor=floor)
 
 
 class RankingRetriever(ABC):
-    """A retriever that ranks ids; fetching and explaining are the same for all."""
+    """A retriever that ranks ids; fetching and explaining are shared."""
 
     def __init__(self, name: str, model: Any = None) -> None:
         if not isinstance(name, str) or not name:
@@ -41,24 +41,24 @@ class RankingRetriever(ABC):
         self._model = model
 
     ranks_by_distance = False
-    """Whether its order is that of the vectors' distances to the query, which selection knows by itself."""
+    """Whether it ranks by distance between vectors and query, which selection can compute itself."""
 
     @property
     def name(self) -> str:
-        """It labels shares."""
+        """The key of its shares."""
         return self._name
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What indexed records depend on, JSON: kept in the manifest, and compared before a search."""
+        """JSON settings that indexed records depend on: stored in the manifest, compared before a search."""
         return {}
 
     def index_settings(self) -> dict[str, dict[str, Any]]:
-        """The settings by retriever's name, for ``manifest.settings["retrievers"]``."""
+        """The settings by retriever name, for ``manifest.settings["retrievers"]``."""
         return {self.name: dict(self.settings)} if self.settings else {}
 
     def fields(self) -> Fields:
-        """What records must carry for this retriever."""
+        """The fields that records must have for this retriever."""
         return Fields()
 
     def index(self, records: Sequence[Record]) -> list[Record]:
@@ -72,11 +72,11 @@ class RankingRetriever(ABC):
         """The ``k`` best ids of a collection for a query."""
 
     def scores(self, collection: Collection, query: Query, candidates: Candidates) -> FloatArray | None:
-        """The exact scores of any candidates, ``(n,)``, or None where only a search can tell."""
+        """The exact scores of any candidates, ``(n,)``, or None if only a search can compute them."""
         return None
 
     def query_vector(self, query: Query) -> FloatArray | None:
-        """The query as the embeddings know it, where a model for that is there."""
+        """The query's embedding, if there is a model for it."""
         return None if self._model is None else query.vector(self._model)
 
     def retrieve(
@@ -92,7 +92,7 @@ class RankingRetriever(ABC):
         return found
 
     def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
-        """The same with texts left in the store; ``view`` is a read snapshot of the collection."""
+        """Like :meth:`retrieve`, without reading texts; ``view`` is a read snapshot of the collection."""
         started, encoded_before = time.perf_counter(), query.seconds
         self.check(view)
         vector = self.query_vector(query)
@@ -111,10 +111,10 @@ class RankingRetriever(ABC):
 
     @abstractmethod
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """Why a chunk scores as it does for a query."""
+        """Why a chunk gets its score for a query."""
 
     def check(self, collection: Collection) -> None:
-        """The collection carries what this retriever needs, made as this retriever would make it."""
+        """Check that the collection has this retriever's fields, made with the same settings."""
         need = self.fields()
         manifest = collection.manifest
         if lacking := sorted(
@@ -142,7 +142,7 @@ class RankingRetriever(ABC):
 
 
 def one_record(collection: Collection, chunk_id: str, *, blobs: Sequence[str] = ()) -> Record:
-    """A record that is there, or a clear error."""
+    """An existing record, or an error."""
     records = collection.get([chunk_id], blobs=blobs)
     if not records:
         raise InvalidInputError(f"no chunk {chunk_id!r} in collection {collection.name!r}")
@@ -150,7 +150,7 @@ def one_record(collection: Collection, chunk_id: str, *, blobs: Sequence[str] = 
 
 
 def best(hits: Sequence[Hit], k: int) -> list[Hit]:
-    """The ``k`` best, equal scores by id."""
+    """The ``k`` best, ties by id."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
 
 
@@ -163,28 +163,28 @@ def cosines(query: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 class Adapted(RankingRetriever):
-    """Any other retriever as one that ranks."""
+    """Adapts any other retriever to :class:`RankingRetriever`."""
 
     def __init__(self, retriever: Retriever) -> None:
         super().__init__(retriever.name)
         self._retriever = retriever
 
     def fields(self) -> Fields:
-        """The retriever's own."""
+        """The wrapped retriever's."""
         return self._retriever.fields()
 
     def index_settings(self) -> dict[str, dict[str, Any]]:
-        """The retriever's own."""
+        """The wrapped retriever's."""
         return {name: dict(kept) for name, kept in self._retriever.index_settings().items()}
 
     def index(self, records: Sequence[Record]) -> list[Record]:
-        """By the retriever's own."""
+        """Index with the wrapped retriever."""
         return self._retriever.index(records)
 
     def rank(
         self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
     ) -> Candidates:
-        """What the retriever finds; a passage that it does not find scores at most its last."""
+        """The wrapped retriever's results; other passages score at most as much as the last of them."""
         found = self._retriever.retrieve(collection, query.text, k, where=where)
         if not isinstance(found, Candidates):
             raise InvalidInputError(
@@ -196,7 +196,7 @@ class Adapted(RankingRetriever):
         return found if len(found) <= k else found.take(range(k))
 
     def find(self, view: Collection, query: Query, k: int, *, where: Filter | None = None) -> Candidates:
-        """The same with vectors; times are the retriever's own."""
+        """The same with vectors; times are those of the wrapped retriever."""
         found = self.rank(view, query, k, where=where)
         if not hasattr(found, "vectors"):
             found = found.fetch(view)
@@ -204,10 +204,10 @@ class Adapted(RankingRetriever):
         return found
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """In the retriever's own terms."""
+        """The wrapped retriever's explanation."""
         return self._retriever.explain(collection, query, chunk_id)
 
 
 def ranking_of(retriever: Retriever) -> RankingRetriever:
-    """The retriever itself, or one that stands for it."""
+    """The retriever itself, or an adapter for it."""
     return retriever if isinstance(retriever, RankingRetriever) else Adapted(retriever)

@@ -1,4 +1,4 @@
-"""Retrievers by name, as people write them on a command line or in a configuration.
+"""Retrievers by name, for the command line and configurations.
 
 ::
 
@@ -10,8 +10,8 @@
     hybrid:dense=0.6,bm25=0.4        any members, any weights
     hybrid-zscore:…                  z-scores in place of min-max
     rrf    rrf:dense,bm25,colbert    fusion by rank
-    multi-vector:code=1,comments=2   vectors of parts that a program indexed, to search
-    NAME   NAME:ARGUMENT             a plug-in's, also as a member
+    multi-vector:code=1,comments=2   search vectors of parts that were indexed in Python
+    NAME   NAME:ARGUMENT             a plug-in, also as a member
 """
 
 from collections.abc import Callable
@@ -38,16 +38,16 @@ _MIXTURES = {"hybrid": ("scores", "minmax"), "hybrid-zscore": ("scores", "zscore
 def retriever_by_name(
     name: str, *, model: "EmbeddingModel", alpha: float | None = None, paths: bool = True
 ) -> Retriever:
-    """The retriever of that name.
+    """The retriever with that name.
 
     Args:
-        name: as the module's docstring lists them.
-        model: the collection's embedding model.
-        alpha: that of a ``hybrid`` whose name says none: a fitted one.
-        paths: False refuses names that load a model from a folder: for names that strangers may choose.
+        name: One of the forms in the module's docstring.
+        model: The collection's embedding model.
+        alpha: The (fitted) α of a ``hybrid`` without one in its name.
+        paths: False rejects names that load a model from a folder; for names from untrusted users.
 
     Raises:
-        ConfigError: an unknown name; the message lists those that there are.
+        ConfigError: the name is unknown; the message lists the known ones.
     """
     if not isinstance(name, str) or not name.strip():
         raise _unknown(name)
@@ -71,7 +71,7 @@ def retriever_by_name(
 
 
 def loads_foreign(name: str) -> bool:
-    """Whether the name loads a model from a folder, or imports a plug-in, itself or for a member."""
+    """Whether the name or one of its members loads a model from a folder or imports a plug-in."""
     kind, _, rest = name.strip().partition(":")
     if kind in _MIXTURES:
         members = (entry.rpartition("=") for entry in rest.split(","))
@@ -97,7 +97,7 @@ def _colbert(model: "EmbeddingModel", path: str) -> Retriever:
         return ColbertRetriever(ColbertModel(path), model=model)
     if not hasattr(model, "token_vectors"):
         raise ConfigError(
-            f"model {model.name!r} gives no token vectors: use colbert:PATH with a ColBERT checkpoint"
+            f"model {model.name!r} has no token vectors: use colbert:PATH with a ColBERT checkpoint"
         )
     return ColbertRetriever(model, model=model)
 
@@ -117,8 +117,8 @@ def _parts(model: "EmbeddingModel", rest: str) -> Retriever:
     weights = {label: _number(weight) for label, _, weight in given if label}
     if len(weights) < len(given) or None in weights.values():
         raise ConfigError(
-            f"multi-vector is made of parts: write {PARTS}, such as multi-vector:code=1,comments=2; where "
-            "parts have models of their own, pass retriever=MultiVectorRetriever(model, {…}) in Python"
+            f"multi-vector needs parts: write {PARTS}, such as multi-vector:code=1,comments=2; if "
+            "parts have their own models, pass retriever=MultiVectorRetriever(model, {…}) in Python"
         )
     return MultiVectorRetriever(
         model, {label: Part(not_by_name, weight or 0.0) for label, weight in weights.items()}
@@ -133,7 +133,7 @@ _SIMPLE: dict[str, Callable[["EmbeddingModel", str], Retriever]] = {
 }
 
 NAMES = frozenset({*_SIMPLE, *_MIXTURES, "multi-vector"})
-"""What our own retrievers are called, before any colon."""
+"""The names of the built-in retrievers, before any colon."""
 
 
 def _mixture(

@@ -1,8 +1,8 @@
-"""Learned sparse retrieval: a masked language model weighs the terms of its vocabulary (Formal et al., 2021).
+"""Learned sparse retrieval: a masked language model weights the terms of a vocabulary (Formal et al., 2021).
 
     w_t(x) = max over tokens i of x of log(1 + relu(logit_i,t))        score(q, p) = Σ_t w_t(q) · w_t(p)
 
-Texts match in words that neither spells out, and an inverted index answers as it does for BM25.
+Texts can match on terms that they do not contain, and an inverted index searches them as for BM25.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class SpladeRetriever(RankingRetriever):
-    """Best by the dot product of sparse vectors.
+    """Retrieval by the dot product of sparse vectors.
 
     Args:
-        encoder: makes the sparse vectors of texts and queries.
-        model: the collection's embedding model, for the query's vector.
-        batch_size: how many texts are encoded at once.
-        name: labels its shares, and is the collection's field of sparse vectors.
+        encoder: Makes the sparse vectors of texts and queries.
+        model: The collection's embedding model, for the query's vector.
+        batch_size: How many texts are encoded at once.
+        name: The key of its shares, and the collection's field of sparse vectors.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class SpladeRetriever(RankingRetriever):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The encoder, by its fingerprint."""
+        """The encoder's fingerprint."""
         return {"encoder": self._encoder.fingerprint}
 
     def fields(self) -> Fields:
-        """One sparse vector a record."""
+        """One sparse vector per record."""
         return Fields(sparse=(self.name,))
 
     def index(self, records: Sequence[Record]) -> list[Record]:
-        """The records with the sparse vectors of their texts."""
+        """Add the sparse vectors of the texts to the records."""
         made = self._encoder.encode_documents(
             [record.text for record in records], batch_size=self._batch_size
         )
@@ -66,7 +66,7 @@ class SpladeRetriever(RankingRetriever):
     def rank(
         self, collection: Collection, query: Query, k: int, *, where: Filter | None = None
     ) -> Candidates:
-        """The store's sparse search; a list shorter than ``k`` has every passage that shares a term."""
+        """The store's sparse search; fewer than ``k`` hits means that no other passage shares a term."""
         asked = self._asked(query)
         if not asked.terms.size:
             return Candidates.from_hits([])
@@ -74,9 +74,9 @@ class SpladeRetriever(RankingRetriever):
         return Candidates.from_hits(hits, floor=hits[-1].score if len(hits) >= k else 0.0)
 
     def explain(self, collection: Collection, query: str, chunk_id: str) -> Mapping[str, Any]:
-        """The terms that both share, with both weights and their product, heaviest first.
+        """The shared terms, with both weights and their product, heaviest first.
 
-        Stores give back no sparse vectors one by one; the passage is read again.
+        Stores do not return single sparse vectors, so the passage is encoded again.
         """
         asked = self._asked(Query(query))
         (found,) = self._encoder.encode_documents([one_record(collection, chunk_id).text])

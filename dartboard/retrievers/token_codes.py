@@ -1,13 +1,12 @@
-"""Token vectors in few bits: 8, 4 or 2 a number, and one 16-bit scale a token.
+"""Compressed token vectors: 8, 4 or 2 bits per number, and one 16-bit scale per token.
 
-    8 bits:      x ≈ scale · c,  c whole in [-127, 127]
+    8 bits:      x ≈ scale · c,  c an integer in [-127, 127]
     4, 2 bits:   R x ≈ scale · level[c],  R a random rotation
 
-A rotation makes the numbers of any unit vector of d dimensions look like draws from N(0, 1/d). The levels
-that lose least on such draws are known beforehand (Lloyd, 1957; Max, 1960), so nothing has to be trained and
-no centroids have to be kept: the seed and the dimension say it all. Rotations keep products, so it is the
-query that is rotated when it meets the codes. The scale ``|x|² / (R x · level[c])`` makes products come out
-right on average, as in RaBitQ (Gao & Long, 2024).
+A rotation makes the numbers of any unit vector of d dimensions look like samples of N(0, 1/d). The optimal
+levels for such samples are known (Lloyd, 1957; Max, 1960), so nothing is trained and no centroids are stored:
+seed and dimension are enough. Rotations preserve products, so only the query is rotated for a comparison. The
+scale ``|x|² / (R x · level[c])`` makes products unbiased, as in RaBitQ (Gao & Long, 2024).
 
 A token of d numbers takes ``d · bits / 8 + 2`` bytes.
 """
@@ -29,7 +28,7 @@ Floats = npt.NDArray[np.float32]
 _HEADER = struct.Struct("<4sBBHI")  # magic, version, bits, dimension, tokens
 _MAGIC, _VERSION = b"dtok", 1
 
-# Half of the symmetric levels for N(0, 1), by Lloyd's iteration to convergence.
+# Half of the symmetric levels for N(0, 1), from Lloyd's iteration at convergence.
 _HALF_LEVELS: dict[int, tuple[float, ...]] = {
     4: (0.12840, 0.38805, 0.65676, 0.94234, 1.25623, 1.61805, 2.06902, 2.73259),
     2: (0.45278, 1.51042),
@@ -37,20 +36,20 @@ _HALF_LEVELS: dict[int, tuple[float, ...]] = {
 
 
 class Decoded(NamedTuple):
-    """Tokens ``(t, d)`` of several passages, stacked; one scale each, ``(t,)``; how many each passage has."""
+    """Stacked tokens ``(t, d)`` of several passages, their scales ``(t,)``, and the tokens per passage."""
 
     codes: Floats
     scales: Floats
     counts: npt.NDArray[np.intp]
 
     def similarities(self, asked: Floats) -> Floats:
-        """``(q, t)``: a query's tokens with all of these."""
+        """``(q, t)``: a query's tokens with all of these tokens."""
         found: Floats = asked @ self.codes.T
         found *= self.scales
         return found
 
     def max_sims(self, asked: Floats) -> npt.NDArray[np.float64]:
-        """``(n,)``: for each passage the sum over query tokens of the best similarity."""
+        """``(n,)``: for each passage, the sum over query tokens of the best similarity."""
         starts = np.cumsum(self.counts) - self.counts
         nearest = np.maximum.reduceat(self.similarities(asked), starts, axis=1)
         total: npt.NDArray[np.float64] = nearest.sum(axis=0, dtype=np.float64)
@@ -59,7 +58,7 @@ class Decoded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCodec:
-    """Token vectors to bytes and back; the seed is that of the rotation."""
+    """Encodes token vectors as bytes and back; ``seed`` is that of the rotation."""
 
     bits: Bits = 4
     seed: int = 0
@@ -69,7 +68,7 @@ class TokenCodec:
             raise ConfigError(f"bits must be 8, 4 or 2, got {self.bits!r}")
 
     def bytes_per_token(self, dimension: int) -> int:
-        """What a token costs, its scale included."""
+        """Size of a token, including its scale."""
         return dimension * self.bits // 8 + 2
 
     def encode(self, tokens: Floats) -> bytes:
@@ -82,14 +81,14 @@ class TokenCodec:
         return header + scales.astype("<f2").tobytes() + codes.tobytes()
 
     def asked(self, query: Floats) -> Floats:
-        """A query's vectors, ``(t, d)``, as they meet the codes."""
+        """A query's vectors, ``(t, d)``, rotated for comparison with the codes."""
         if self.bits == 8:
             return query
         turned: Floats = query @ rotation(query.shape[1], self.seed).T
         return turned
 
     def decode(self, passages: Sequence[bytes]) -> "Decoded":
-        """The vectors of several passages, as :meth:`asked` meets them."""
+        """The vectors of several passages, for comparison with :meth:`asked`."""
         sizes = [self._read_header(data) for data in passages]
         if len({dimension for _, dimension in sizes}) > 1:
             raise StoreFormatError("token codes are of several dimensions: index all passages with one model")
@@ -104,7 +103,7 @@ class TokenCodec:
         return Decoded(codes.reshape(-1, dimension), np.frombuffer(scales, "<f2").astype(np.float32), counts)
 
     def vectors(self, data: bytes) -> Floats:
-        """The vectors in their own space, ``(t, d)``: for looking at, not for searching."""
+        """The vectors in their original space, ``(t, d)``: for inspection, not for searching."""
         codes, scales, _ = self.decode([data])
         scaled: Floats = codes * scales[:, None]
         return scaled if self.bits == 8 else scaled @ rotation(scaled.shape[1], self.seed)
@@ -131,7 +130,7 @@ class TokenCodec:
         try:
             magic, version, bits, dimension, count = _HEADER.unpack_from(data)
         except struct.error:
-            raise StoreFormatError("token codes are cut short: index the passage again") from None
+            raise StoreFormatError("token codes are truncated: index the passage again") from None
         if magic != _MAGIC or version != _VERSION:
             raise StoreFormatError("these bytes are no token codes of this version: index the passage again")
         if bits != self.bits:
@@ -145,7 +144,7 @@ class TokenCodec:
 
 @lru_cache(maxsize=8)
 def rotation(dimension: int, seed: int) -> Floats:
-    """A random orthogonal matrix, ``(d, d)`` float32, its signs fixed, so that it is the same everywhere."""
+    """A random orthogonal matrix, ``(d, d)`` float32, with fixed signs, so that it is the same everywhere."""
     drawn = np.random.default_rng([seed, dimension]).standard_normal((dimension, dimension))
     turned, triangle = np.linalg.qr(drawn)
     made: Floats = (turned * np.sign(np.diag(triangle))).astype(np.float32)
@@ -161,7 +160,7 @@ def _levels(bits: int) -> Floats:
 
 @lru_cache(maxsize=2)
 def _unpacking(bits: int) -> npt.NDArray[Any]:
-    """``(256,)``: the two or four levels that each byte stands for, side by side in one wide number."""
+    """``(256,)``: the two or four levels of each byte, packed into one wide number."""
     together = 8 // bits
     every = np.arange(256)[:, None] >> (np.arange(together) * bits)
     levels: Floats = _levels(bits)[every & (2**bits - 1)]

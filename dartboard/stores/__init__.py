@@ -1,12 +1,12 @@
-"""Where passages live: memory, one file, PostgreSQL, Milvus, behind one protocol.
+"""Stores for passages with one protocol: memory, one file, PostgreSQL and Milvus.
 
 | name | what it is |
 |---|---|
 | :func:`open_store` | the store at a URL or path |
-| :class:`Store`, :class:`Collection` | the two protocols that every store keeps |
-| :data:`DEFAULT_COLLECTION` | the name of the collection that is opened where none is named |
+| :class:`Store`, :class:`Collection` | the two protocols that every store implements |
+| :data:`DEFAULT_COLLECTION` | the name of the collection that is opened by default |
 | :class:`CollectionStats` | size and state of a collection |
-| :class:`Manifest`, :class:`VectorField` | what a collection was made with |
+| :class:`Manifest`, :class:`VectorField` | a collection's model, fields and settings |
 | :class:`Record`, :class:`SparseVector` | a passage with its vectors |
 | :data:`Filter`, :func:`parse_filter` | a condition on metadata, and its text form |
 | :func:`filter_from_json`, :func:`filter_to_json` | its JSON form |

@@ -1,19 +1,18 @@
-"""Nearest vectors by inner product: exact by NumPy, approximate by FAISS.
+"""Nearest neighbours by inner product: exact with NumPy, approximate with FAISS.
 
-Exact: one product over all rows in float32 finds the rows that may be among the k best, and these are
-scored again in float64. The margin between the two is what rounding can do, ``2 · d · 2⁻²⁴ · |q| · max |x|``,
-so the k best are the k best, and equal vectors have equal scores wherever they stand.
+Exact search computes one float32 product over all rows. Every row that could be among the k best is then
+scored again in float64. The margin for "could be" is the largest rounding error,
+``2 · d · 2⁻²⁴ · |q| · max |x|``, so the result is exact, and equal vectors get equal scores.
 
-Approximate: each pair of numbers (in large collections, each four) is kept as one of 16 points, and all of
-these codes are scanned with tables that fit into registers (product quantisation, FAISS' fast scan; André,
-Kermarrec and Le Scouarnec, 2015); a few times k rows that score best are scored again from the vectors.
-Nothing depends on where a query lies, so questions that are unlike all passages are answered as well as
-others, and that is where graphs and groups lose. Only very large collections are grouped around centroids
-in addition (IVF), and the groups nearest to the query are scanned. How many rows to score again, and how
-many groups to scan, for the recall wanted, is measured on the vectors at hand when the index is built.
+Approximate search uses product quantisation with FAISS' fast scan (André, Kermarrec and Le Scouarnec, 2015).
+Each 2 dimensions (4 in large collections) are stored as a 4-bit code. A search scans all codes and scores
+the best few times k rows again from the vectors. Recall does not depend on where the query lies. Graph and
+IVF indexes lose recall for queries that are unlike all passages. Very large collections also use IVF:
+vectors are grouped around centroids, and only the groups nearest to the query are scanned. When the index is
+built, trial queries on its own vectors decide how many rows are scored again and how many groups are scanned.
 
-FAISS parses its files without suspicion: bytes given to :meth:`ApproximateIndex.from_bytes` must be the
-caller's own.
+FAISS does not validate the files that it parses: pass only trusted bytes to
+:meth:`ApproximateIndex.from_bytes`.
 """
 
 import json
@@ -34,38 +33,38 @@ Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 
 RECALL = 0.995
-"""Wanted of the 100 nearest, on trial queries: a little more than the promised .99."""
+"""Recall of the 100 nearest on trial queries: slightly above the documented .99."""
 LARGE_FROM = 300_000
-"""From here on four numbers share a code instead of two: half as much to scan, more to score again."""
+"""From this size on, 4 dimensions share a code instead of 2: half the scan, more rows scored again."""
 GROUPS_FROM = 2_000_000
-"""Smaller indexes are scanned whole."""
+"""Smaller indexes have no groups; every code is scanned."""
 _MANY_THREADS_FROM = 50_000
 _BLOCK = 8192
 _TRAINING_POINTS_A_GROUP = 40
 _TRAINING_POINTS = 20_000
 _POINTS = 16
 _TRIAL_QUERIES = 96
-"""Of each kind: among few, one hard query decides for all, and costs every search."""
+"""Trial queries of each kind. With few queries, one hard query would make every search slower."""
 _TRIAL_K = 100
 _LEAST_SPARE, _MOST_SPARE = 2, 32
-"""How many times k rows may be scored again."""
+"""Candidates for rescoring, as multiples of k."""
 _LEAST_RESCORED = 100
 _UNLIKELY_MAY_LOSE = (2.0, 30.0)
-"""How many times more may be lost for queries unlike anything in the collection; in large collections."""
+"""In large collections: how much more recall may be lost for queries unlike anything indexed."""
 
 
 class Rows(Protocol):
-    """A matrix that may live on disk: ``(n, d)`` float32, read in parts."""
+    """A matrix that may be on disk: ``(n, d)`` float32, read in blocks."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many rows, of how many numbers."""
+        """``(n, d)``: rows and dimensions."""
 
     def take(self, positions: IntArray) -> Floats:
         """These rows."""
 
     def blocks(self, size: int) -> Iterator[Floats]:
-        """All rows in order, so many at a time."""
+        """All rows in order, ``size`` at a time."""
 
 
 def faiss_is_there() -> bool:
@@ -78,7 +77,7 @@ def faiss_is_there() -> bool:
 
 
 def rounding_slack(dimension: int, query: FloatArray, longest: float) -> float:
-    """How far two float32 products over ``dimension`` numbers can be from their true order."""
+    """Largest error of the order of two float32 products over ``dimension`` numbers."""
     return 2.0 * dimension * 2.0**-24 * float(np.linalg.norm(query.astype(np.float64))) * longest
 
 
@@ -91,7 +90,7 @@ def near_the_best(scores: FloatArray, k: int, slack: float) -> IntArray:
 
 
 def precise_scores(vectors: FloatArray, query: FloatArray) -> npt.NDArray[np.float32]:
-    """Inner products worked out in float64: the same for equal rows, wherever they stand."""
+    """Inner products in float64: equal rows get equal scores at every position."""
     products = vectors.astype(np.float64) * query.astype(np.float64)
     scores: Floats = products.sum(axis=1).astype(np.float32)
     return scores
@@ -99,9 +98,9 @@ def precise_scores(vectors: FloatArray, query: FloatArray) -> npt.NDArray[np.flo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ApproximateIndex:
-    """Codes of vectors, scanned for candidates; positions are in the order of building.
+    """Product-quantised vectors that are scanned for candidates; positions follow the order of building.
 
-    A search scans ``probes`` groups and returns ``spare`` times as many candidates as are asked for.
+    A search scans ``probes`` groups and returns ``spare`` times as many candidates as requested.
     """
 
     index: Any
@@ -119,7 +118,15 @@ class ApproximateIndex:
         groups_from: int = GROUPS_FROM,
         seed: int = 0,
     ) -> "ApproximateIndex":
-        """Train on a sample, add block by block, and find out what a search must look at."""
+        """Train on a sample, add the rows block by block, and tune the search to the recall.
+
+        Args:
+            rows: The vectors.
+            recall: Recall of the 100 nearest that trial queries must reach.
+            large_from: From this many rows on, 4 dimensions share a code.
+            groups_from: From this many rows on, the index has groups (IVF).
+            seed: Seed of the training sample and of the trial queries.
+        """
         chance = np.random.default_rng(seed)
         with _threads(_faiss(), 1 if rows.shape[0] < _MANY_THREADS_FROM else None):
             index = _trained(rows, large_from, groups_from, chance)
@@ -131,9 +138,9 @@ class ApproximateIndex:
         return int(self.index.ntotal)
 
     def search(self, query: FloatArray, k: int, allowed: Mask | None = None, *, wider: int = 1) -> IntArray:
-        """Positions among which the ``k`` nearest are, in no promised order.
+        """Candidate positions that contain the ``k`` nearest, in no particular order.
 
-        ``allowed`` says for every position whether it may be found; ``wider`` scans more groups.
+        ``allowed`` is a mask over all positions; ``wider`` multiplies the number of scanned groups.
         """
         positions: IntArray = self.search_many(query[None], k, allowed, wider=wider)[0]
         return positions[positions >= 0]
@@ -141,7 +148,7 @@ class ApproximateIndex:
     def search_many(
         self, queries: FloatArray, k: int, allowed: Mask | None = None, *, wider: int = 1
     ) -> IntArray:
-        """The same for several queries, ``(n, m)``; -1 where nothing more was found."""
+        """Like :meth:`search` for several queries: ``(n, m)``, padded with -1."""
         faiss = _faiss()
         given: dict[str, Any] = {"nprobe": min(int(self.index.nlist), self.probes * wider)}
         if allowed is not None:
@@ -156,11 +163,11 @@ class ApproximateIndex:
         return positions
 
     def looks_everywhere(self, wider: int) -> bool:
-        """Whether a search that wide scans every group."""
+        """Whether a search with this ``wider`` scans every group."""
         return self.probes * wider >= int(self.index.nlist)
 
     def describe(self) -> dict[str, Any]:
-        """What the index is, for statistics."""
+        """Kind and settings of the index, for statistics."""
         return {
             "kind": "pq4 fast scan",
             "bytes_a_vector": int(self.index.code_size),
@@ -171,14 +178,14 @@ class ApproximateIndex:
         }
 
     def to_bytes(self) -> bytes:
-        """What :meth:`from_bytes` reads."""
+        """Serialise for :meth:`from_bytes`."""
         head = json.dumps([self.probes, self.spare, self.recall]).encode()
         body: bytes = _faiss().serialize_index(self.index).tobytes()
         return len(head).to_bytes(4, "little") + head + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ApproximateIndex":
-        """The index that :meth:`to_bytes` wrote; never for bytes of a stranger."""
+        """Load what :meth:`to_bytes` wrote. Never pass untrusted bytes."""
         start = 4 + int.from_bytes(data[:4], "little")
         probes, spare, recall = json.loads(data[4:start])
         index = _faiss().deserialize_index(np.frombuffer(data, np.uint8, offset=start))
@@ -186,7 +193,7 @@ class ApproximateIndex:
 
 
 def _trained(rows: Rows, large_from: int, groups_from: int, chance: np.random.Generator) -> Any:
-    """An empty index that knows the points of its codes, and its centroids."""
+    """A trained index (code points and centroids) without rows."""
     faiss = _faiss()
     count, dimension = rows.shape
     groups = int(math.sqrt(count)) if count >= groups_from else 1
@@ -205,22 +212,22 @@ def _trained(rows: Rows, large_from: int, groups_from: int, chance: np.random.Ge
 def _adjusted(
     index: ApproximateIndex, rows: Rows, wanted: float, chance: np.random.Generator
 ) -> ApproximateIndex:
-    """The same index with the fewest candidates, then the fewest groups, that reach the recall wanted.
+    """The same index with the fewest candidates, then the fewest groups, that reach the wanted recall.
 
-    Where there are groups, half of what may be lost goes to the codes, the rest to groups left out.
+    With groups, half of the allowed loss goes to the codes and the rest to groups that are not scanned.
     """
     k = min(_TRIAL_K, len(index))
     trials = [(queries, _exact(rows, queries, k)) for queries in _trial_queries(rows, chance)]
     may_lose = np.array([1, 1, _UNLIKELY_MAY_LOSE[len(index) >= LARGE_FROM]]) * (1 - wanted)
 
     def tried(index: ApproximateIndex) -> list[tuple[float, float]]:
-        """For every spare: the recall, and how much of what may be lost is lost."""
+        """For every spare: the recall, and the share of the allowed loss that it uses."""
         reached = np.array([_recalls(index, queries, truth, k) for queries, truth in trials])
         lost = (1 - reached) / may_lose[:, None]
         return list(zip(reached[:2].min(axis=0).tolist(), lost.max(axis=0).tolist(), strict=True))
 
     def narrowed(index: ApproximateIndex, allowed: float) -> ApproximateIndex | None:
-        """The index with the smallest spare that loses no more than it is allowed."""
+        """The index with the smallest spare whose loss stays within ``allowed``."""
         for spare, (reached, lost) in enumerate(tried(index)[_LEAST_SPARE:], start=_LEAST_SPARE):
             if lost <= allowed:
                 return replace(index, spare=spare, recall=reached)
@@ -240,10 +247,10 @@ def _adjusted(
 
 
 def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Queries like the collection's vectors, queries between two of them, and some that lie anywhere.
+    """Trial queries: near the collection's vectors, between two of them, and random ones.
 
-    Questions are of the first two kinds: as far from their passages as these from each other, and between
-    topics. Which kind loses more depends on the collection.
+    Real questions resemble the first two kinds: they lie as far from passages as passages from each other, or
+    between topics. Which kind loses more recall depends on the collection.
     """
     count, _ = rows.shape
     size = min(count, _TRIAL_QUERIES)
@@ -255,9 +262,9 @@ def _trial_queries(rows: Rows, chance: np.random.Generator) -> tuple[Floats, Flo
 
 
 def _recalls(index: ApproximateIndex, queries: Floats, truth: list[IntArray], k: int) -> npt.NDArray[Any]:
-    """The recall for every spare up to the index's own, by where the nearest stand among the candidates.
+    """The recall for every spare up to the index's own, from the ranks of the true neighbours.
 
-    Candidates come best first, so one search tells what a search for fewer would find.
+    Candidates are sorted best first, so one search also shows what a smaller search would find.
     """
     found = index.search_many(queries, k)
     within = np.zeros(index.spare + 1)
@@ -287,7 +294,7 @@ def _exact(rows: Rows, queries: Floats, k: int) -> list[IntArray]:
 
 @contextmanager
 def _threads(faiss: Any, count: int | None) -> Iterator[None]:
-    """Let FAISS use so many threads in this one; for small tasks, waiting for each other costs them most."""
+    """Limit FAISS to ``count`` threads in this thread: for small tasks, synchronisation costs most."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(count or before)
     try:
@@ -297,7 +304,7 @@ def _threads(faiss: Any, count: int | None) -> Iterator[None]:
 
 
 def _padded(vectors: FloatArray, dimension: int) -> Floats:
-    """Rows of the index's length: zeros at the end change no inner product."""
+    """Rows padded to the index's dimension; trailing zeros do not change an inner product."""
     if vectors.shape[1] < dimension:
         vectors = np.pad(vectors, ((0, 0), (0, dimension - vectors.shape[1])))
     return np.ascontiguousarray(vectors, dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Where passages live: one protocol for memory, a file, PostgreSQL and Milvus.
+"""The protocol of all stores: memory, one file, PostgreSQL and Milvus.
 
 A :class:`Store` holds collections; a :class:`Collection` holds records that one model made. Stores never
-embed: vectors come in and go out. Every search returns hits best first, equal scores by id, and a write
-that has returned is kept.
+embed: they take and return vectors. Every search returns hits best first and breaks ties by id. A write is
+durable when the call returns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ DEFAULT_COLLECTION = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionStats:
-    """What a collection holds and costs.
+    """Size and state of a collection.
 
     Args:
         name: The collection's name.
         records: How many records it holds.
-        bytes: What they take, on disk or in memory; an estimate where the store says so in its details.
-        details: The store's own: the kind of its index, and its state.
+        bytes: Their size on disk or in memory; ``details`` says where this is an estimate.
+        details: Store-specific: the kind and state of the index.
     """
 
     name: str
@@ -41,9 +41,9 @@ class CollectionStats:
 class Collection(Protocol):
     """Records of one model. Ids are unique; an upsert replaces the whole record.
 
-    Every method raises :class:`~dartboard.errors.StoreError` or one of its subclasses where the store fails,
+    Every method raises :class:`~dartboard.errors.StoreError` or a subclass when the store fails,
     and :class:`~dartboard.errors.InvalidInputError` or :class:`~dartboard.errors.ConfigError` for arguments
-    that cannot be used. ``where`` is a filter on metadata (:func:`~dartboard.stores.parse_filter`); None
+    that are not valid. ``where`` is a filter on metadata (:func:`~dartboard.stores.parse_filter`); None
     matches every record.
     """
 
@@ -53,37 +53,38 @@ class Collection(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """What the collection was made with."""
+        """The collection's model, fields and settings."""
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings (JSON only). A store may refuse to change how texts are indexed."""
+        """Replace the manifest's settings (JSON only). A store may reject a change of the text index."""
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none; when this returns they survive a crash.
+        """Write the records, all or none. They survive a crash once this returns.
 
-        Of equal ids the last is kept. Milvus keeps large batches in parts, and says how many it has kept.
+        The last of several records with one id wins. Milvus writes large batches in parts, and its errors say
+        how many records were written.
         """
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Remove the records with these ids, or those that match; exactly one of the two is given.
+        """Delete the records with these ids, or those that match ``where``. Give exactly one of the two.
 
         Returns:
-            How many records were removed; ids that do not exist are ignored.
+            How many records were deleted; unknown ids are ignored.
         """
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked.
+        """The records that exist, in the order of ``ids``.
 
         Args:
-            ids: Ids to look up; those that do not exist are left out.
-            blobs: Names of the blobs to read; others are left out.
+            ids: Ids to look up; unknown ids are skipped.
+            blobs: Names of the blobs to read; others are not read.
 
         Returns:
-            Records without further vectors and sparse vectors, which only :meth:`iterate` reads.
+            Records without further dense and sparse vectors; only :meth:`iterate` reads those.
         """
 
     def count(self, where: Filter | None = None) -> int:
-        """How many records there are, or match."""
+        """How many records match; without a filter, all."""
 
     def search_vector(
         self,
@@ -94,32 +95,32 @@ class Collection(Protocol):
         field: str | None = None,
         exact: bool = False,
     ) -> list[Hit]:
-        """The nearest records, best first, equal scores by id.
+        """The nearest records, best first, ties by id.
 
         Args:
             query: ``(d,)`` numbers, finite and not all zero.
-            k: How many hits at most.
+            k: Maximum number of hits.
             where: Only records that match.
-            field: A further vector of the manifest; None is the embedding.
-            exact: Compare every record that matches, whatever index there is.
+            field: The name of a further vector of the manifest; None is the embedding.
+            exact: Compare every matching record, even if there is an index.
 
         Returns:
-            Hits with cosines, or dot products where the field's metric says so.
+            Hits with cosines, or dot products if the field's metric is ``"dot"``.
         """
 
     def search_sparse(
         self, query: SparseVector, k: int, *, field: str, where: Filter | None = None
     ) -> list[Hit]:
-        """The best ``k`` by the dot product of sparse vectors; records that share no term are not found."""
+        """The best ``k`` by dot product of sparse vectors; records without a shared term are not found."""
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
-        """The best ``k`` by BM25; records that share no term with the query are not found."""
+        """The best ``k`` by BM25; records without a term of the query are not found."""
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All records that match, whole, by rising id, in lists of at most ``batch_size``."""
+        """All matching records, complete, sorted by id, in lists of at most ``batch_size``."""
 
     def prepare(self) -> None:
-        """Build and keep now what makes the next search quick; searches do it themselves otherwise."""
+        """Build and save the indexes now. Otherwise the next search builds them."""
 
     def snapshot(self, path: str | Path) -> None:
         """Write the collection to one file that any store can restore."""
@@ -134,7 +135,7 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """How the store was opened, without passwords."""
+        """The URL of the store, without passwords."""
 
     def collections(self) -> list[str]:
         """The names of the collections, sorted."""
@@ -143,30 +144,30 @@ class Store(Protocol):
         """A new empty collection.
 
         Raises:
-            CollectionError: there is one of that name.
-            ConfigError: the name, or a setting of the manifest, cannot be used.
+            CollectionError: the name is taken.
+            ConfigError: the name or a setting of the manifest is not valid.
         """
 
     def open(self, name: str = DEFAULT_COLLECTION) -> Collection:
         """A collection that exists.
 
         Raises:
-            CollectionError: there is none of that name; the message names those there are.
+            CollectionError: no collection has this name; the message lists the existing ones.
         """
 
     def drop(self, name: str) -> None:
-        """Remove a collection and all in it."""
+        """Delete a collection with all its records."""
 
     def restore(self, path: str | Path, name: str | None = None) -> Collection:
         """A new collection from a snapshot, under its own name or another.
 
         Raises:
-            CollectionError: there is one of that name.
-            StoreFormatError: the file is damaged, or no snapshot.
+            CollectionError: the name is taken.
+            StoreFormatError: the file is damaged or not a snapshot.
         """
 
     def close(self) -> None:
-        """Give back what the store holds (files, connections); closing twice does nothing."""
+        """Release files and connections; closing twice does nothing."""
 
     def __enter__(self) -> Self: ...
 
@@ -180,13 +181,13 @@ class Store(Protocol):
 
 
 def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
-    """One state of the collection for several reads: ``with read_snapshot(collection) as view: …``.
+    """A consistent view for several reads: ``with read_snapshot(collection) as view: …``.
 
-    A search asks a collection several things (vectors, words, texts), and a write in between must not mix
-    two states into one answer. A store that can hold a state has a method ``read_snapshot``, whose context
-    manager gives a view with the reading methods of the collection. Other stores are read as they are.
-    A store that has its unit vectors at hand without the records also has ``unit_vectors(ids)``, and reads
-    single blobs with ``read_blobs(ids, name)``.
+    A search reads a collection several times (vectors, words, texts), and a write in between must not mix
+    two states in one answer. A store with snapshot reads has a method ``read_snapshot``. Its context manager
+    gives a view with the reading methods of the collection. Other stores are read directly. A store that can
+    return unit vectors without the records also has ``unit_vectors(ids)``, and ``read_blobs(ids, name)``
+    reads single blobs.
     """
     begin = getattr(collection, "read_snapshot", None)
     made: AbstractContextManager[Collection] = nullcontext(collection) if begin is None else begin()
@@ -194,9 +195,9 @@ def read_snapshot(collection: Collection) -> AbstractContextManager[Collection]:
 
 
 def iterate_metadata(collection: Collection, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
-    """The metadata of all records that match, without their texts and vectors where the store can do that.
+    """The metadata of all matching records, without texts and vectors if the store supports that.
 
-    Such a store has a method ``iterate_metadata``; of others, whole records are read.
+    Such a store has a method ``iterate_metadata``; for others, whole records are read.
     """
     own = getattr(collection, "iterate_metadata", None)
     if own is not None:

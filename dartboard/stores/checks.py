@@ -1,4 +1,4 @@
-"""Checks of arguments, with the same error messages on every store."""
+"""Argument checks with the same error messages for every store."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from dartboard.types import FloatArray, as_float32, check_vector
 
 _LONGEST_NAME = 200
 _LISTED_FROM = 10_000
-"""Records that are read to list the fields there are."""
+"""How many records are read to list the existing fields."""
 _PAGE = 500
 _SHOWN = 20
 _LONGEST_SHOWN = 40
@@ -23,7 +23,7 @@ _PLAIN_FIELD = re.compile(r"[^\W\d][\w.-]*")
 
 
 def check_name(name: str) -> str:
-    """A collection's name: something a person can type, and an address can hold (``.`` and ``..`` vanish)."""
+    """Check a collection's name: printable, and safe in a URL path (``.`` and ``..`` would vanish)."""
     typed = isinstance(name, str) and name.strip() and name not in (".", "..")
     if not typed or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ConfigError(
@@ -34,14 +34,14 @@ def check_name(name: str) -> str:
 
 
 def check_k(k: int, name: str = "k") -> int:
-    """A count of at least one."""
+    """Check that ``k`` is a whole number >= 1."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ConfigError(f"{name} must be a whole number >= 1, got {k!r}")
     return int(k)
 
 
 def check_query_vector(manifest: Manifest, query: FloatArray, field: str | None) -> tuple[FloatArray, Metric]:
-    """The query as float32, ``(d,)``, of unit length for cosines, and what its field compares."""
+    """The query as ``(d,)`` float32, unit length for cosines, and the field that it searches."""
     if field is not None and field not in manifest.vectors:
         raise InvalidInputError(
             f"no vector {field!r} in this collection: it has "
@@ -50,13 +50,13 @@ def check_query_vector(manifest: Manifest, query: FloatArray, field: str | None)
     described = manifest.vector_field(field)
     asked = check_vector(query, name="query vector", dim=described.dimension).astype(np.float64)
     if described.metric == "cosine":
-        asked = np.ldexp(asked, -np.frexp(np.abs(asked).max())[1])  # exact; squares stay in range
+        asked = np.ldexp(asked, -np.frexp(np.abs(asked).max())[1])  # by a power of 2: squares stay in range
         asked /= np.linalg.norm(asked)
     return as_float32(asked, "query vector"), described.metric
 
 
 def check_sparse_field(manifest: Manifest, field: str, collection: str) -> None:
-    """A sparse vector that the collection has."""
+    """Check that the collection has this sparse vector."""
     if field not in manifest.sparse:
         raise InvalidInputError(
             f"no sparse vector {field!r} in collection {collection!r}: it has {list(manifest.sparse)}"
@@ -64,33 +64,33 @@ def check_sparse_field(manifest: Manifest, field: str, collection: str) -> None:
 
 
 def check_deletion(ids: Sequence[str] | None, where: Filter | None) -> None:
-    """What to delete, said in one way."""
+    """Check that either ids or a filter is given."""
     if (ids is None) == (where is None):
         raise InvalidInputError("delete takes ids or a filter: give one of the two")
 
 
 def exists_already(name: str) -> CollectionError:
-    """The error for a name that is taken."""
+    """The error for a collection name that is taken."""
     return CollectionError(f"collection {name!r} exists already: open it, drop it, or choose another name")
 
 
 def missing(name: str, known: Sequence[str]) -> CollectionError:
-    """The error for a name that is not there."""
+    """The error for a collection that does not exist."""
     there = f"there are {', '.join(map(repr, known))}" if known else "there are none yet"
     return CollectionError(f"no collection {name!r}: {there}")
 
 
 def check_fields(collection: Collection, where: Filter | None, known: set[str]) -> None:
-    """Refuse a filter that compares a field which no record has; the error names those there are.
+    """Reject a filter on a field that no record has; the error lists the existing fields.
 
-    A filter is false of a record that lacks the field, so a mistyped name would quietly match nothing, or,
-    under ``not``, everything. Any field is fine in an empty collection. ``field exists`` says that its
-    absence is expected: fields that the filter asks about in this way are not checked.
+    A comparison is false for a record without the field. So a mistyped name would silently match nothing or,
+    under ``not``, everything. In an empty collection any field is accepted. ``field exists`` shows that a
+    missing field is expected, so fields that the filter tests in this way are not checked.
 
     Args:
-        collection: Where the filter is to be used.
-        where: The filter; None is fine.
-        known: Fields that were found before; those found now are added.
+        collection: The collection to be searched.
+        where: The filter; None is accepted.
+        known: Cache of fields that exist; fields found now are added.
 
     Raises:
         InvalidInputError: no record has one of the fields.
@@ -107,14 +107,14 @@ def check_fields(collection: Collection, where: Filter | None, known: set[str]) 
 
 
 def compared_fields(where: Filter) -> set[str]:
-    """The fields that a filter compares and does not ask about by ``exists``."""
+    """The fields that a filter compares without testing ``exists``."""
     found = list(comparisons(where))
     compared = {part.field for part in found if isinstance(part, Equal | In | Compare)}
     return compared - {part.field for part in found if isinstance(part, Exists)}
 
 
 def _fields_there(collection: Collection, asked: str) -> str:
-    """The fields that there are, in words, with the one that was probably meant."""
+    """The existing fields as text, with the closest name as a suggestion."""
     fields: set[str] = set()
     read = 0
     for batch in islice(collection.iterate(batch_size=_PAGE), _LISTED_FROM // _PAGE):

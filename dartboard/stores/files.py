@@ -1,16 +1,16 @@
-"""Files of a store: only regular ones are opened, and what killed processes left unfinished is removed.
+"""Safe file access for stores: open regular files only, and remove leftovers of killed processes.
 
-What lies beside an index may have come from somebody else. A symbolic link would lead a write to another
-file of the user, and opening a named pipe (FIFO) would wait for ever, so neither is followed or opened.
+Files beside an index may come from somebody else. A symbolic link could redirect a write to another file of
+the user, and opening a named pipe (FIFO) would block for ever. So neither is followed or opened.
 
-Whoever makes a file or folder under a temporary name owns it: a file ``NAME.owner`` beside it is locked
-(flock) until the work is done. The lock dies with its process, so what has an owner file and no lock was left
-behind, and the next writer removes it.
+A file or folder under a temporary name has an owner: a file ``NAME.owner`` beside it stays locked (flock)
+until the work is done. The lock ends with its process. An owner file without a lock means that the process
+was killed, and the next writer removes the leftovers.
 
-Locks may not be visible from another machine that shares the folder. So the owner file names the running
-system of its owner and is written under the lock: one of another system, or of this one before a reboot, is
-left alone until nothing has been written to it for a day. So is what has no owner file. What has an owner
-file that is no regular file is never touched: dartboard did not make it.
+A lock may not be visible from another machine that shares the folder. So the owner file, written under the
+lock, names the boot of the machine that made it. If that is another machine, or an earlier boot, the next
+writer waits until nothing has been written for a day. The same holds for temporary files without an owner
+file. If the owner file is not a regular file, dartboard did not make it, and nothing is touched.
 """
 
 import os
@@ -32,7 +32,7 @@ except ImportError:  # pragma: no cover - Windows: what is a day old is removed
 
 _OWNER = ".owner"
 _BESIDE = ("", "-wal", "-shm", "-journal")
-"""What SQLite makes beside a file."""
+"""Files that SQLite creates beside a database."""
 _OLD_SECONDS = 24 * 3600.0
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _KINDS = {
@@ -46,7 +46,7 @@ _KINDS = {
 
 
 class NotRegularFileError(OSError):
-    """What is at a path is no regular file; ``kind`` says what it is instead."""
+    """The path is not a regular file; ``kind`` says what it is."""
 
     def __init__(self, path: Path, mode: int) -> None:
         self.kind = _KINDS.get(stat.S_IFMT(mode), "no regular file")
@@ -54,10 +54,10 @@ class NotRegularFileError(OSError):
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is there and no regular file; a path where nothing is will do.
+    """Check that the path is a regular file or does not exist.
 
     Raises:
-        NotRegularFileError: something else is there.
+        NotRegularFileError: the path is something else.
     """
     try:
         mode = path.lstat().st_mode
@@ -68,13 +68,13 @@ def check_regular(path: Path) -> None:
 
 
 def open_regular(path: Path, flags: int, mode: int = 0o644) -> int:
-    """A descriptor as ``os.open`` gives it, of a regular file only; links are not followed.
+    """Like ``os.open``, for regular files only; links are not followed.
 
     Raises:
-        NotRegularFileError: something else is there.
-        OSError: as ``os.open`` does.
+        NotRegularFileError: the path is something else.
+        OSError: as from ``os.open``.
     """
-    check_regular(path)  # before opening: that alone can have effects on a device
+    check_regular(path)  # before opening: opening a device can have side effects
     file = os.open(path, flags | _FLAGS, mode)
     found = os.fstat(file).st_mode
     if not stat.S_ISREG(found):
@@ -85,7 +85,7 @@ def open_regular(path: Path, flags: int, mode: int = 0o644) -> int:
 
 @contextmanager
 def owned(path: Path) -> Iterator[None]:
-    """Own ``path`` while it is made; what is there at the end is removed, unless it was moved away."""
+    """Own ``path`` while it is being made; at the end it is removed unless it was renamed."""
     mark = _owner_file(path)
     file = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     try:
@@ -99,9 +99,9 @@ def owned(path: Path) -> Iterator[None]:
 
 
 def leftovers(folder: Path, name: re.Pattern[str], *, marked: bool = False) -> list[Path]:
-    """What a folder holds under such names and no living process owns.
+    """Files in a folder whose names match and that no living process owns.
 
-    ``marked`` leaves out what has no owner file.
+    ``marked`` skips files without an owner file.
     """
     found = []
     for path in _candidates(folder, name, marked):
@@ -132,7 +132,7 @@ def _candidates(folder: Path, name: re.Pattern[str], marked: bool) -> list[Path]
 
 @contextmanager
 def _seized(path: Path) -> Iterator[bool]:
-    """Whether nobody owns what is at a path; nobody else removes it meanwhile."""
+    """Whether the path has no owner; takes the lock so that nobody else removes it at the same time."""
     try:
         file = open_regular(_owner_file(path), os.O_RDWR)
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _seized(path: Path) -> Iterator[bool]:
 
 
 def _is_unowned(mark: int, path: Path) -> bool:
-    """Whether the owner of a path has died, by its open owner file; one on another machine has a day."""
+    """Whether the owner has died, by its open owner file; an owner on another machine gets a day."""
     try:
         locks = _lock(mark)
     except BlockingIOError:
@@ -159,7 +159,7 @@ def _is_unowned(mark: int, path: Path) -> bool:
 
 
 def _lock(file: int) -> bool:
-    """Lock a file, or raise where it is locked; False where there are no locks."""
+    """Lock a file, or raise if it is locked; False if the file system has no locks."""
     if fcntl is None:
         return False
     try:
@@ -172,7 +172,7 @@ def _lock(file: int) -> bool:
 
 
 def _is_old(path: Path) -> bool:
-    """Whether nothing in a file or folder was written for a day; what is gone is old."""
+    """Whether nothing in a file or folder was written for a day; a missing path counts as old."""
     newest = 0.0
     inside = path.rglob("*") if path.is_dir() and not path.is_symlink() else ()
     for each in (path, *inside):
@@ -196,7 +196,7 @@ def _owner_file(path: Path) -> Path:
 
 @lru_cache(maxsize=1)
 def _system() -> bytes:
-    """The running system: its locks are seen by all of its processes."""
+    """Identifies this boot of this machine: its processes see each other's locks."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:

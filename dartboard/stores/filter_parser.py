@@ -1,7 +1,7 @@
 """Parser of the filter language: text such as ``year >= 2020 and lang = "en"`` to a filter.
 
-Recursive descent by hand: the grammar has ten rules, errors name the character, and a filter that is too
-large is refused before the rest of it is read, which a parser generator would not do.
+A hand-written recursive descent parser: the grammar has ten rules, errors name the character position, and a
+filter that is too large is rejected before the rest is read. A parser generator would not do that.
 """
 
 import re
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 LONGEST_TEXT = 1_000_000
-"""Characters of a filter as text."""
+"""Maximum length of a filter in characters."""
 _LONGEST_NUMBER = 1000
 _ESCAPED = re.compile(r"\\(.)")
 _WORDS = ("and", "or", "not", "in", "exists", "true", "false")
@@ -45,10 +45,10 @@ def parse_filter(text: str) -> Filter:
 
     Args:
         text: Comparisons (``=  !=  <  <=  >  >=  in  exists``) joined by ``and``, ``or``, ``not`` and
-            brackets; field names that are no plain words in backquotes.
+            brackets; other field names than plain words go in backquotes.
 
     Raises:
-        InvalidInputError: with the position of the mistake, or because the filter is too large.
+        InvalidInputError: the text is not a filter (with the position), or the filter is too large.
 
     Example:
         >>> parse_filter('year >= 2020 and lang = "en"')
@@ -72,7 +72,7 @@ class _Token:
 
 
 class _Parser:
-    """Recursive descent: ``or`` binds least, then ``and``, then ``not``."""
+    """Recursive descent: ``or`` binds weakest, then ``and``, then ``not``."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -132,7 +132,7 @@ class _Parser:
     def _compare(self) -> Filter:
         token = self._next("a field")
         if token.kind not in ("word", "quoted"):
-            raise self._error("expected a field (in backquotes where it is no plain word)", token.start)
+            raise self._error("expected a field (in backquotes if it is not a plain word)", token.start)
         field = token.text.strip("`")
         operator = self._next("an operator")
         if operator.text not in (*OPERATORS, "=="):

@@ -1,21 +1,21 @@
-"""One small language for filters on metadata, the same in every store.
+"""Filters on metadata: one small language for every store.
 
     year >= 2020 and lang in ["en", "de"] and not draft = true
     source exists or title = "Release notes"
 
-A filter is true or false of a record, never unknown: a comparison with a field that is missing (or null)
-is false, and ``not`` turns that into true; ``!=`` is ``not … =``. Numbers compare with numbers, text with
-text (by code point), true and false with ``=`` only; values of different types are never equal. ``=`` and
-``in`` match a list when they match one of its members; ranges never match a list. Only fields at the top
+A filter is true or false for a record, never unknown. A comparison with a missing (or null) field is false,
+and ``not`` makes that true; ``!=`` means ``not … =``. Numbers compare with numbers, text with text (by code
+point), and true and false only with ``=``. Values of different types are never equal. ``=`` and ``in`` match
+a list if they match one of its members; ranges never match a list. Only fields at the top
 level of the metadata can be filtered on.
 
 As JSON: ``{"field": "year", "op": ">=", "value": 2020}``, ``{"field": "source", "op": "exists"}``,
 ``{"and": […]}``, ``{"or": […]}``, ``{"not": …}``; and, in JSON only, ``{"ids": […]}``: records by their ids.
 
-A filter may have 256 comparisons and 30,000 values in its lists, so that none of them keeps a store from
-answering others: a store may have to look at every record with every comparison, and 256 comparisons on
-100,000 records in one file take some ten seconds. Values of a list are looked up as a set and cost next to
-nothing; their limit bounds what is parsed, sent to a server and cached.
+A filter may have 256 comparisons and 30,000 list values, so that one filter cannot block a store. A store may
+have to test every comparison on every record: 256 comparisons on 100,000 records in one file take about ten
+seconds. List values are looked up in a set and cost almost nothing; their limit bounds what is parsed, sent
+to a server and cached.
 """
 
 import math
@@ -29,7 +29,7 @@ from dartboard.errors import InvalidInputError
 Value = str | int | float | bool
 RangeOperator = Literal["<", "<=", ">", ">="]
 
-_LARGEST = 10**300  # what stores that keep numbers as doubles can still compare
+_LARGEST = 10**300  # limit of what stores with doubles can compare
 _RANGE: tuple[str, ...] = get_args(RangeOperator)
 _HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 DEEPEST = 64
@@ -39,7 +39,7 @@ MOST_VALUES = 30_000
 
 
 class SizeLimit:
-    """Counts comparisons and listed values while a filter is read, and refuses too many at once."""
+    """Counts comparisons and list values while a filter is read, and raises at the limit."""
 
     __slots__ = ("_comparisons", "_values")
 
@@ -48,7 +48,7 @@ class SizeLimit:
         self._values = 0
 
     def add(self, values: int = 0) -> None:
-        """Count one more comparison, with so many values in its list."""
+        """Count one more comparison with this many list values."""
         self._comparisons += 1
         if self._comparisons > MOST_COMPARISONS:
             raise InvalidInputError(
@@ -60,7 +60,7 @@ class SizeLimit:
 
 
 def check_values(count: int) -> None:
-    """Refuse more values in lists than are allowed."""
+    """Reject more list values than allowed."""
     if count > MOST_VALUES:
         raise InvalidInputError(
             f"filter: more than {MOST_VALUES:,} values in its lists, which is the most allowed: keep what "
@@ -69,7 +69,7 @@ def check_values(count: int) -> None:
 
 
 def _derived() -> Any:
-    """A field that follows from the others."""
+    """A dataclass field computed from the others."""
     return field(init=False, repr=False, compare=False)
 
 
@@ -94,7 +94,7 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """The field equals one of the values; of no values, none."""
+    """The field equals one of the values; false for an empty list."""
 
     field: str
     values: tuple[Value, ...]
@@ -158,7 +158,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The record's own id is one of these; of none, no."""
+    """The record's own id is one of these; false for an empty list."""
 
     ids: tuple[str, ...]
     _wanted: frozenset[str] = _derived()
@@ -176,7 +176,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of the parts hold; of none, yes."""
+    """All parts are true; an empty ``and`` is true."""
 
     parts: "tuple[Filter, ...]"
 
@@ -187,7 +187,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one of the parts holds; of none, no."""
+    """At least one part is true; an empty ``or`` is false."""
 
     parts: "tuple[Filter, ...]"
 
@@ -198,7 +198,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold."""
+    """The part is false."""
 
     part: "Filter"
 
@@ -218,7 +218,7 @@ def filter_from_json(value: Any) -> Filter:
             ``{"ids": […]}``.
 
     Raises:
-        InvalidInputError: it is malformed, too large, or nested more than 64 deep.
+        InvalidInputError: the filter is malformed, too large, or nested more than 64 deep.
 
     Example:
         >>> filter_from_json({"not": {"field": "draft", "op": "=", "value": True}})
@@ -228,7 +228,7 @@ def filter_from_json(value: Any) -> Filter:
 
 
 def comparisons(where: Filter) -> Iterator[Filter]:
-    """The comparisons of a filter, in no promised order; an empty ``and`` or ``or`` counts as one."""
+    """The comparisons of a filter, in no particular order; an empty ``and`` or ``or`` counts as one."""
     left = [where]
     while left:
         match left.pop():
@@ -241,7 +241,7 @@ def comparisons(where: Filter) -> Iterator[Filter]:
 
 
 def check_filter(where: Filter) -> None:
-    """Refuse a filter of more comparisons, or of more values in its lists, than are allowed."""
+    """Reject a filter with more comparisons or list values than allowed."""
     size = SizeLimit()
     for comparison in comparisons(where):
         match comparison:
@@ -252,7 +252,7 @@ def check_filter(where: Filter) -> None:
 
 
 def filter_to_json(where: Filter) -> dict[str, Any]:
-    """The filter as plain JSON data, which :func:`filter_from_json` reads."""
+    """The filter as JSON data for :func:`filter_from_json`."""
     match where:
         case Equal(field, value):
             return {"field": field, "op": "=", "value": value}
@@ -339,7 +339,7 @@ def _check_value(value: Any) -> None:
 
 
 def _kind(value: Any) -> str | None:
-    """What a value compares with: values of one kind only."""
+    """The type class of a value: only values of the same class compare."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, bool):

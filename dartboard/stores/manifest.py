@@ -1,9 +1,8 @@
-"""What a collection says of itself: its model, its fields and its settings, kept in the store as JSON.
+"""The manifest of a collection: its model, fields and settings, stored as JSON.
 
-A manifest may come from somebody else, so the types of its settings are checked where it is read. Settings
-that dartboard does not know are kept as they are. Whether a value is a good one (a model's name, a chunk
-size) is checked where it is used. The checks are by hand because pydantic is not needed otherwise to open
-a store.
+A manifest may come from somebody else, so the types of its settings are checked when it is read. Unknown
+settings are kept. Whether a value is valid (a model's name, a chunk size) is checked where it is used. The
+checks are hand-written because opening a store does not need pydantic otherwise.
 """
 
 import math
@@ -28,7 +27,7 @@ class VectorField:
 
     Args:
         dimension: How many numbers it has.
-        metric: What its search compares: ``"cosine"`` or ``"dot"`` (dot product).
+        metric: How a search compares it: ``"cosine"`` or ``"dot"`` (dot product).
 
     Raises:
         ConfigError: the dimension is below 1, or the metric unknown.
@@ -46,16 +45,16 @@ class VectorField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a collection was made with; kept in the store, and checked when it is opened.
+    """Model, fields and settings of a collection; stored with it, and checked when it is opened.
 
     Args:
         model: The embedding model's fingerprint.
         dimension: How many numbers an embedding has.
-        model_name: What people call the model.
+        model_name: The model's name for people.
         vectors: The further dense vectors that records carry, by name.
         sparse: The names of their sparse vectors.
-        settings: Kept as given (chunking, calibration, retrievers, ``lexical``, ``hnsw``): JSON only.
-        format_version: Raised when older versions of dartboard could not read the collection.
+        settings: JSON, stored as given (chunking, calibration, retrievers, ``lexical``, ``hnsw``).
+        format_version: Increased when older versions of dartboard cannot read the collection.
 
     Raises:
         ConfigError: the dimension is below 1.
@@ -77,14 +76,14 @@ class Manifest:
             raise ConfigError(f"dimension must be >= 1, got {self.dimension}")
 
     def vector_field(self, name: str | None) -> VectorField:
-        """The length and metric of a vector that the collection has; None is the embedding, a cosine."""
+        """Dimension and metric of a vector of the collection; None is the embedding (cosine)."""
         return VectorField(dimension=self.dimension) if name is None else self.vectors[name]
 
     def check(self, records: Sequence[Record]) -> None:
-        """Every record carries just the fields that the collection has, of the right lengths.
+        """Check that every record has only the collection's fields, with the right dimensions.
 
         Raises:
-            InvalidInputError: the first record that does not.
+            InvalidInputError: for the first record that does not fit.
         """
         for record in records:
             if record.embedding.size != self.dimension:
@@ -111,7 +110,7 @@ class Manifest:
 
 
 def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
-    """A manifest as every store keeps it."""
+    """The manifest as stored JSON."""
     return {
         "model": manifest.model,
         "model_name": manifest.model_name,
@@ -124,10 +123,10 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
 
 
 def manifest_from_json(stored: dict[str, Any]) -> Manifest:
-    """The manifest that :func:`manifest_to_json` wrote.
+    """Read what :func:`manifest_to_json` wrote.
 
     Raises:
-        StoreFormatError: it is of a newer format, or damaged.
+        StoreFormatError: the format is newer, or the manifest is damaged.
     """
     try:
         if stored["format_version"] > FORMAT_VERSION:
@@ -153,7 +152,7 @@ def manifest_from_json(stored: dict[str, Any]) -> Manifest:
 
 
 def lexical_settings(manifest: Manifest) -> dict[str, Any]:
-    """How texts become a BM25 index: those of ``settings["lexical"]`` that are given.
+    """The options of the BM25 index that ``settings["lexical"]`` sets.
 
     ``{"k1": 1.2, "b": 0.75, "language": "english", "stem": true, "stop_words": true}`` are the defaults.
 
@@ -167,14 +166,14 @@ def lexical_settings(manifest: Manifest) -> dict[str, Any]:
 
 
 def build_bm25(texts: Iterable[str], manifest: Manifest) -> BM25Index:
-    """The BM25 index over ``texts`` as the manifest's lexical settings want it."""
+    """A BM25 index over ``texts`` with the manifest's lexical settings."""
     given = lexical_settings(manifest)
     numbers = {name: given.pop(name) for name in ("k1", "b") if name in given}
     return BM25Index.build(texts, analyzer=Analyzer(**given), **numbers)
 
 
 def _check_settings(settings: Any) -> None:
-    """Refuse settings that dartboard cannot have written; the error names the setting."""
+    """Reject settings that dartboard cannot have written; the error names the setting."""
     if not _is_object(settings):
         raise _malformed("settings", "an object", settings)
     for name, (expected, is_sound) in _KNOWN_SETTINGS.items():
@@ -215,7 +214,7 @@ def _object_of(is_sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _is_chunking(value: Any) -> bool:
-    """Names that are unknown are refused where the settings are used."""
+    """Check types only; unknown names are rejected where the settings are used."""
     return _is_object(value) and all(
         isinstance(given, str) if name == "method" else isinstance(given, int) and not _is_bool(given)
         for name, given in value.items()

@@ -1,4 +1,4 @@
-"""Records in this process: NumPy, exact, gone with it. The reference that other stores are compared with."""
+"""A store in memory: exact, with NumPy, and lost when the process ends. The reference for other stores."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,11 +32,11 @@ from dartboard.utils import unit_rows
 
 _Made = TypeVar("_Made")
 _CHECK_EVERY = 16
-"""Records between two checks of the deadline."""
+"""Records processed between two checks of the deadline."""
 
 
 class MemoryCollection:
-    """Records by id, with their vectors stacked when a search first needs them."""
+    """Records by id; vectors are stacked when a search first needs them."""
 
     def __init__(self, name: str, manifest: Manifest) -> None:
         self.name = name
@@ -53,7 +53,7 @@ class MemoryCollection:
             self._snapshot = None
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none."""
+        """Write the records, all or none."""
         listed = list(records)
         self.manifest.check(listed)
         with self._lock:
@@ -61,7 +61,7 @@ class MemoryCollection:
             self._snapshot = None
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Remove by ids or by filter."""
+        """Delete by ids or by filter."""
         check_deletion(ids, where)
         with self._lock:
             doomed = set(_matching(self._records, where) if ids is None else self._records.keys() & set(ids))
@@ -70,7 +70,7 @@ class MemoryCollection:
         return len(doomed)
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked."""
+        """The records that exist, in the order of ``ids``."""
         found = [self._records[id] for id in ids if id in self._records]
         return [
             replace(
@@ -83,7 +83,7 @@ class MemoryCollection:
         ]
 
     def count(self, where: Filter | None = None) -> int:
-        """How many records there are, or match."""
+        """How many records match; without a filter, all."""
         return sum(1 for _ in _matching(self._records, where))
 
     def search_vector(
@@ -95,7 +95,7 @@ class MemoryCollection:
         field: str | None = None,
         exact: bool = False,
     ) -> list[Hit]:
-        """Every record that matches is compared."""
+        """The nearest records; always exact."""
         asked, _ = check_query_vector(self.manifest, query, field)
         check_k(k)
         view = self._current()
@@ -121,14 +121,14 @@ class MemoryCollection:
         return [Hit(view.ids[row], float(score)) for row, score in zip(rows, scores, strict=True)]
 
     def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
-        """What each term of the query adds to a record's BM25 score."""
+        """The contribution of each query term to a record's BM25 score."""
         view = self._current()
         if chunk_id not in self._records:
             return []
         return view.bm25.explain(query, view.ids.index(chunk_id))
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All records that match, by rising id, as they were when this began."""
+        """All matching records sorted by id, as they were at the start."""
         check_k(batch_size, "batch_size")
         records = self._records
         ids = sorted(_matching(records, where))
@@ -146,7 +146,7 @@ class MemoryCollection:
         write_snapshot_file(path, self.name, self.manifest, self.iterate())
 
     def stats(self) -> CollectionStats:
-        """Size in memory, texts and vectors only."""
+        """Size in memory; counts texts and vectors only."""
         size = sum(
             record.embedding.nbytes
             + len(record.text.encode("utf-8", "replace"))
@@ -167,7 +167,7 @@ class MemoryCollection:
 
 
 class _Snapshot:
-    """The records at one time, by rising id, with the indexes of searches, made when first needed."""
+    """The records at one time, sorted by id, with search indexes that are built on first use."""
 
     def __init__(self, records: dict[str, Record], manifest: Manifest) -> None:
         self._records = records
@@ -177,11 +177,11 @@ class _Snapshot:
         self._lock = threading.RLock()
 
     def matrix(self, field: str | None) -> tuple[list[str], FloatArray]:
-        """The ids that carry the vector, and their rows, ``(n, d)`` float32, of unit length for cosines."""
+        """The ids that have the vector, and their rows ``(n, d)`` float32, unit length for cosines."""
         return self._cached(("matrix", field), lambda: self._stack(field))
 
     def sparse(self, field: str) -> tuple[list[str], InvertedIndex]:
-        """The ids that carry the sparse vector, and an index over them."""
+        """The ids that have the sparse vector, and an index over them."""
         return self._cached(("sparse", field), lambda: self._invert(field))
 
     @property
@@ -191,7 +191,7 @@ class _Snapshot:
         return self._cached("bm25", lambda: build_bm25(texts, self._manifest))
 
     def mask(self, ids: list[str], where: Filter | None) -> npt.NDArray[np.bool_] | None:
-        """Which of the ids match; None where all do."""
+        """Which of the ids match; None if all do."""
         if where is None:
             return None
         found = set(_matching(self._records, where))
@@ -249,7 +249,7 @@ class MemoryStore:
         return self._collections[name]
 
     def drop(self, name: str) -> None:
-        """Remove a collection and all in it."""
+        """Delete a collection with all its records."""
         self.open(name)
         del self._collections[name]
 
@@ -262,7 +262,7 @@ class MemoryStore:
         return collection
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: there are no resources to release."""
 
     def __enter__(self) -> Self:
         return self
@@ -272,7 +272,7 @@ class MemoryStore:
 
 
 def _matching(records: Mapping[str, Record], where: Filter | None) -> Iterator[str]:
-    """The ids of the records that match, before the deadline of this context."""
+    """The ids of the matching records; stops at the current deadline."""
     if where is None:
         yield from records
         return
@@ -285,7 +285,7 @@ def _matching(records: Mapping[str, Record], where: Filter | None) -> Iterator[s
 
 
 def _best(ids: list[str], scores: FloatArray, mask: npt.NDArray[np.bool_] | None, k: int) -> list[Hit]:
-    """The ``k`` best, equal scores by id; ids rise with their rows, so a stable sort keeps them in order."""
+    """The ``k`` best, ties by id: rows are sorted by id, so a stable sort keeps that order."""
     rows = np.arange(len(ids)) if mask is None else np.flatnonzero(mask)
     rows = rows[near_the_best(scores[rows], k, 0.0)]
     best = rows[np.argsort(-scores[rows], kind="stable")[:k]]

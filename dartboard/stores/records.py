@@ -1,7 +1,7 @@
-"""What a store keeps of a passage.
+"""Records: passages as stores keep them.
 
-A record is a chunk with what other retrievers need beside its vector: further dense vectors by name,
-learned sparse vectors by name, and bytes by name that only their retriever can read (token codes).
+A record is a chunk plus the data of other retrievers: further dense vectors, learned sparse vectors, and
+blobs, each by name. Only the retriever that wrote a blob can read it (token codes).
 """
 
 import math
@@ -19,7 +19,7 @@ from dartboard.types import Chunk, FloatArray, as_float32, check_vector
 FINGERPRINT = "fingerprint"
 """The name of the blob that :func:`with_fingerprints` adds."""
 LARGEST_INTEGER = 2**53
-"""Beyond it, stores that keep numbers as doubles would disagree on what is equal."""
+"""Larger integers are not exact as doubles, so stores would disagree on equality."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,11 +27,11 @@ class SparseVector:
     """Weights of a few terms.
 
     Args:
-        terms: ``(m,)`` int32, >= 0, rising.
+        terms: ``(m,)`` int32, >= 0, strictly increasing.
         weights: ``(m,)`` float32, finite and > 0.
 
     Raises:
-        InvalidInputError: they are not.
+        InvalidInputError: terms or weights are not valid.
 
     Example:
         >>> SparseVector.of([3, 17], [0.5, 1.25])
@@ -54,13 +54,13 @@ class SparseVector:
 
     @classmethod
     def of(cls, terms: npt.ArrayLike, weights: npt.ArrayLike) -> Self:
-        """The same from any numbers, such as lists."""
+        """Convert from any numbers, such as lists."""
         return cls(np.asarray(terms, dtype=np.int32), np.asarray(weights, dtype=np.float32))
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A passage as a store keeps it; checked where it enters.
+    """A passage as a store keeps it; validated when it is made.
 
     Args:
         id: Unique in its collection, not empty.
@@ -72,7 +72,7 @@ class Record:
         blobs: Bytes by name.
 
     Raises:
-        InvalidInputError: one of them is not as said.
+        InvalidInputError: one of them is not valid.
 
     Example:
         >>> Record("tea#1", "Tea is served at five.", [0.6, 0.8], {"source": "tea.md"})
@@ -102,15 +102,15 @@ class Record:
 
     @property
     def chunk(self) -> Chunk:
-        """The record as the rest of dartboard knows it."""
+        """The record as a :class:`~dartboard.types.Chunk`."""
         return Chunk.trusted(self.id, self.text, self.embedding, self.metadata)
 
 
 def with_fingerprints(records: Iterable[Record]) -> list[Record]:
-    """The records with the fingerprints of their texts, so that near-duplicates are found without texts.
+    """Add the fingerprints of the texts, so that near-duplicates are found without reading texts.
 
-    The fingerprint is a blob like those of retrievers. Records without one, written by an older version or
-    by other code, are as good: whoever needs the fingerprint makes it from the text.
+    A fingerprint is stored as a blob. Records without one (from an older version or other code) work as well:
+    the fingerprint is then computed from the text.
     """
     return [
         replace(record, blobs={**record.blobs, FINGERPRINT: fingerprint(record.text)}) for record in records
@@ -126,7 +126,7 @@ def _check_types(chunk_id: str, kind: str, fields: Mapping[str, Any], wanted: ty
 
 
 def check_metadata(metadata: Mapping[str, Any], chunk_id: str) -> None:
-    """JSON all through: names, text, true and false, finite numbers, lists and objects of these."""
+    """Check that metadata is JSON: names, text, true and false, finite numbers, lists and objects."""
     if not isinstance(metadata, dict):
         raise InvalidInputError(
             f"metadata of chunk {chunk_id!r} must be a dict, got {type(metadata).__name__}"
@@ -161,7 +161,7 @@ def _check_json(value: Any, where: str, depth: int) -> None:
 
 
 def _check_text(text: str, where: str) -> None:
-    """Text that every store can keep: no U+0000, and no half of a surrogate pair."""
+    """Check that every store can keep the text: no U+0000 and no lone surrogate."""
     if "\x00" in text:
         raise InvalidInputError(f"{where}: text must not contain the character U+0000")
     if not text.isascii():

@@ -1,8 +1,8 @@
-"""A collection as one file that any store can restore: compressed JSON lines with a seal at the end.
+"""A snapshot: one collection as a file that any store can restore (compressed JSON lines, sealed by a hash).
 
-The first line is the manifest, each further line a record with its numbers in base64, and the last one
-says how many records there are and what they hash to. A file without its seal was not finished, one whose
-hash differs was changed: neither is restored.
+The first line is the manifest, and each further line is a record with its numbers in base64. The last line
+(the seal) holds the number of records and their hash. A file without a seal is incomplete, and a wrong hash
+means that it was changed; neither is restored.
 """
 
 import base64
@@ -27,19 +27,19 @@ from dartboard.types import FloatArray
 
 KIND = "dartboard snapshot"
 PART = re.compile(r".+\.[0-9a-f]{12}\.part")
-"""The name of a snapshot that is not finished."""
+"""The name of an unfinished snapshot."""
 _BATCH = 1000
 _LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes of a record: a small file can unpack to a line that fills the memory."""
-_LEVEL = 1  # vectors hardly compress; text does at any level
+"""Maximum bytes of a record: a small compressed file could expand to a line that fills the memory."""
+_LEVEL = 1  # vectors hardly compress, and text compresses well at any level
 
 
 def write_snapshot_file(
     path: str | Path, name: str, manifest: Manifest, batches: Iterable[list[Record]]
 ) -> None:
-    """Write all records; the file appears under its name only when it is whole.
+    """Write all records; the file gets its name only when it is complete.
 
-    What killed processes left of snapshots in the same folder is removed.
+    Unfinished snapshots of killed processes in the same folder are removed.
     """
     target = Path(path)
     part = target.with_name(f"{target.name}.{secrets.token_hex(6)}.part")
@@ -65,7 +65,7 @@ def write_snapshot_file(
 
 
 def read_snapshot_file(path: str | Path) -> tuple[str, Manifest, Iterator[list[Record]]]:
-    """Name, manifest and records in batches. The whole file is verified before the first record comes."""
+    """Name, manifest, and records in batches. The whole file is verified before the first record."""
     source = Path(path)
     head = _verified_head(source)
     name = head.get("name")
@@ -104,7 +104,7 @@ def _batches(source: Path) -> Iterator[list[Record]]:
             batch.append(_record_from_json(stored))
         except DartboardError:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # sealed, but not by us
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # valid seal, foreign content
             raise StoreFormatError(f"{source} holds no records of ours ({error!r})") from error
         if len(batch) == _BATCH:
             yield batch

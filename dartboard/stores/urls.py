@@ -1,10 +1,10 @@
-"""Stores by URL: which class opens it, which file it is, and what of it may be shown.
+"""Open stores by URL, find the file of a URL, and hide its secrets.
 
-memory://                      in this process, gone with it
+memory://                      in this process, lost when it ends
 docs.dartboard                 a file (any path, or file:///path)
 postgresql://user@host/name    PostgreSQL with pgvector
 milvus://host:19530            a Milvus server or cluster; milvus:///path is Milvus Lite
-scheme://…                     a plug-in's (:mod:`dartboard.plugins`)
+scheme://…                     a plug-in (:mod:`dartboard.plugins`)
 """
 
 import re
@@ -16,7 +16,7 @@ from dartboard.plugins import find, names
 from dartboard.stores.base import Store
 
 SCHEMES = frozenset({"memory", "file", "postgresql", "postgres", "milvus", "milvuss"})
-"""Those of our own stores; a path has none."""
+"""Schemes of the built-in stores; a path has none."""
 
 _MEMBERS = ("url", "collections", "create", "open", "drop", "restore", "close", "__enter__", "__exit__")
 
@@ -27,7 +27,7 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
     Args:
         url: ``docs.dartboard`` or any other path, ``file:///path``, ``memory://``, ``postgresql://…``,
             ``milvus://…``, or the scheme of a plug-in.
-        read_only: Refuse writes, and make no file.
+        read_only: Reject writes, and create no file.
 
     Returns:
         The open store: close it, or use it in ``with``.
@@ -72,18 +72,18 @@ def open_store(url: str, *, read_only: bool = False) -> Store:
 
 
 def is_there(url: str) -> bool:
-    """Whether opening the store makes no new file."""
+    """Whether the store exists: opening it would create no file."""
     file = file_of(url)
     return file is None or file.exists()
 
 
 def file_of(url: str) -> Path | None:
-    """The file of a store that lives in one; None for servers and memory."""
+    """The file of a file-based store; None for servers and memory."""
     return Path(_path(url)).expanduser().resolve() if _scheme(url) in ("", "file") else None
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown: passwords, keys and tokens in it are stars."""
+    """The URL for display, with passwords, keys and tokens replaced by stars."""
     shown = re.sub(r"(://[^/@:?#]*):[^/?#]*@", r"\1:***@", url)
     return re.sub(r"(?i)([?&](?:password|token|key|secret)=)[^&#]*", r"\1***", shown)
 

@@ -58,7 +58,7 @@ def test_compressed_folders(tmp_path):
 def test_missing_parts_say_what_belongs_there(tmp_path):
     with pytest.raises(DatasetError, match=r"corpus.jsonl is missing: a BEIR folder has"):
         load_beir(tmp_path / "nowhere")
-    with pytest.raises(DatasetError, match=r"dev.tsv is missing: the splits there are: test"):
+    with pytest.raises(DatasetError, match=r"dev.tsv is missing: existing splits: test"):
         load_beir(beir_folder(tmp_path), split="dev")
 
 

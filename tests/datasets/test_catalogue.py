@@ -83,7 +83,7 @@ def test_a_broken_data_set_is_listed_with_its_problem(root):
     assert "en.json, line 1: not JSON" in listed["rgb_en"].problem
     assert listed["tiny"].problem is None
     write_text(root / "rgb_en" / "en.json", "")
-    with pytest.raises(DatasetError, match=r"en\.json judges no query"):
+    with pytest.raises(DatasetError, match=r"en\.json has no judged queries"):
         load_text("rgb_en", root)
 
 

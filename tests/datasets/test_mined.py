@@ -165,8 +165,8 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path):
     path = tmp_path / "retrieval_dataset.yaml"
     assert len(load_mined(write_text(path, head + GOOD + end))) == 2
     for text, complaint in (
-        (head + GOOD, "line 1: the file was cut short"),
-        (head + GOOD + "end:\n", "the file was cut short"),
+        (head + GOOD, "line 1: the file is truncated"),
+        (head + GOOD + "end:\n", "the file is truncated"),
         (head + GOOD + "end:\n  pairs: 2\n", "'sha256' is missing"),
         (head + GOOD + end.replace("2", "3"), "the file has 2 pairs, and its end counts 3"),
     ):

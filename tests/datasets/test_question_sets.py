@@ -151,11 +151,11 @@ def test_musique_kernels_follow_the_reasoning(tmp_path):
         ({"paragraphs": [{"paragraph_text": "a"}]}, "line 1: no paragraph has 'is_supporting'"),
         (
             {"paragraphs": [{"paragraph_text": "a", "idx": [0]}]},
-            "line 1: 'idx' of a paragraph must be a number",
+            "line 1: 'idx' of a paragraph must be a unique number",
         ),
         (
             {"paragraphs": [{"paragraph_text": "a", "idx": 1}, {"paragraph_text": "b", "idx": 1}]},
-            "line 1: 'idx' of a paragraph must be a number of its own, got 1",
+            "line 1: 'idx' of a paragraph must be a unique number, got 1",
         ),
         ({"paragraphs": None}, "line 1: 'paragraphs' must be a list, but is missing"),
     ],

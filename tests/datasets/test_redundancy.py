@@ -132,7 +132,7 @@ def test_plain_data_sets_get_base_ids():
     [
         ({"copies": 0}, "copies must be >= 1"),
         ({"cosine": 1.0}, "cosine must be between 0 and 1"),
-        ({"cosine": 0.9, "edits": ["revise"]}, "exclude each other"),
+        ({"cosine": 0.9, "edits": ["revise"]}, "mutually exclusive"),
         ({"edits": ["rewrite"]}, "edits must be some of truncate, .*rewrite"),
         ({"edits": []}, "got none"),
         ({"edits": ["revise"]}, "give the model that embedded the data set"),

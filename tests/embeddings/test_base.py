@@ -92,7 +92,7 @@ def test_task_reaches_the_model():
         ([3], "text 0 is not a string: got int"),
         (["fine", None], "text 1 is not a string: got NoneType"),
         (b"bytes", "text 0 is not a string: got int"),
-        (["bad \ud800"], "text 0 holds a lone surrogate"),
+        (["bad \ud800"], "text 0 contains a lone surrogate"),
         (7, "expected a text or a list of texts, got int"),
     ],
 )

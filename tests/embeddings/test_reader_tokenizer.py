@@ -57,7 +57,7 @@ def test_what_is_no_tokenizer_is_refused(tokenizer, says):
 
 def test_a_broken_file_is_refused(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(ConfigError, match="is no file of the tokenizers library"):
+    with pytest.raises(ConfigError, match="is not a file of the tokenizers library"):
         reader_tokenizer(str(tmp_path / "tokenizer.json"))
 
 

@@ -101,7 +101,7 @@ def test_dimension_is_known_given_or_learnt(openai):
     assert model.embedding_dim == 4 and server.requests[0].json["input"] == ["dimension"]
     server, known = openai(openai_answer, model="text-embedding-3-small")
     assert known.embedding_dim == 1536 and not server.requests
-    with pytest.raises(ModelError, match=r"shape \(1, 4\) where \(1, 1536\) is due"):
+    with pytest.raises(ModelError, match=r"shape \(1, 4\) instead of \(1, 1536\)"):
         known.encode("text")
 
 
@@ -188,23 +188,23 @@ def data(*rows):
         (status(401, f"wrong key {KEY}".encode()), r"wrong key \*\*\*"),
         (status(301, b"", location="http://127.0.0.1:9/"), "refused: HTTP 301"),
         (status(200, b"<html>"), "not JSON: '<html>'"),
-        (status(200, b"[]"), "answered NoneType vectors for 2 texts"),
-        (data({"index": 0, "embedding": [1, 2, 3, 4]}), "answered 1 vectors for 2 texts"),
+        (status(200, b"[]"), "returned NoneType vectors for 2 texts"),
+        (data({"index": 0, "embedding": [1, 2, 3, 4]}), "returned 1 vectors for 2 texts"),
         (
             data({"index": 0, "embedding": [1, 2, 3, 4]}, {"index": 0, "embedding": [1, 2, 3, 4]}),
-            "usable index",
+            "valid index",
         ),
-        (data({"index": 0}, {"index": 1}), "usable index"),
-        (data(7, 8), "usable index"),
+        (data({"index": 0}, {"index": 1}), "valid index"),
+        (data(7, 8), "valid index"),
         (status(200, b"[" * 100_000), "not JSON"),
         (data({"embedding": [10**400, 1, 2, 3]}, {"embedding": [1, 2, 3, 4]}), "lists of numbers"),
         (data({"embedding": [True] * 4}, {"embedding": [False] * 4}), "lists of numbers"),
         (data({"embedding": ["1"] * 4}, {"embedding": ["2"] * 4}), "lists of numbers"),
-        (data({"embedding": "%%%"}, {"embedding": "%%%"}), "usable index"),
+        (data({"embedding": "%%%"}, {"embedding": "%%%"}), "valid index"),
         (data({"embedding": [1, 2, 3, 4]}, {"embedding": [1, 2]}), "of one length"),
         (data({"embedding": ["x"] * 4}, {"embedding": ["x"] * 4}), "lists of numbers"),
-        (data({"embedding": 3}, {"embedding": 4}), "where rows are due"),
-        (data({"embedding": [1, 2, 3]}, {"embedding": [1, 2, 3]}), r"shape \(2, 3\) where \(2, 4\)"),
+        (data({"embedding": 3}, {"embedding": 4}), "instead of rows"),
+        (data({"embedding": [1, 2, 3]}, {"embedding": [1, 2, 3]}), r"shape \(2, 3\) instead of \(2, 4\)"),
         (data({"embedding": [1, 2, 3, float("nan")]}, {"embedding": [1, 2, 3, 4]}), "NaN or infinity"),
         (data({"embedding": [1, 2, 3, 1e300]}, {"embedding": [1, 2, 3, 4]}), "NaN or infinity"),
         (data({"embedding": [0, 0, 0, 0]}, {"embedding": [1, 2, 3, 4]}), "all zeros"),
@@ -284,7 +284,7 @@ def test_fingerprints(openai):
         ({"base_url": "http://"}, "http:// or https://"),
         ({"base_url": "http://host:port"}, "not a URL"),
         ({"base_url": "http://me:secret@host"}, "must not hold a password"),
-        ({"model": ""}, "model must be the name"),
+        ({"model": ""}, "model must be the endpoint.s name"),
         ({"dimensions": 0}, "dimensions must be"),
         ({"api_key": "two\nlines"}, "no key has"),
     ],

@@ -181,7 +181,7 @@ def test_a_cut_file_of_many_pairs_is_found_out(tmp_path):
     """Where the file ends after a whole pair, too, and whether or not its end was put back."""
     text = dump(mined(pair(), pair("two"), controls={**CONTROLS, "cases": 2}))
     cut = text[: text.index('- id: "two"')]
-    assert ["cut short" in one.message for one in problems(tmp_path, cut)] == [True, False]
+    assert ["truncated" in one.message for one in problems(tmp_path, cut)] == [True, False]
     old = cut.replace("version: 2", "version: 1")
     assert "'controls' are of 2 cases, and the file has 1 pairs" in problems(tmp_path, old)[0].message
     patched = cut + text[text.index("end:") :]

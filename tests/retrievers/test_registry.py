@@ -83,11 +83,11 @@ def test_the_query_is_encoded_once():
         ("hybrid:dense,bm25", "NAME=WEIGHT"),
         ("hybrid:dense=much", "NAME=WEIGHT"),
         ("hybrid:1.5", "alpha must be in"),
-        ("hybrid:dense=1", "two members or more"),
+        ("hybrid:dense=1", "at least two members"),
         ("rrf:dense,rrf", "members are dense"),
         ("rrf:hybrid:0.7=1,dense", "members are dense"),
         ("rrf:dense,,bm25", "unknown retriever ''"),
-        ("colbert", "gives no token vectors"),
+        ("colbert", "has no token vectors"),
     ],
 )
 def test_names_that_are_none(name, message):

@@ -214,7 +214,7 @@ def test_a_folder_that_cannot_be_written(path, caplog):
         collection = store.create("default", MANIFEST)
         collection.upsert(RECORDS)
         check_same_answers(collection, truth, exact=False)
-    assert any("kept in memory" in message for message in caplog.messages)
+    assert any("stay in memory" in message for message in caplog.messages)
 
 
 def test_lexical_settings_count(path):

@@ -235,7 +235,7 @@ def test_large_upserts_go_in_several_requests(store: MilvusStore, monkeypatch: p
         return whole(method, name, **given)
 
     monkeypatch.setattr(store._connection, "call", counted)
-    with pytest.raises(StoreUnavailableError, match=r"gone \(\d+ of 90 records were kept\)"):
+    with pytest.raises(StoreUnavailableError, match=r"gone \(\d+ of 90 records were written\)"):
         kept.upsert(records)
     assert sum(calls[:4]) == kept.count() < 90
     kept.upsert(records)

@@ -58,7 +58,7 @@ def test_own_parameters_are_taken_out():
         ("postgresql://host/d?pool_size=0", "pool_size must be >= 1"),
         ("postgresql://host/d?timeout=0", "timeout must be"),
         ("postgresql://host/d?schema=", "schema must be"),
-        ("postgresql://host/d?schema=pg_mine", "keeps names"),
+        ("postgresql://host/d?schema=pg_mine", "reserves names"),
     ],
 )
 def test_bad_addresses(url, complaint):
@@ -134,7 +134,7 @@ def test_few_rights(guest):
     admin("CREATE SCHEMA tools", "CREATE EXTENSION vector SCHEMA tools", database="guests")
     admin("GRANT USAGE ON SCHEMA tools TO guest", database="guests")
     assert 'CREATE SCHEMA "dartboard" AUTHORIZATION "guest"' in said(StoreError, url)
-    with pytest.raises(StoreError, match="nothing of dartboard"):
+    with pytest.raises(StoreError, match="no dartboard collections"):
         PostgresStore(url, read_only=True)
     # A schema of its own is all that it needs: no temporary tables, nothing in public.
     admin("CREATE SCHEMA dartboard AUTHORIZATION guest", database="guests")
@@ -189,7 +189,7 @@ def test_other_errors_keep_their_words():
 
     where = parse_address("postgresql://me:hush@h/d")
     assert isinstance(translate(errors.DiskFull("disk is full"), where), StoreError)
-    assert "no room" in str(translate(errors.DiskFull("disk is full"), where))
+    assert "out of space" in str(translate(errors.DiskFull("disk is full"), where))
     assert "hush" not in str(translate(errors.InternalError("odd hush"), where))
     assert isinstance(translate(errors.InvalidTextRepresentation("no"), where), InvalidInputError)
 
@@ -265,7 +265,7 @@ def test_the_pool_is_bounded(monkeypatch):
 
 def test_long_statements_are_given_up():
     with PostgresStore(fresh(timeout=0.1)) as store:
-        slow = pytest.raises(StoreError, match=r"gave up after 0.1 s.*timeout")
+        slow = pytest.raises(StoreError, match=r"stopped after 0.1 s.*timeout")
         with slow, store._connections.reading() as connection:
             connection.execute("SELECT pg_sleep(5)")
         assert store.collections() == []

@@ -69,7 +69,7 @@ def test_a_newer_schema_is_left_alone(url, connection):
 
 def test_readers_never_migrate(url, connection):
     schema = schema_of(url)
-    with pytest.raises(StoreError, match="nothing of dartboard"):
+    with pytest.raises(StoreError, match="no dartboard collections"):
         PostgresStore(url, read_only=True)
     assert stored_version(connection, schema) == 0
     assert not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone()

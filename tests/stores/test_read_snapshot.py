@@ -51,7 +51,7 @@ def test_all_answers_belong_to_one_state(collection):
         lambda: held.configure({}),
         held.stats,
     ):
-        with pytest.raises(StoreError, match="held still"):
+        with pytest.raises(StoreError, match="open as a read snapshot"):
             change()
 
 

@@ -1,4 +1,4 @@
-"""Records in one file: SQLite is the truth, indexes beside it are derived."""
+"""The file store: records in one SQLite file, with derived indexes beside it."""
 
 from dartboard.stores.embedded.derived_index import Tuning
 from dartboard.stores.embedded.store import EmbeddedStore

@@ -1,4 +1,4 @@
-"""What searches of a collection share: its derived indexes, the rows of filters, the ids of rows."""
+"""Data that searches of a collection share: derived indexes, rows of filters, ids of rows."""
 
 import json
 from collections import OrderedDict
@@ -17,13 +17,13 @@ from dartboard.stores.filters import Filter, filter_to_json
 from dartboard.stores.manifest import Manifest, VectorField, build_bm25, lexical_settings
 
 _TERMS_VERSION = 1
-"""Raise it when texts become terms in another way, so that older lexical indexes are built again."""
+"""Increase it when the text analysis changes, so that older lexical indexes are rebuilt."""
 _FILTERS_KEPT = 32
 _IDS_KEPT = 200_000
 
 
 class CollectionCache:
-    """Shared by all threads that read the collection; each index is made when a search first needs it."""
+    """Shared by all threads that read the collection; each index is built when a search first needs it."""
 
     def __init__(self, collection: int, files: DerivedFiles, tuning: Tuning) -> None:
         self.tuning = tuning
@@ -63,7 +63,7 @@ class CollectionCache:
             return index
 
     def text(self, manifest: Manifest) -> LexicalIndex[BM25Index]:
-        """The index of the texts; other settings in the manifest replace it."""
+        """The index of the texts; rebuilt when the manifest's settings change."""
         settings = {"version": _TERMS_VERSION, **lexical_settings(manifest)}
         with self._lock:
             index: LexicalIndex[BM25Index] | None = self._indexes.get("text")
@@ -79,11 +79,11 @@ class CollectionCache:
             return index
 
     def states(self) -> dict[DerivedIndex[Any], Any]:
-        """What is in memory now, by index."""
+        """The states in memory, by index."""
         return {index: index.state for index in list(self._indexes.values()) if index.state is not None}
 
     def matching(self, reader: RecordReader, where: Filter) -> Rows:
-        """The rows that match; the last few filters are kept until the next write."""
+        """The matching rows; results of the last few filters are cached until the next write."""
         key = (reader.revision, json.dumps(filter_to_json(where)))
         with self._lock:
             if key in self._filters:
@@ -100,17 +100,17 @@ class CollectionCache:
         return rows
 
     def check_metadata(self, reader: RecordReader) -> None:
-        """See that the metadata, by which a filter chooses, are those that were written; each row once.
+        """Verify the metadata that a filter reads; each row is checked once.
 
-        In a large file that takes too long: there, only what is handed over is checked.
+        In a large file that takes too long, so only returned records are checked there.
         """
         if is_small(reader.connection):
             self._checked_row = reader.check_texts(self._checked_row)
 
     def ids(self, rows: list[int], reader: RecordReader, state: VectorState | None) -> list[str]:
-        """The ids of rows, in their order; a row never changes its id, so it is looked up once.
+        """The ids of rows, in order. A row never changes its id, so each is looked up once.
 
-        The vectors of a saved index have their ids beside them, which spares asking the tables.
+        A saved index stores the ids beside its vectors, which saves a query of the tables.
         """
         known = self._ids
         if unknown := [row for row in rows if row not in known]:
@@ -128,7 +128,7 @@ class CollectionCache:
             raise damaged(f"the record in row {error}, which an index knows,") from error
 
     def save(self, reader: RecordReader) -> None:
-        """Leave files of all vectors, and of the lexical index, where the collection is worth it."""
+        """Save the indexes of all vectors and of the texts if the collection is large enough."""
         manifest = reader.manifest
         if reader.records < self.tuning.files_from:
             return
@@ -140,7 +140,7 @@ class CollectionCache:
             self.sparse(sparse).at(reader)
 
     def describe(self) -> dict[str, Any]:
-        """The indexes in memory by the names of their fields, for statistics."""
+        """The indexes in memory by field name, for statistics."""
         return {
             "embedding" if index.kind == "vectors" else index.kind.split(":", 1)[-1]: state.describe()
             for index, state in self.states().items()

@@ -1,4 +1,4 @@
-"""A collection in a store's file."""
+"""A collection in the file store."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _Made = TypeVar("_Made")
 def _of_a_snapshot(
     read: Callable[Concatenate[ReadSnapshot, _Given], _Made],
 ) -> Callable[Concatenate["EmbeddedCollection", _Given], _Made]:
-    """The method of :class:`ReadSnapshot` for a collection: it reads a snapshot of its own."""
+    """Wrap a method of :class:`ReadSnapshot` for a collection: each call opens its own snapshot."""
 
     @functools.wraps(read)
     def method(self: "EmbeddedCollection", /, *args: _Given.args, **options: _Given.kwargs) -> _Made:
@@ -38,8 +38,7 @@ def _of_a_snapshot(
 class EmbeddedCollection:
     """Records of one model in a file; made by :class:`EmbeddedStore`.
 
-    Each method that reads answers from the newest state. For several answers from one state, use
-    :meth:`read_snapshot`.
+    Each reading method uses the newest state. For several reads of one state, use :meth:`read_snapshot`.
     """
 
     def __init__(
@@ -54,14 +53,14 @@ class EmbeddedCollection:
 
     @contextmanager
     def read_snapshot(self) -> Iterator[ReadSnapshot]:
-        """The collection as it is now, to be read as often as you like, whoever writes meanwhile.
+        """A consistent view of the collection as it is now; later writes do not change it.
 
         Example:
             with collection.read_snapshot() as view:
                 hits = view.search_text("tea", 10)
                 records = view.get([hit.id for hit in hits])
         """
-        # Before the transaction begins, so that what it sees is not older than any of these states.
+        # Before the transaction begins: then no state is newer than what the transaction sees.
         states = self._cache.states()
         with self._connections.reading() as connection:
             reader = RecordReader(connection, self.key, self.name)
@@ -83,23 +82,23 @@ class EmbeddedCollection:
 
     @property
     def manifest(self) -> Manifest:
-        """What the collection was made with, as the file says now."""
+        """The collection's manifest, as currently stored."""
         with self.read_snapshot() as view:
             return view.manifest
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All records that match, whole, by rising id, as they were when the first was taken."""
+        """All matching records, complete, sorted by id, as they were when the first was read."""
         check_k(batch_size, "batch_size")
         with self.read_snapshot() as view:
             yield from view.iterate(where=where, batch_size=batch_size)
 
     def iterate_metadata(self, *, where: Filter | None = None) -> Iterator[Mapping[str, Any]]:
-        """The metadata of the records that match, by rising id; neither texts nor vectors are read."""
+        """The metadata of the matching records, sorted by id; neither texts nor vectors are read."""
         with self._connections.reading() as connection:
             yield from RecordReader(connection, self.key, self.name).metadata(where)
 
     def prepare(self) -> None:
-        """Bring the indexes up to date and leave files of them, so that the next search need not."""
+        """Update and save the indexes, so that the next search does not have to."""
         with self.read_snapshot() as view:
             view.prepare()
         self.written = False
@@ -113,18 +112,18 @@ class EmbeddedCollection:
             connection.execute("UPDATE collections SET manifest = ? WHERE key = ?", (changed, self.key))
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none; when this returns they are on disk."""
+        """Write the records, all or none; they are on disk when this returns."""
         listed = list(records)
         self.manifest.check(listed)
         if not listed:
             return
         with self._connections.writing() as connection:
-            RecordReader(connection, self.key, self.name)  # refuses a collection that was dropped
+            RecordReader(connection, self.key, self.name)  # raises if the collection was dropped
             write_records(connection, self.key, listed)
             self.written = True
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Remove by ids or by filter."""
+        """Delete by ids or by filter."""
         check_deletion(ids, where)
         with self._connections.writing() as connection:
             reader = RecordReader(connection, self.key, self.name)
@@ -140,7 +139,7 @@ class EmbeddedCollection:
             return len(rows)
 
     def stats(self) -> CollectionStats:
-        """Records, bytes on disk with what is derived, and the state of the indexes."""
+        """Records, bytes on disk including derived files, and the state of the indexes."""
         with self._connections.reading() as connection:
             reader = RecordReader(connection, self.key, self.name)
             (total,) = connection.execute("SELECT sum(records) FROM collections").fetchone()
@@ -151,7 +150,7 @@ class EmbeddedCollection:
                     "SELECT kind, revision FROM derived WHERE collection = ? ORDER BY kind", (self.key,)
                 )
             }
-        # By its number of records, since pages are shared.
+        # Collections share pages, so the file's size is divided by the number of records.
         own = self._connections.bytes_on_disk() * reader.records // total if total else 0
         details = {
             "records_bytes": own,

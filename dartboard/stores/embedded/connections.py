@@ -1,4 +1,4 @@
-"""Connections to a store's file: as many for reading as are in use at once, and one for writing."""
+"""Connections to a store's file: a pool for reading and one for writing."""
 
 import os
 import sqlite3
@@ -18,7 +18,7 @@ from dartboard.stores.files import NotRegularFileError, check_regular
 _BUSY_SECONDS = 10
 _CACHE_KIB = 64 * 1024
 _READER_CACHE_KIB = 4 * 1024
-"""Each thread that reads has a connection of its own; the operating system keeps the file's pages anyway."""
+"""Per reading thread. It can be small because the operating system caches the file's pages."""
 _CHECKPOINT_PAGES = 2000
 _NO_READING_ALONE = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
@@ -28,15 +28,15 @@ _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLI
 _IMPOSSIBLE = frozenset(
     {sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE}
 )
-"""Our own statements cannot cause these in a file that is sound."""
+"""Errors that our own statements cannot cause in an undamaged file."""
 _TRANSLATED = (sqlite3.Error, UnicodeDecodeError, UnicodeEncodeError)
 _UNEXPECTED = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, AssertionError)
-"""What reading raises where a file says something impossible: then the file is checked as a whole."""
+"""Errors that impossible content causes when it is read; the whole file is checked then."""
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection with ``mode`` ro or rw; transactions begin and end where the code says so."""
-    for suffix in ("-wal", "-shm", "-journal"):  # SQLite would write through links, and wait for pipes
+    """A connection with ``mode`` ro or rw; transactions are explicit."""
+    for suffix in ("-wal", "-shm", "-journal"):  # SQLite would follow links and block on pipes
         try:
             check_regular(path.with_name(path.name + suffix))
         except NotRegularFileError as error:
@@ -60,7 +60,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing; on read-only media the file is taken as it lies there."""
+    """A connection that changes nothing; on read-only media, SQLite's locks and log are not used."""
     try:
         return connect(path, "ro")
     except sqlite3.OperationalError as error:
@@ -70,7 +70,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def connect_for_checking(path: Path) -> sqlite3.Connection:
-    """A connection that makes no files beside a database that nobody is writing to."""
+    """A connection that creates no files beside a database without writers."""
     if not has_log(path):
         try:
             return connect(path, "ro&immutable=1")
@@ -81,7 +81,7 @@ def connect_for_checking(path: Path) -> sqlite3.Connection:
 
 
 def has_log(path: Path) -> bool:
-    """Whether something stands in the log that is not in the file yet."""
+    """Whether the log holds writes that are not in the file yet."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except OSError:
@@ -90,7 +90,7 @@ def has_log(path: Path) -> bool:
 
 @contextmanager
 def translated_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises into errors that say what to do."""
+    """Translate SQLite's errors into dartboard's, which say what to do."""
     try:
         yield
     except _TRANSLATED as error:
@@ -98,12 +98,12 @@ def translated_errors(path: Path) -> Iterator[None]:
 
 
 def translated(error: sqlite3.Error | UnicodeError, path: Path) -> DartboardError:
-    """The error to raise instead."""
+    """The dartboard error for one of SQLite."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidInputError(
             f"text that is no valid Unicode (half of a surrogate pair) cannot be kept: {error}"
         )
-    code: int = getattr(error, "sqlite_errorcode", 0)  # 0 where Python raised the error itself
+    code: int = getattr(error, "sqlite_errorcode", 0)  # 0 if Python raised the error itself
     primary = code & 0xFF
     if is_no_database(error) or primary in _IMPOSSIBLE or str(error).startswith("Could not decode to UTF-8"):
         return StoreFormatError(f"{path} is damaged ({error}): {RESTORE}, or move it away and index again")
@@ -120,13 +120,13 @@ def translated(error: sqlite3.Error | UnicodeError, path: Path) -> DartboardErro
 
 
 def is_no_database(error: sqlite3.Error | UnicodeError) -> bool:
-    """Whether the file is none of SQLite's, or a damaged one; SQLite quotes damaged names undecoded."""
+    """Whether the file is not a SQLite database, or damaged; SQLite quotes damaged names undecoded."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, UnicodeDecodeError) or code & 0xFF in _NO_DATABASE
 
 
 class Connections:
-    """What a store reads and writes through; usable from several threads, and after a fork."""
+    """Connections of one store for reading and writing; safe across threads and after a fork."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path
@@ -140,16 +140,16 @@ class Connections:
         self._closed = False
         self._checked = self._sound = self._tidied = False
         self.tidy: Callable[[], None] = lambda: None
-        """Called once, by the first that writes."""
+        """Called once, before the first write."""
 
     def bytes_on_disk(self) -> int:
-        """Of the file and its log."""
+        """Size of the file and its log."""
         log = self.path.with_name(f"{self.path.name}-wal")
         return self.path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one state of the store, whatever is written meanwhile."""
+        """A connection that sees one state of the store, unaffected by later writes."""
         try:
             connection = self._borrow()
             try:
@@ -159,7 +159,7 @@ class Connections:
                 yield connection
             except BaseException as error:
                 self._suspect(connection, error)
-                connection.close()  # a statement that was not read to its end would go on seeing this state
+                connection.close()  # an unfinished statement would keep this connection at an old state
                 raise
             self._give_back(connection)
         except _TRANSLATED as error:
@@ -167,9 +167,9 @@ class Connections:
 
     @contextmanager
     def writing(self, *, counted: bool = True) -> Iterator[sqlite3.Connection]:
-        """A transaction: what is done in it is kept when it ends, on disk, or not at all.
+        """A write transaction: all of it is on disk when it ends, or none of it.
 
-        A write that only concerns derived files is not ``counted``: nobody misses it.
+        Writes of derived files are not ``counted``: losing one does no harm.
         """
         if self.read_only:
             raise StoreError(f"{self.path} was opened with read_only=True: open it without to change it")
@@ -197,7 +197,7 @@ class Connections:
 
     @contextmanager
     def may_write(self) -> Iterator[bool]:
-        """Whether derived files may be written now; the lock is held meanwhile, and no longer than before."""
+        """Whether derived files may be written now. Holds the lock during the block only, if it was free."""
         with self._writing:
             held = self.lock.held
             allowed = not self.read_only
@@ -213,12 +213,12 @@ class Connections:
                     self.lock.release()
 
     def unlock(self) -> None:
-        """Let other processes write, until this one writes again."""
+        """Release the writer lock until this process writes again."""
         with self._writing:
             self.lock.release()
 
     def close(self) -> None:
-        """Close all; the last one to close moves the log into the file, and then no write can be lost."""
+        """Close all connections; the last one moves the log into the file, and then no write can be lost."""
         with self._writing, self._guard:
             self._closed = True
             for connection in (*self._idle, *([self._writer] if self._writer else [])):
@@ -230,17 +230,17 @@ class Connections:
             self.lock.release()
 
     def _remove_note(self) -> None:
-        """Where the log is empty, all that was acknowledged is in the file: an older copy may replace it."""
+        """Remove the note if the log is empty: all writes are in the file; an older copy may replace it."""
         if self.lock.note is None or has_log(self.path):
             return
         self.lock.take()
-        if not has_log(self.path):  # nobody else has written meanwhile
+        if not has_log(self.path):  # no other process has written since
             with closing(connect_for_checking(self.path)) as connection:
                 check_nothing_lost(connection, self.path, self.lock.note)
             self.lock.acknowledge(None)
 
     def _take_lock(self) -> None:
-        """Become the writer, unless the file has lost writes."""
+        """Take the writer lock, unless the file has lost writes."""
         if self.lock.held:
             return
         connection = self._writer_connection()
@@ -257,15 +257,15 @@ class Connections:
             self.tidy()
 
     def _check_small(self, connection: sqlite3.Connection) -> None:
-        """Check how the pages of a small file fit together, once, before anything is made of them."""
+        """Check the page structure of a small file once, before it is used."""
         if is_small(connection):
             check_structure(connection)
         self._checked = True
 
     def _suspect(self, connection: sqlite3.Connection, error: BaseException) -> None:
-        """Where something failed that should not, look whether the file is damaged, and say that instead.
+        """After an unexpected error, check whether the file is damaged, and raise that instead.
 
-        A file that was found to be sound once is not read again: then the error is of another kind.
+        A file is checked only once: if it was sound, the error has another cause.
         """
         if not isinstance(error, _UNEXPECTED) or isinstance(error, (DartboardError, UnicodeError)):
             return
@@ -288,7 +288,7 @@ class Connections:
         return connection
 
     def _reader(self) -> sqlite3.Connection:
-        """Where writing is allowed, SQLite may tidy up its log after the last reader; no more than that."""
+        """A reader; if allowed, with mode rw, so that SQLite can move its log into the file at the end."""
         if self.read_only:
             return connect_for_reading(self.path)
         try:

@@ -1,9 +1,9 @@
-"""Indexes that only repeat what the store holds: in memory, and in files beside it, ``<file>.derived/``.
+"""Derived indexes: rebuilt from the store at any time, kept in memory and in ``<file>.derived/``.
 
-Each saved index is a folder under a name that is never used twice. The store itself keeps, in its table
-``derived``, which folder counts, for which revision, with which settings, and the size and SHA-256 of its
-files: a file that was cut, changed or put there by somebody else does not match, and is not parsed. What
-does not match is built again; what cannot be written (a full disk, a read-only one) stays in memory.
+Each saved index is a folder with a unique name. The store's table ``derived`` records the current folder, its
+revision and settings, and the size and SHA-256 of its files. A file that was truncated, changed or planted
+does not match and is not parsed; the index is rebuilt. If a file cannot be written (full or read-only disk),
+the index stays in memory.
 """
 
 import hashlib
@@ -39,22 +39,22 @@ _DRAFTS = re.compile(rf"{_DRAFT}{_OURS.pattern}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Numbers of records. The defaults follow the table in ``docs/benchmarks/retrieval.md``."""
+    """Thresholds in numbers of records. The defaults follow the table in ``docs/decisions.md``."""
 
     files_from: int = 1000
-    """Smaller collections are read from the store itself: that is as quick."""
+    """Smaller collections are not saved: reading the store is as fast."""
     approximate_from: int = 20_000
-    """Smaller collections are compared whole."""
+    """Smaller collections are searched exactly."""
     recall: float = RECALL
-    """Wanted of approximate search, of the 100 nearest."""
+    """Recall of approximate search for the 100 nearest."""
     tail_share: float = 0.1
-    """How much of an index may be newer or deleted before it is built anew."""
+    """The share of changed records after which an index is rebuilt."""
     tail_least: int = 1000
-    """Fewer than so many changes are never worth building anew."""
+    """An index is not rebuilt for fewer changes than this."""
     compare_up_to: int = 2000
-    """With a filter that leaves no more than so many, these are compared one by one."""
+    """If a filter leaves at most this many records, they are compared exactly."""
     words_up_to: int = 200_000
-    """Up to so many, closing the store leaves a lexical index even if nobody searched for words."""
+    """Up to this size, closing the store saves a lexical index even without a text search."""
 
     def __post_init__(self) -> None:
         for name in ("files_from", "approximate_from", "tail_least", "compare_up_to", "words_up_to"):
@@ -66,17 +66,17 @@ class Tuning:
             raise ConfigError(f"tail_share must be in [0, 1], got {self.tail_share}")
 
     def too_much(self, changed: int, indexed: int) -> bool:
-        """Whether so many changes to an index of so many records call for a new one."""
+        """Whether an index of ``indexed`` records should be rebuilt after ``changed`` changes."""
         return changed > max(self.tail_least, self.tail_share * indexed)
 
 
 class DamagedFileError(StoreFormatError):
-    """A derived file that cannot be used: it is built again."""
+    """A derived file that cannot be used; it is rebuilt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedIndex:
-    """An index on disk that the store vouches for."""
+    """A saved index that the store's table lists."""
 
     folder: Path
     revision: int
@@ -85,7 +85,7 @@ class SavedIndex:
     files: Mapping[str, tuple[int, str]]
 
     def read(self, name: str) -> bytes:
-        """The bytes of a sealed file, if they are the ones that were written."""
+        """The bytes of a sealed file, verified against size and SHA-256."""
         if name not in self.files:
             raise DamagedFileError(f"{name} is missing")
         size, digest = self.files[name]
@@ -111,7 +111,7 @@ class DerivedFiles:
     def find(
         self, connection: sqlite3.Connection, collection: int, kind: str, settings: Mapping[str, Any]
     ) -> SavedIndex | None:
-        """The index of this kind, made with these settings, that the store knows; it may be stale."""
+        """The saved index of this kind and with these settings; it may be outdated."""
         row = connection.execute(
             "SELECT folder, revision, stamp FROM derived WHERE collection = ? AND kind = ?",
             (collection, kind),
@@ -119,7 +119,7 @@ class DerivedFiles:
         if row is None or not _OURS.fullmatch(str(row[0])):
             return None
         if not (_is_folder(self.folder) and _is_folder(self.folder / row[0])):
-            if self._connections.read_only and not self._missed:  # said once, to who cannot write them again
+            if self._connections.read_only and not self._missed:  # once: a reader cannot rebuild the files
                 logger.warning(
                     "%s is gone or incomplete: indexes are built in memory for this run; "
                     "dartboard index PATH writes them again",
@@ -147,7 +147,7 @@ class DerivedFiles:
 
     @contextmanager
     def draft(self, collection: int, kind: str) -> Iterator[Path | None]:
-        """A new folder to write an index into, gone afterwards unless it was kept; None where none can be."""
+        """A new folder for an index, removed unless :meth:`keep` is called; None if it is not writable."""
         slug = re.sub("[^a-z].*", "", kind)
         folder = self.folder / f"{_DRAFT}{collection}-{slug}-{secrets.token_hex(8)}"
         if self._connections.read_only:
@@ -161,7 +161,7 @@ class DerivedFiles:
                 stack.enter_context(owned(folder))
                 folder.mkdir()
             except OSError as error:
-                logger.warning("%s cannot be written, indexes are kept in memory: %s", self.folder, error)
+                logger.warning("%s cannot be written, indexes stay in memory: %s", self.folder, error)
                 yield None
             else:
                 yield folder
@@ -176,9 +176,9 @@ class DerivedFiles:
         *,
         sealed: Sequence[str],
     ) -> Path | None:
-        """Vouch for the index of a draft; its final folder, None where the store cannot be written now.
+        """Record the index of a draft; returns its final folder, or None if the store cannot be written now.
 
-        ``stamp`` is what :meth:`find` needs to know, ``sealed`` names the files that are checked as a whole.
+        ``stamp`` is what :meth:`find` needs to know, ``sealed`` lists the files that are verified as a whole.
         """
         final = draft.with_name(draft.name.removeprefix(_DRAFT))
         try:
@@ -191,13 +191,13 @@ class DerivedFiles:
                     _vouch(connection, collection, kind, final.name, revision, stamp)
         except (OSError, StoreError) as error:
             shutil.rmtree(final, ignore_errors=True)
-            logger.warning("%s: an index is not kept: %s", self.folder, error)
+            logger.warning("%s: an index is not saved: %s", self.folder, error)
             return None
         self.sweep()
         return final
 
     def sweep(self) -> None:
-        """Remove folders that the store does not vouch for, unless somebody else is writing."""
+        """Remove folders that the store does not list, unless another process is writing."""
         with self._connections.may_write() as allowed:
             if allowed and _is_folder(self.folder):
                 remove_leftovers(self.folder, _DRAFTS)
@@ -205,7 +205,7 @@ class DerivedFiles:
                     shutil.rmtree(folder, ignore_errors=True)
 
     def leftovers(self) -> list[Path]:
-        """Drafts that no living process owns, and folders that the store does not vouch for."""
+        """Drafts that no living process owns, and folders that the store does not list."""
         drafts = leftovers(self.folder, _DRAFTS) if _is_folder(self.folder) else []
         return [*drafts, *self._strays()]
 
@@ -221,18 +221,18 @@ class DerivedFiles:
         ]
 
     def bytes_of(self, connection: sqlite3.Connection, collection: int) -> int:
-        """What the collection's derived files take on disk."""
+        """Size on disk of the collection's derived files."""
         rows = connection.execute("SELECT folder FROM derived WHERE collection = ?", (collection,))
         folders = [self.folder / folder for (folder,) in rows if _OURS.fullmatch(str(folder))]
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
 class IndexState(Protocol):
-    """An index at one revision of its collection. It is never changed: a write leads to another state."""
+    """An immutable index at one revision of its collection; a write leads to a new state."""
 
     @property
     def revision(self) -> int:
-        """Of the collection."""
+        """Revision of the collection."""
 
     def describe(self) -> dict[str, Any]:
         """For statistics."""
@@ -244,8 +244,8 @@ State = TypeVar("State", bound=IndexState)
 class DerivedIndex(ABC, Generic[State]):
     """An index of one kind over a collection, shared by all threads.
 
-    ``settings`` is what its files must have been made with. Readers of an older revision keep the state that
-    they began with.
+    Its files must have been made with ``settings``. Readers of an older revision keep the state that they
+    started with.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class DerivedIndex(ABC, Generic[State]):
         self.kind = kind
         self.settings = settings
         self.state: State | None = None
-        """The newest that anybody has asked for."""
+        """The newest state that was requested."""
         self._collection = collection
         self._files = files
         self._tuning = tuning
@@ -263,9 +263,9 @@ class DerivedIndex(ABC, Generic[State]):
     def at(self, reader: RecordReader, earlier: State | None = None) -> State:
         """The state at the reader's revision.
 
-        ``earlier`` is a state that was there before the reader's transaction began, so it is never newer. It
-        serves where another thread has moved the index on to a newer revision since: then this reader gets a
-        state of its own, which is not shared and leaves no files.
+        ``earlier`` is a state from before the reader's transaction began, so it is never newer. It is used
+        if another thread has moved the index to a newer revision since. This reader then gets its own
+        state, which is neither shared nor saved.
         """
         with self._lock:
             shared = self.state is None or self.state.revision <= reader.revision
@@ -281,19 +281,19 @@ class DerivedIndex(ABC, Generic[State]):
         """A state at the reader's revision: from an earlier one, from files, or from the records."""
 
     def _saved(self, connection: sqlite3.Connection) -> SavedIndex | None:
-        """The files that the store knows; they may be of another revision."""
+        """The files that the store lists; they may be of another revision."""
         return self._files.find(connection, self._collection, self.kind, self.settings)
 
     def _keep(
         self, draft: Path, reader: RecordReader, *, about: Mapping[str, Any], sealed: list[str]
     ) -> Path | None:
-        """Let the store vouch for the files in a draft; the folder's final name if it does."""
+        """Record the files of a draft in the store; returns the final folder on success."""
         stamp = {"last_row": reader.last_row, "settings": self.settings, "about": about}
         return self._files.keep(draft, self._collection, self.kind, reader.revision, stamp, sealed=sealed)
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is a folder, and no link that would lead writing and removing elsewhere."""
+    """Whether the path is a folder and not a link, which would redirect writes and deletions."""
     return path.is_dir() and not path.is_symlink()
 
 
@@ -305,7 +305,7 @@ def _vouch(
     revision: int,
     stamp: Mapping[str, Any],
 ) -> None:
-    """Write the stamp into the store, unless an index of a later revision stands there."""
+    """Write the stamp into the store, unless it lists an index of a later revision."""
     checksum = _stamp_sum(collection, kind, folder, revision, stamp)
     connection.execute(
         "INSERT INTO derived SELECT :collection, :kind, :folder, :revision, :stamp "
@@ -323,7 +323,7 @@ def _vouch(
 
 
 def _stamp_sum(collection: int, kind: str, folder: str, revision: int, stamp: Mapping[str, Any]) -> int:
-    """A checksum of all that the table says of an index."""
+    """Checksum of an index's row in the table."""
     said = json.dumps([collection, kind, folder, revision, stamp], sort_keys=True)
     return zlib.crc32(said.encode())
 
@@ -338,7 +338,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 def _seal(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 of a file, which is on disk then."""
+    """Size and SHA-256 of a file, after flushing it to disk."""
     flush_to_disk(path)
     with path.open("rb") as stream:
         return path.stat().st_size, hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,9 +1,9 @@
-"""Filters as SQL over the JSON of the metadata, with the meaning that ``Filter.matches`` gives them.
+"""Filters as SQL over JSON metadata, with the same results as ``Filter.matches``.
 
-Each leaf asks for the JSON type first, so that values of different types never meet. Two things are left
-to Python, through a function that SQLite calls for the rows in question: numbers with a fraction, since
-SQLite's reading of decimals is not always the nearest double, and fields whose names JSON has to escape.
-Of many such parts Python gets the whole filter, so that it parses each row once.
+Each leaf tests the JSON type first, so that values of different types are never compared. Two cases call
+back into Python, for the rows in question: numbers with a fraction, because SQLite does not always parse a
+decimal to the nearest double, and field names that JSON has to escape. With many such parts, Python evaluates
+the whole filter, so that it parses each row once.
 """
 
 import json
@@ -35,16 +35,16 @@ _LARGEST = 2**53
 _FUNCTION = "dartboard_matches"
 
 _LONGEST_SQL = 100_000
-"""Longer conditions are left to Python as a whole: SQLite limits length and depth."""
+"""Longer conditions are evaluated in Python: SQLite limits length and depth."""
 
 _MOST_LEFT = 8
-"""Parts that are left to Python one by one."""
+"""Up to this many parts are evaluated in Python one by one."""
 _INSTRUCTIONS = 2000
-"""SQLite's own between two looks at the deadline: less than a millisecond of a usual scan."""
+"""SQLite instructions between two checks of the deadline: less than a millisecond of a usual scan."""
 
 
 class _Left:
-    """A part that is left to Python."""
+    """A part that Python evaluates."""
 
     __slots__ = ("__weakref__", "where")
 
@@ -54,11 +54,11 @@ class _Left:
 
 _numbers = count()
 _in_use: WeakValueDictionary[int, _Left] = WeakValueDictionary()
-"""What SQL names by number; a text of the filter would be read again for each row."""
+"""Parts by number: SQL passes the number, since a filter's text would be parsed again for each row."""
 
 
 class Parameters(dict[str, str | int]):
-    """By name. What is left to Python lives as long as these: keep them until the last row is read."""
+    """Named parameters. They own the parts for Python: keep them until the last row is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,21 +77,21 @@ def filter_sql(where: Filter, column: str = "metadata") -> tuple[str, Parameters
 
 
 def install_functions(connection: sqlite3.Connection) -> None:
-    """Let SQL on this connection call what :func:`filter_sql` leaves to Python."""
-    for given in (2, 3):  # with the record's id where a filter asks for ids
+    """Register the Python functions that :func:`filter_sql` calls."""
+    for given in (2, 3):  # the third argument is the record's id, for filters on ids
         connection.create_function(_FUNCTION, given, _matches, deterministic=True)
 
 
 @contextmanager
 def ending_in_time(connection: sqlite3.Connection) -> Iterator[None]:
-    """Statements inside are interrupted when the deadline is over; the connection belongs to one thread."""
+    """Interrupt the statements inside at the deadline; the connection belongs to one thread."""
     if remaining() is None:
         yield
         return
     connection.set_progress_handler(check, _INSTRUCTIONS)
     try:
         yield
-    except sqlite3.OperationalError:  # what check raised within SQLite comes out as this
+    except sqlite3.OperationalError:  # SQLite replaces the error that the deadline check raised
         check()
         raise
     finally:
@@ -105,7 +105,7 @@ def _matches(metadata: str, number: int, id: str | None = None) -> bool:
 
 @lru_cache(maxsize=32)
 def _parsed(metadata: str) -> Any:
-    """All parts of a filter ask about one row before the next; a few rows for a few threads are enough."""
+    """Cached: all parts of a filter look at one row before the next, so a few rows are enough."""
     return json.loads(metadata)
 
 
@@ -136,7 +136,7 @@ class _Writer:
                 return self.in_python(where)
 
     def in_python(self, where: Filter) -> str:
-        """Leave a part to :func:`_matches`."""
+        """Evaluate a part with :func:`_matches`."""
         own = ", id" if _asks_for_ids(where) else ""
         left, number = _Left(where), next(_numbers)
         self.parameters.left.append(left)
@@ -144,7 +144,7 @@ class _Writer:
         return f"{_FUNCTION}({self._column}, {self._mark(number)}{own})"
 
     def _joined(self, parts: tuple[Filter, ...], sign: str, of_none: str) -> str:
-        """The parts, halved again and again, so that SQLite's tree stays flat."""
+        """Join the parts as a balanced tree, because SQLite limits the depth."""
         if not parts:
             return of_none
         if len(parts) == 1:
@@ -154,7 +154,7 @@ class _Writer:
         return f"({left} {sign} {right})"
 
     def _one_of(self, where: Filter, field: str, values: tuple[Value, ...]) -> str:
-        """The field is one of the values, or a list that holds one."""
+        """The field is one of the values, or a list that contains one."""
         if not values:
             return "0"
         numeric = any(isinstance(value, (int, float)) for value in values)
@@ -220,7 +220,7 @@ def _asks_for_ids(where: Filter) -> bool:
 
 
 def _by_type(values: tuple[Value, ...]) -> tuple[list[str], list[int], list[str]]:
-    """Texts, whole numbers that metadata can hold, and truth values as JSON names their types."""
+    """Texts, whole numbers that metadata can hold, and truth values by their JSON types."""
     texts = [value for value in values if isinstance(value, str) and _is_text(value)]
     truths = sorted({str(value).lower() for value in values if isinstance(value, bool)})
     numbers = [
@@ -239,7 +239,7 @@ def _path(field: str) -> str:
 
 
 def _whole_bound(operator: str, value: int | float) -> tuple[str, int]:
-    """The same range for whole numbers within ±2**53, with a whole bound that SQLite can hold."""
+    """The same range for whole numbers within ±2**53, with a whole bound that SQLite can store."""
     below = int(value // 1)
     if value != below:  # n < 2.5 is n <= 2, and n > 2.5 is n > 2
         operator = "<=" if operator in ("<", "<=") else ">"
@@ -247,10 +247,10 @@ def _whole_bound(operator: str, value: int | float) -> tuple[str, int]:
 
 
 def _is_plain(field: str) -> bool:
-    """Whether JSON and SQLite's paths both spell the name as it is."""
+    """Whether the name needs no escaping in JSON and in SQLite's paths."""
     return field.isprintable() and not set(field) & {'"', "\\"} and _is_text(field)
 
 
 def _is_text(value: str) -> bool:
-    """Whether the text can be written as UTF-8; half a surrogate pair cannot, and equals nothing stored."""
+    """Whether the text is valid UTF-8; a lone surrogate is not, and equals nothing stored."""
     return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)

@@ -1,7 +1,7 @@
-"""Lexical and sparse indexes of a collection: loaded if they are of its very revision, else built anew.
+"""Lexical and sparse indexes of a collection: loaded if they match its revision, otherwise rebuilt.
 
-BM25 weighs every term by all passages, so one new passage changes all scores: there is no tail here.
-Rows stand in the order of their ids, and so do equal scores.
+BM25 weights every term by all passages, so one new passage changes all scores; that is why there is no tail
+of new records here. Rows are sorted by id, so ties are too.
 """
 
 import logging
@@ -31,7 +31,7 @@ _ROWS, _FOLDER, _MANIFEST = "rows.bin", "lists", "index.json"
 
 
 class PostingLists(Protocol):
-    """What BM25 and inverted indexes share."""
+    """Common protocol of BM25 and inverted indexes."""
 
     def __len__(self) -> int: ...
 
@@ -51,7 +51,7 @@ class LexicalState(Generic[Lists]):
     index: Lists
 
     def mask(self, allowed: Rows) -> Mask:
-        """Which positions may be found."""
+        """Which positions are allowed."""
         return np.isin(self.rows, allowed)
 
     def describe(self) -> dict[str, Any]:
@@ -62,8 +62,8 @@ class LexicalState(Generic[Lists]):
 class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
     """Posting lists over texts or sparse vectors.
 
-    ``read`` gives rows, and what is indexed of each, by rising id. ``build`` makes the index of that, and
-    ``load`` reads it from its folder.
+    ``read`` yields rows and their content, sorted by id. ``build`` makes the index from that, and ``load``
+    reads it from its folder.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
             try:
                 return self._from_files(saved)
             except (StoreFormatError, OSError, ValueError) as damage:
-                logger.warning("%s will be built again: %s", saved.folder, damage)
+                logger.warning("%s is rebuilt: %s", saved.folder, damage)
         check_structure(reader.connection)
         rows: list[int] = []
 
@@ -107,7 +107,7 @@ class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
         return state
 
     def _from_files(self, saved: SavedIndex) -> LexicalState[Lists]:
-        saved.read(f"{_FOLDER}/{_MANIFEST}")  # it holds the checksums of the other files
+        saved.read(f"{_FOLDER}/{_MANIFEST}")  # verifies it; it holds the checksums of the other files
         rows = np.frombuffer(saved.read(_ROWS), "<i8")
         index = self._load(saved.folder / _FOLDER)
         if len(index) != rows.size:
@@ -123,6 +123,6 @@ class LexicalIndex(DerivedIndex[LexicalState[Lists]], Generic[Lists]):
                 (folder / _ROWS).write_bytes(state.rows.astype("<i8").tobytes())
                 flush_to_disk(folder)
             except OSError as error:
-                logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
+                logger.warning("%s: an index stays in memory only: %s", folder.parent, error)
                 return
             self._keep(folder, reader, about={}, sealed=[_ROWS, f"{_FOLDER}/{_MANIFEST}"])

@@ -1,4 +1,4 @@
-"""A collection as one transaction sees it: all that it answers belongs together, whoever writes meanwhile."""
+"""A read snapshot: a collection as one transaction sees it, unaffected by later writes."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,16 +23,16 @@ from dartboard.types import FloatArray, Hit
 
 
 class ReadSnapshot:
-    """What :meth:`EmbeddedCollection.read_snapshot` gives: a collection that can only be read.
+    """A read-only view of a collection; made by :meth:`EmbeddedCollection.read_snapshot`.
 
-    It belongs to one thread and ends with the transaction.
+    It belongs to one thread and ends with its transaction.
 
     Args:
-        name: of the collection.
-        reader: reads the tables, in a transaction.
-        states: of the indexes that were in memory before the transaction began. So none of them is newer
-            than the snapshot, and each is brought to the snapshot's revision when it is first searched.
-        cache: shared with all other snapshots of the collection.
+        name: The collection's name.
+        reader: Reads the tables in the transaction.
+        states: The index states in memory from before the transaction began. So none is newer than the
+            snapshot; each is updated to the snapshot's revision when it is first searched.
+        cache: Shared by all snapshots of the collection.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class ReadSnapshot:
 
     @property
     def manifest(self) -> Manifest:
-        """What the collection was made with."""
+        """The collection's manifest."""
         return self._reader.manifest
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked, with the bytes that are named."""
+        """The records that exist, in the order of ``ids``, with the named blobs."""
         found = self._reader.get(list(ids), blobs)
         return [found[id] for id in ids if id in found]
 
     def unit_vectors(self, ids: Sequence[str]) -> tuple[list[str], FloatArray]:
-        """The ids that exist, in the order asked, and their embeddings scaled to length 1, ``(n, d)``.
+        """The ids that exist, in the order of ``ids``, and their unit vectors ``(n, d)``.
 
-        These are the vectors that a search compares: no passage is read for them.
+        A search compares these vectors; no passage is read for them.
         """
         known = self._rows_of(ids)
         there = [id for id in ids if id in known]
@@ -74,13 +74,13 @@ class ReadSnapshot:
             return there, self._rebuilt(index, state, damage).take(rows)
 
     def read_blobs(self, ids: Sequence[str], name: str) -> dict[str, bytes]:
-        """The bytes of this name that the records have, by id; nothing else is read."""
+        """The blobs of this name, by id; nothing else is read."""
         known = self._rows_of(ids)
         found = self._reader.blobs(list(known.values()), name)
         return {id: found[row] for id, row in known.items() if row in found}
 
     def count(self, where: Filter | None = None) -> int:
-        """How many records there are, or match."""
+        """How many records match; without a filter, all."""
         return self._reader.records if where is None else int(self._matching(where).size)
 
     def search_vector(
@@ -128,7 +128,7 @@ class ReadSnapshot:
         return self._hits(state.rows[found], scores, k)
 
     def explain_text(self, query: str, chunk_id: str) -> list[dict[str, Any]]:
-        """What each term of the query adds to a record's BM25 score; empty for a record that is not there."""
+        """The contribution of each query term to a record's BM25 score; empty for an unknown id."""
         known = self._reader.rows_of([chunk_id])
         if not known:
             return []
@@ -139,7 +139,7 @@ class ReadSnapshot:
         return [dict(term) for term in state.index.explain(query, int(found[0]))]
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All records that match, whole, by rising id."""
+        """All matching records, complete, sorted by id."""
         check_k(batch_size, "batch_size")
         return self._reader.batches(where, batch_size)
 
@@ -148,20 +148,20 @@ class ReadSnapshot:
         write_snapshot_file(path, self.name, self._reader.manifest, self.iterate())
 
     def prepare(self) -> None:
-        """Bring the indexes up to date and leave files of them."""
+        """Update and save the indexes."""
         self._cache.save(self._reader)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Whatever changes the collection, or describes it as a whole."""
+        """Reject writes and statistics, which a snapshot does not support."""
         raise StoreError(
-            f"collection {self.name!r} is being held still for a search: change it, and ask for its "
-            "statistics, outside"
+            f"collection {self.name!r} is open as a read snapshot: write to it, and ask for its statistics, "
+            "outside of the snapshot"
         )
 
     configure = upsert = delete = stats = _refuse
 
     def end(self) -> None:
-        """Refuse what is asked from now on: the transaction is over."""
+        """Reject all later calls: the transaction is over."""
         self._reader = _Ended(self.name)  # type: ignore[assignment]
 
     def _state(self, index: DerivedIndex[State]) -> State:
@@ -179,7 +179,7 @@ class ReadSnapshot:
         return self._cache.matching(self._reader, where)
 
     def _rows_of(self, ids: Sequence[str]) -> dict[str, int]:
-        """The rows of the ids that exist; those that a search found need not be looked up."""
+        """The rows of the ids that exist; ids that a search just returned need no lookup."""
         if unknown := [id for id in ids if id not in self._rows]:
             self._rows |= self._reader.rows_of(unknown)
         return {id: self._rows[id] for id in ids if id in self._rows}
@@ -187,7 +187,7 @@ class ReadSnapshot:
     def _hits(
         self, rows: Rows, scores: npt.NDArray[Any], k: int, state: VectorState | None = None
     ) -> list[Hit]:
-        """The ``k`` best with their ids, equal scores by id."""
+        """The ``k`` best with their ids, ties by id."""
         numbers = rows.tolist()
         ids = self._cache.ids(numbers, self._reader, state)
         self._rows.update(zip(ids, numbers, strict=True))
@@ -196,7 +196,7 @@ class ReadSnapshot:
 
 
 class _Ended:
-    """In the place of the reader, once the transaction is over."""
+    """Replaces the reader when the transaction is over."""
 
     def __init__(self, name: str) -> None:
         self._name = name

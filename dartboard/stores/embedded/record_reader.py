@@ -1,6 +1,6 @@
-"""Read one collection from the tables, through a transaction that holds one state of the file.
+"""Read one collection from the tables in a read transaction.
 
-Everything that is read is compared with its checksum: a record that is not as it was written is an error.
+Everything is verified against its checksum; damage raises an error.
 """
 
 import json
@@ -28,24 +28,24 @@ from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
 Rows = npt.NDArray[np.int64]
-"""Numbers of rows, rising."""
+"""Row numbers, sorted."""
 _BATCH = 1000
 _JOINED = "FROM records LEFT JOIN contents USING (row)"
-"""Where a record has lost its contents, that is damage, and not a record fewer."""
+"""LEFT JOIN: a record without contents must raise an error instead of being skipped."""
 
 
 class RecordReader:
     """A collection as a connection's transaction sees it.
 
     Attributes:
-        revision: raised by every write to the collection.
-        floor: the revision since which deletions are noted; older indexes must be built anew.
-        records: how many there are.
-        last_row: rows up to this number are given out.
+        revision: Increased by every write to the collection.
+        floor: Deletions are recorded since this revision; older indexes must be rebuilt.
+        records: The number of records.
+        last_row: The highest row number in use.
 
     Raises:
         CollectionError: the collection was dropped.
-        StoreFormatError: what the file says of the collection is damaged.
+        StoreFormatError: the collection's entry in the file is damaged.
     """
 
     def __init__(self, connection: sqlite3.Connection, collection: int, name: str) -> None:
@@ -58,7 +58,7 @@ class RecordReader:
             (collection,),
         ).fetchone()
         if found is None:
-            raise CollectionError(f"collection {name!r} was dropped meanwhile")
+            raise CollectionError(f"collection {name!r} was dropped in the meantime")
         *columns, checksum, self.last_row = found
         check_collection(collection, checksum, *columns)
         if not isinstance(self.last_row, int):
@@ -67,11 +67,11 @@ class RecordReader:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What the collection was made with; shared by all readers, so it is not to be changed."""
+        """The collection's manifest; shared by all readers, so do not change it."""
         return _manifest(self._manifest_text)
 
     def get(self, ids: Sequence[str], blobs: Sequence[str]) -> dict[str, Record]:
-        """The records that exist, without further vectors, and with the bytes that are named."""
+        """The records that exist, with the named blobs and without further vectors."""
         found = self._read(f"id IN {LISTED}", {"listed": json.dumps(ids)})
         if blobs:
             data = self._fields("blobs", list(found), blobs)
@@ -80,11 +80,11 @@ class RecordReader:
         return {record.id: record for record in found.values()}
 
     def blobs(self, rows: Sequence[int], name: str) -> dict[int, bytes]:
-        """The bytes of this name, by row."""
+        """The blobs of this name, by row."""
         return {row: data for row, [(_, data)] in self._fields("blobs", rows, [name]).items()}
 
     def batches(self, where: Filter | None, size: int) -> Iterator[list[Record]]:
-        """Whole records by rising id, in batches; without a filter, all of them must be there."""
+        """Whole records sorted by id, in batches; without a filter, a missing record is an error."""
         if where is None:
             check_structure(self.connection)
         condition, parameters = ("1", {}) if where is None else filter_sql(where)
@@ -105,9 +105,9 @@ class RecordReader:
             raise damaged(f"the collection ({count} of {self.records} records can be read)")
 
     def metadata(self, where: Filter | None, size: int = 5000) -> Iterator[dict[str, Any]]:
-        """The metadata of the records that match, by rising id.
+        """The metadata of the matching records, sorted by id.
 
-        Checksums cover metadata and text together, so they are not checked here.
+        Checksums cover metadata and text together, so they cannot be checked here.
         """
         condition, parameters = ("1", {}) if where is None else filter_sql(where)
         query = (
@@ -161,7 +161,7 @@ class RecordReader:
     def vectors(
         self, field: str | None, dimension: int, *, after: int = 0, block: int = 4096
     ) -> Iterator[tuple[Rows, FloatArray]]:
-        """Rows beyond ``after``, rising, and their vectors, ``(m, d)`` float32, block by block."""
+        """Sorted rows after ``after`` and their vectors, ``(m, d)`` float32, block by block."""
         name = () if field is None else (field.encode(),)
         if field is None:
             column, table, checksum = "embedding", "LEFT JOIN contents", "vector_sum"
@@ -183,16 +183,16 @@ class RecordReader:
             yield np.array([row for row, *_ in found], dtype=np.int64), matrix
 
     def ids(self) -> list[str]:
-        """The ids by rising row."""
+        """The ids, sorted by row."""
         query = "SELECT id FROM records WHERE collection = ? ORDER BY row"
         return [id for (id,) in self.connection.execute(query, (self.collection,))]
 
     def texts(self) -> Iterator[tuple[int, str]]:
-        """Rows and texts by rising id."""
+        """Rows and texts, sorted by id."""
         return self._texts("ORDER BY id")
 
     def check_texts(self, after: int) -> int:
-        """Check ids, metadata and texts of the rows beyond ``after``; the last row that was checked."""
+        """Check ids, metadata and texts of the rows after ``after``; returns the last row checked."""
         for row, _ in self._texts("AND row > :after ORDER BY row", after=after):
             after = row
         return after
@@ -200,7 +200,7 @@ class RecordReader:
     def sparse_vectors(
         self, field: str
     ) -> Iterator[tuple[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]]]:
-        """Rows, and terms with weights, by rising id."""
+        """Rows, and terms with weights, sorted by id."""
         found = self.connection.execute(
             f"SELECT row, terms, weights, {'sum' if self._summed else 'NULL'} "  # noqa: S608 - our names
             "FROM records JOIN sparse USING (row) WHERE collection = ? AND field = ? ORDER BY id",
@@ -253,7 +253,7 @@ class RecordReader:
     def _fields(
         self, table: str, rows: Sequence[int], names: Sequence[str] | None = None
     ) -> dict[int, list[Any]]:
-        """What a table of named fields holds for the rows: of each row, names with what is stored."""
+        """The entries of a table of named fields, by row and name."""
         condition, parameters = "", {"listed": json.dumps(rows)}
         if names is not None:
             condition = "AND name IN (SELECT value FROM json_each(:names))"
@@ -268,14 +268,14 @@ class RecordReader:
 
 
 class Checked(NamedTuple):
-    """How many records were found whole, and how many of them carry no checksums to tell by."""
+    """How many records were verified, and how many of them have no checksum."""
 
     records: int
     unchecked: int
 
 
 def check_file(connection: sqlite3.Connection) -> Checked:
-    """Read everything; what is not as it was written is an error that says what it is."""
+    """Read everything; damage raises an error that names the damaged part."""
     check_structure(connection)
     total = 0
     for key, name in connection.execute("SELECT key, name FROM collections ORDER BY key").fetchall():
@@ -300,7 +300,7 @@ def _manifest(text: str) -> Manifest:
 
 
 def _matrix(packed: list[bytes]) -> FloatArray:
-    """Vectors one below the other; those of a damaged file are refused."""
+    """Stack vectors; raises for a damaged file."""
     if not packed:
         return np.zeros((0, 0), np.float32)
     lengths = {len(data) if isinstance(data, bytes) else -1 for data in packed}
@@ -312,13 +312,13 @@ def _matrix(packed: list[bytes]) -> FloatArray:
 
 
 def _record(id: str, text: str, embedding: FloatArray, metadata: str) -> Record:
-    """A record that was checked when it came in; checking it again would take most of the reading time."""
+    """A record without validation: it was validated when written, and checks would dominate reading."""
     record = Record.__new__(Record)
     record.id, record.text, record.embedding = id, text, embedding
     record.vectors, record.sparse, record.blobs = {}, {}, {}
     try:
         record.metadata = json.loads(metadata)
-    except ValueError as error:  # where no checksum told before
+    except ValueError as error:  # records without checksums are not verified before
         raise damaged(f"what is known of chunk {id!r}") from error
     return record
 

@@ -1,4 +1,4 @@
-"""The default store: one file, readable by many processes, written by one."""
+"""The default store: one file with many reading processes and one writer."""
 
 import logging
 import sqlite3
@@ -24,18 +24,17 @@ logger = logging.getLogger(__name__)
 class EmbeddedStore:
     """Collections in one SQLite file, with their indexes in ``<file>.derived/``.
 
-    A file that does not exist is made. The store takes the writer's lock with its first write and gives it
-    back when it is closed. Closing also leaves indexes on disk for the next process, unless the ``with``
-    block ended by an error.
+    A missing file is created. The store takes the writer lock with its first write and releases it when it is
+    closed. Closing also saves indexes for the next process, unless the ``with`` block ended with an error.
 
     Args:
-        path: of the file.
-        read_only: never write, and fail where there is no file yet.
-        tuning: when indexes are saved, approximate, and built anew.
+        path: The file.
+        read_only: Never write; raise if the file does not exist.
+        tuning: When indexes are saved, approximate and rebuilt.
 
     Raises:
-        StoreError: the file cannot be read or made.
-        StoreFormatError: the file is damaged, or is none of dartboard's.
+        StoreError: the file cannot be read or created.
+        StoreFormatError: the file is damaged or not a dartboard store.
 
     Example:
         with EmbeddedStore("index.dartboard") as store:
@@ -58,7 +57,7 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
-        """The path that was given."""
+        """The path as given."""
         return self._url
 
     def collections(self) -> list[str]:
@@ -81,7 +80,7 @@ class EmbeddedStore:
         return self._collection(found[0], name)
 
     def drop(self, name: str) -> None:
-        """Remove a collection and all in it."""
+        """Delete a collection with all its records."""
         key = self.open(name).key
         with self._connections.writing() as connection:
             for table in reversed(ROW_TABLES):
@@ -97,7 +96,7 @@ class EmbeddedStore:
         self._derived.sweep()
 
     def restore(self, path: str | Path, name: str | None = None) -> EmbeddedCollection:
-        """A new collection from a snapshot, all of it or none."""
+        """A new collection from a snapshot, all or none of it."""
         stored_name, manifest, batches = read_snapshot_file(path)
         name = name or stored_name
         with self._connections.writing() as connection:
@@ -108,14 +107,14 @@ class EmbeddedStore:
         return self._collection(key, name)
 
     def check(self) -> Checked:
-        """Read all of the file against its checksums; damage anywhere is a ``StoreFormatError``."""
+        """Verify the whole file; damage raises :class:`~dartboard.errors.StoreFormatError`."""
         with self._connections.reading() as connection:
             return check_file(connection)
 
     def leftovers(self) -> list[Path]:
-        """What killed processes left: drafts of indexes, of the store itself, and snapshots in its folder.
+        """Leftovers of killed processes: drafts of indexes and stores, and snapshots in the folder.
 
-        The next write removes it. What a living process may own is not listed.
+        The next write removes them. Files that a living process may own are not listed.
         """
         folder = self._path.parent
         return [
@@ -125,11 +124,11 @@ class EmbeddedStore:
         ]
 
     def let_others_write(self) -> None:
-        """Give back the writer's lock until the next write here; for processes that stay open for long."""
+        """Release the writer lock until the next write; for long-running processes."""
         self._connections.unlock()
 
     def close(self) -> None:
-        """Leave indexes on disk for what was written, and give back the file."""
+        """Save indexes of what was written, and close the file."""
         if self._closed:
             return
         try:

@@ -1,4 +1,4 @@
-"""Find out what a file is before anything in it is changed, and make new stores whole or not at all."""
+"""Identify a file before it is changed, and create new stores atomically."""
 
 import os
 import re
@@ -32,8 +32,8 @@ from dartboard.stores.files import owned
 
 
 def prepare(path: Path, *, read_only: bool) -> None:
-    """See that there is a store of our format at ``path``, making it where that is allowed."""
-    orphan = has_log(path)  # looked at first: who makes a store makes the file before its log
+    """Check that ``path`` is a store of a known format; create it if allowed."""
+    orphan = has_log(path)  # checked first: a process that makes a store creates the file before its log
     try:
         there = path.exists()
         empty = there and path.is_file() and path.stat().st_size == 0
@@ -66,7 +66,7 @@ def prepare(path: Path, *, read_only: bool) -> None:
 
 
 def _check(path: Path) -> None:
-    """Refuse what is no store, not one that this version reads, or has lost writes; nothing is written."""
+    """Raise if the file is not a store, has an unknown format or has lost writes; nothing is written."""
     noted = WriterLock(path).note
     try:
         with closing(connect_for_checking(path)) as connection:
@@ -98,16 +98,16 @@ def _check(path: Path) -> None:
 
 
 def _check_same_store(path: Path) -> None:
-    """Refuse a file beside the log of another store: SQLite would mix the two, and keep the mixture."""
+    """Reject a file beside the log of another store: SQLite would mix both and keep the result."""
     if not has_log(path):
         return
     try:
-        with closing(connect(path, "ro&immutable=1")) as connection:  # the file without its log
+        with closing(connect(path, "ro&immutable=1")) as connection:  # reads the file without its log
             alone = stored_count(connection).store
         with closing(connect_for_reading(path)) as connection:
             together = stored_count(connection).store
     except (sqlite3.Error, StoreFormatError):
-        return  # a log that is being moved into the file, or damage, which is found by reading
+        return  # a checkpoint is running, or the file is damaged, which reading detects
     if alone and together and alone != together:
         raise StoreFormatError(
             f"{path} and its log {path.name}-wal are of two stores: a backup or another index was put in the "
@@ -117,25 +117,25 @@ def _check_same_store(path: Path) -> None:
 
 
 def _check_log(path: Path, noted: WriteCount | None) -> None:
-    """Refuse a file whose log has lost writes. Reading only leaves the log as it is."""
+    """Reject a file whose log has lost writes. Checking leaves the log unchanged."""
     if noted is None:
         return
     with translated_errors(path):
         with closing(connect_for_checking(path)) as connection:
             if not lost_writes(connection, noted):
                 return
-        with closing(connect_for_reading(path)) as connection:  # not fooled by a log that has just been begun
+        with closing(connect_for_reading(path)) as connection:  # a log that was just started does no harm
             check_nothing_lost(connection, path, noted)
 
 
 def accept_loss(path: Path) -> int:
-    """Go on with a file that has lost writes with its log.
+    """Continue with a file that has lost writes together with its log.
 
     Args:
-        path: of the store.
+        path: The store's file.
 
     Returns:
-        How many acknowledged writes are given up, 0 where none are lost.
+        How many acknowledged writes are given up; 0 if none are lost.
 
     Raises:
         StoreLockedError: another process is writing to the store.
@@ -154,7 +154,7 @@ def accept_loss(path: Path) -> int:
 
 
 def _create(path: Path) -> None:
-    """A new store appears under its name only when it is whole; one that appeared meanwhile is left."""
+    """Create a store that gets its name only when it is complete; an existing one is kept."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.new-{secrets.token_hex(6)}")
     with owned(draft):
@@ -165,7 +165,7 @@ def _create(path: Path) -> None:
                 f"PRAGMA user_version = {FORMAT_VERSION}; COMMIT;"
             )
             connection.execute("PRAGMA journal_mode = WAL")
-        if path.exists():  # empty, as a temporary file is
+        if path.exists():  # an empty file, such as a temporary file
             draft.replace(path)
             return
         with suppress(FileExistsError):
@@ -173,12 +173,12 @@ def _create(path: Path) -> None:
 
 
 def unfinished(path: Path) -> re.Pattern[str]:
-    """The names of stores that were to become the one at ``path``."""
+    """Pattern of the temporary names of a new store at ``path``."""
     return re.compile(re.escape(path.name) + r"\.new-[0-9a-f]{12}")
 
 
 def _publish(draft: Path, path: Path) -> None:
-    """Give the file its name unless that is taken; where files cannot have two names, it is moved."""
+    """Link the file under its name unless that exists; move it on file systems without hard links."""
     try:
         os.link(draft, path)
     except FileExistsError:

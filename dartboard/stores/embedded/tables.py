@@ -1,15 +1,15 @@
-"""The tables of a store's file, and how records are written to them.
+"""The tables of a store's file, and how records are written.
 
-A record's ``row`` is a number that is never used twice: whoever replaces a record gives it a new row. So
-what an index has not seen yet are the rows beyond its last one, and what it has to forget stands in
-``gone`` since its ``revision``, which every write to a collection raises. ``floor`` is the revision from
-which on ``gone`` is complete: older indexes are built anew. ``derived`` names the files beside the store
-that may be read, with their checksums. ``writes`` counts what was acknowledged
-(:mod:`dartboard.stores.embedded.writer_lock`); files of earlier releases get it with their next write.
+A record's ``row`` number is never reused: replacing a record gives it a new row. So the rows that an index
+has not seen yet are those after its last one. Rows to remove from it are listed in ``gone`` with a
+``revision``, which every write to a collection increases. ``gone`` is complete since the revision ``floor``;
+older indexes are rebuilt. ``derived`` lists the valid files beside the store with their checksums. ``writes``
+counts the acknowledged writes (:mod:`dartboard.stores.embedded.writer_lock`); files of earlier releases get
+it with their next write.
 
-Metadata stand apart from texts and vectors, so that a filter reads little. The columns ``sum`` hold checksums
-(:mod:`dartboard.stores.embedded.checksums`); files of format 1 have none, those of format 2 none of
-collections. The first write to an older file adds the columns.
+Metadata are stored apart from texts and vectors, so that a filter reads little. The columns ``sum`` hold
+checksums (:mod:`dartboard.stores.embedded.checksums`). Files of format 1 have none, and files of format 2
+have none for collections. The first write to an older file adds the columns.
 """
 
 import json
@@ -30,7 +30,7 @@ from dartboard.types import FloatArray
 APPLICATION_ID = 0x44425354  # "DBST"
 FORMAT_VERSION = 3
 _RECORDS_SUMMED_FROM = 2
-"""The format that brought checksums of records."""
+"""The first format with checksums of records."""
 _GONE_KEPT = 10_000
 PAGE_BYTES = 16384
 
@@ -76,19 +76,19 @@ CREATE TABLE derived (
 """
 ROW_TABLES = ("records", "contents", "vectors", "sparse", "blobs")
 LISTED = "(SELECT value FROM json_each(:listed))"
-"""What the parameter ``listed`` holds as a JSON list."""
+"""The values of the parameter ``listed``, a JSON list."""
 _SUMMED = ("vectors", "sparse", "blobs", "collections")
 _COLLECTIONS = "SELECT key, name, manifest, records, revision, floor, sum FROM collections"
 
 
 def checksum_columns(connection: sqlite3.Connection) -> tuple[bool, bool]:
-    """Whether the file, as the connection sees it, has checksums of records, and of collections."""
+    """Whether the file has checksums of records, and of collections."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return version >= _RECORDS_SUMMED_FROM, version >= FORMAT_VERSION
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a file of an older format to this one, within a transaction that writes."""
+    """Upgrade a file of an older format, within a write transaction."""
     if all(checksum_columns(connection)):
         return
     added = ("contents", "sum"), ("contents", "vector_sum"), *((table, "sum") for table in _SUMMED)
@@ -100,14 +100,14 @@ def upgrade(connection: sqlite3.Connection) -> None:
 
 
 def check_collections(connection: sqlite3.Connection) -> None:
-    """Refuse to write where a collection is damaged: a new checksum would hide it."""
+    """Raise if a collection is damaged: a new checksum would hide the damage."""
     if all(checksum_columns(connection)):
         for key, *columns, stored in connection.execute(_COLLECTIONS).fetchall():
             check_collection(key, stored, *columns)
 
 
 def update_collection_checksums(connection: sqlite3.Connection) -> None:
-    """To be called at the end of a transaction that writes."""
+    """Call this at the end of a write transaction."""
     upgrade(connection)
     for key, *columns, stored in connection.execute(_COLLECTIONS).fetchall():
         checksum = collection_checksum(key, columns)
@@ -116,7 +116,7 @@ def update_collection_checksums(connection: sqlite3.Connection) -> None:
 
 
 def write_records(connection: sqlite3.Connection, collection: int, records: Iterable[Record]) -> None:
-    """Replace or add the records; of equal ids the last one counts."""
+    """Add or replace the records; the last of several records with one id wins."""
     last = {record.id: record for record in records}
     if not last:
         return
@@ -179,7 +179,7 @@ def _summed(row: int, name: str, *parts: bytes) -> tuple[Any, ...]:
 
 
 def raise_revision(connection: sqlite3.Connection, collection: int, more: int) -> int:
-    """Note that the collection changes, and by how many records; the new revision."""
+    """Increase the collection's revision, and its record count by ``more``; returns the new revision."""
     (revision,) = connection.execute(
         "UPDATE collections SET revision = revision + 1, records = records + ? WHERE key = ? "
         "RETURNING revision",
@@ -189,7 +189,7 @@ def raise_revision(connection: sqlite3.Connection, collection: int, more: int) -
 
 
 def remove_rows(connection: sqlite3.Connection, collection: int, revision: int, rows: Sequence[int]) -> None:
-    """Delete the rows everywhere, and note them as gone for the indexes; an old log is cut off."""
+    """Delete the rows from all tables, and record them for the indexes; a long record is truncated."""
     listed = {"listed": json.dumps(list(rows))}
     for table in ROW_TABLES:
         connection.execute(f"DELETE FROM {table} WHERE row IN {LISTED}", listed)  # noqa: S608 - our names
@@ -212,7 +212,7 @@ def rows_of_ids(connection: sqlite3.Connection, collection: int, ids: Sequence[s
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """A manifest as it stands in the file."""
+    """A manifest as stored JSON text."""
     return json.dumps(manifest_to_json(manifest), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""The vectors of one field, ready for searching: loaded, brought up to date after writes, built anew."""
+"""The index of one vector field: loaded, updated after writes, or rebuilt."""
 
 import logging
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _MATRIX, _ROWS, _IDS, _INDEX = "vectors.f32", "rows.bin", "ids.bin", "index.fais
 
 
 class VectorIndex(DerivedIndex[VectorState]):
-    """Of the embeddings (``field`` None) or of a further field."""
+    """Index of the embeddings (``field`` None) or of a further vector field."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class VectorIndex(DerivedIndex[VectorState]):
         self._distrusted: set[Path | None] = set()
 
     def save(self, reader: RecordReader) -> None:
-        """Leave files behind from which the next process can start quickly."""
+        """Save files, so that the next process starts quickly."""
         state = self.at(reader)
         if len(state.rows) + len(state.tail_rows) < self._tuning.files_from:
             return
@@ -66,7 +66,7 @@ class VectorIndex(DerivedIndex[VectorState]):
                     self.state = rebuilt
 
     def rebuilt(self, reader: RecordReader, harmed: VectorState, damage: DamagedFileError) -> VectorState:
-        """The state at the reader's revision, after a file under the one in use proved damaged."""
+        """The state at the reader's revision, after a file of the state ``harmed`` proved damaged."""
         with self._lock:
             self._distrust(harmed.folder, damage)
             if self.state is not None and self.state.folder == harmed.folder:
@@ -74,12 +74,12 @@ class VectorIndex(DerivedIndex[VectorState]):
         return self.at(reader)
 
     def _distrust(self, folder: Path | None, damage: DamagedFileError) -> None:
-        """Never read these files again."""
-        logger.warning("%s will be built again: %s", folder or self.kind, damage)
+        """Mark these files as damaged, so that they are never read again."""
+        logger.warning("%s is rebuilt: %s", folder or self.kind, damage)
         self._distrusted.add(folder)
 
     def _updated(self, reader: RecordReader, earlier: VectorState | None, *, save: bool) -> VectorState:
-        """What is in memory, or else on disk, with what came since; anew where changes are too many."""
+        """Update the state in memory or on disk; rebuild after too many changes."""
         for known in self._known(reader, earlier):
             try:
                 state = self._advance(known, reader)
@@ -99,7 +99,7 @@ class VectorIndex(DerivedIndex[VectorState]):
             yield loaded
 
     def _advance(self, state: VectorState, reader: RecordReader) -> VectorState:
-        """Add what was written since, mask what was deleted."""
+        """Add new rows and mask deleted ones."""
         if state.revision == reader.revision:
             return state
         rows, vectors, longest = self._read(reader, after=state.last_row)
@@ -116,7 +116,7 @@ class VectorIndex(DerivedIndex[VectorState]):
         return state
 
     def _load(self, reader: RecordReader) -> VectorState | None:
-        """The state as it lies on disk, if it is whole and not too old."""
+        """The saved state, if it is undamaged and recent enough."""
         saved = self._saved(reader.connection)
         if saved is None or saved.folder in self._distrusted:
             return None
@@ -138,7 +138,7 @@ class VectorIndex(DerivedIndex[VectorState]):
                 return None
             try:
                 index = ApproximateIndex.from_bytes(saved.read(_INDEX))
-            except RuntimeError as error:  # of another version of FAISS
+            except RuntimeError as error:  # from another version of FAISS
                 raise DamagedFileError(f"{_INDEX}: {error}") from error
         data = saved.read(_ROWS)
         checksums: Checksums = np.frombuffer(data, "<u4", offset=8 * count)
@@ -156,7 +156,7 @@ class VectorIndex(DerivedIndex[VectorState]):
         )
 
     def _build(self, reader: RecordReader, *, save: bool) -> VectorState:
-        """From the records: into files where they pay and can be written, else in memory."""
+        """Build from the records: in files if that pays and they can be written, otherwise in memory."""
         check_structure(reader.connection)
         if save and reader.records >= self._tuning.files_from:
             with self._files.draft(self._collection, self.kind) as folder:
@@ -164,12 +164,12 @@ class VectorIndex(DerivedIndex[VectorState]):
                     try:
                         return self._build_files(reader, folder)
                     except OSError as error:
-                        logger.warning("%s: an index is kept in memory only: %s", folder.parent, error)
+                        logger.warning("%s: an index stays in memory only: %s", folder.parent, error)
         rows, vectors, longest = self._read(reader)
         return self._new_state(reader, rows, VectorMatrix(vectors), longest)
 
     def _build_files(self, reader: RecordReader, folder: Path) -> VectorState:
-        """The vectors are never in memory all at once."""
+        """Build block by block, so that the vectors are never all in memory."""
         numbers, lengths = [np.zeros(0, np.int64)], [0.0]
 
         def vectors() -> Iterator[Floats]:
@@ -239,7 +239,7 @@ class VectorIndex(DerivedIndex[VectorState]):
         return np.concatenate(rows), np.concatenate(vectors), max(lengths)
 
     def _stream(self, reader: RecordReader, *, after: int = 0) -> Iterator[tuple[Rows, Floats, float]]:
-        """Rows, vectors as they are compared, and the largest length among them."""
+        """Rows, their vectors in the form that searches compare, and the largest vector length."""
         for rows, vectors in reader.vectors(self._field, self._dimension, after=after):
             if self._metric == "cosine":
                 yield rows, unit_rows(vectors), 1.0

@@ -1,15 +1,14 @@
-"""What a search over one field of vectors works on: an index, what came after it, what went since.
+"""Search over one vector field: an immutable main part, a tail of new rows, and a mask of deleted rows.
 
-The main part is indexed once and stays as it is, in memory or in a file. Records written later stand in a
-tail that is compared whole; rows deleted or replaced since are masked. So answers are those of the store's
-revision at any time, and building anew waits until the changes are a good part of the whole.
+The main part is indexed once, in memory or in a file. Later records go to a tail that is compared exactly,
+and rows that were deleted or replaced are masked. So results always match the store's revision, and a rebuild
+can wait until a large share of the records has changed.
 
-The file is nothing but float32 numbers, little endian, row by row, and is mapped into memory. A CRC-32 for
-each block of rows is kept elsewhere, under a seal; a search that touches a few rows reads and checks a few
-blocks only.
+The file holds float32 numbers, little endian, row by row, and is memory-mapped. A CRC-32 of each block of
+rows is kept in a sealed file; a search that reads a few rows reads and checks only their blocks.
 
-Vectors are not searched inside SQLite: its vector extensions need a Python that can load extensions, which
-many builds cannot, and NumPy and FAISS are there anyway.
+Vectors are not searched inside SQLite. Its vector extensions need a Python that can load extensions, which
+many builds cannot; NumPy and FAISS are available anyway.
 """
 
 import zlib
@@ -41,7 +40,7 @@ Checksums = npt.NDArray[np.uint32]
 
 
 class VectorMatrix:
-    """Vectors, ``(n, d)`` float32; with ``checksums``, each block is checked when it is first touched."""
+    """Vectors, ``(n, d)`` float32; with ``checksums``, each block is verified on first use."""
 
     def __init__(self, matrix: Floats, checksums: Checksums | None = None) -> None:
         self._matrix = matrix
@@ -51,7 +50,7 @@ class VectorMatrix:
 
     @classmethod
     def from_file(cls, path: Path, shape: tuple[int, int], checksums: Checksums) -> "VectorMatrix":
-        """What :func:`write_vectors` wrote; another process may have harmed it since."""
+        """Map what :func:`write_vectors` wrote; its size is checked now, its blocks on first use."""
         count, dimension = shape
         try:
             size, expected = path.stat().st_size, 4 * count * dimension
@@ -66,7 +65,7 @@ class VectorMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many rows, of how many numbers."""
+        """``(n, d)``: rows and dimensions."""
         return self._matrix.shape[0], self._matrix.shape[1]
 
     def take(self, positions: IntArray) -> Floats:
@@ -78,7 +77,7 @@ class VectorMatrix:
         return self._matrix[positions]
 
     def blocks(self, size: int) -> Iterator[Floats]:
-        """All rows in order, so many at a time."""
+        """All rows in order, ``size`` at a time."""
         for start in range(0, len(self._matrix), size):
             stop = min(start + size, len(self._matrix))
             if not self._all_sound:
@@ -101,7 +100,7 @@ class VectorMatrix:
 
 
 def write_vectors(path: Path, dimension: int, parts: Iterable[Floats]) -> Checksums:
-    """Write vectors as they come, whatever the size of the parts; the checksums of the blocks."""
+    """Write vectors from parts of any size; returns the checksums of the blocks."""
     checksums: list[int] = []
     block, rest = 4 * dimension * _BLOCK_ROWS, b""
     with path.open("wb") as stream:
@@ -120,7 +119,7 @@ def write_vectors(path: Path, dimension: int, parts: Iterable[Floats]) -> Checks
 
 
 class PackedIds:
-    """Ids by position in two arrays, so that a million of them are loaded at once."""
+    """Ids by position in two arrays, so that a million of them load at once."""
 
     def __init__(self, ends: npt.NDArray[np.int64], text: bytes) -> None:
         self._ends = ends
@@ -128,7 +127,7 @@ class PackedIds:
 
     @classmethod
     def pack(cls, ids: Iterable[str]) -> "PackedIds":
-        """These ids, by position."""
+        """Pack these ids by position."""
         encoded = [id.encode() for id in ids]
         ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
         return cls(ends, b"".join(encoded))
@@ -140,18 +139,18 @@ class PackedIds:
         return [self._text[start:stop].decode() for start, stop in zip(starts, stops, strict=True)]
 
     def to_bytes(self) -> bytes:
-        """What :meth:`from_bytes` reads."""
+        """Serialise for :meth:`from_bytes`."""
         return self._ends.astype("<i8").tobytes() + self._text
 
     @classmethod
     def from_bytes(cls, data: bytes, count: int) -> "PackedIds":
-        """The ids that :meth:`to_bytes` wrote, so many."""
+        """Load ``count`` ids that :meth:`to_bytes` wrote."""
         return cls(np.frombuffer(data, "<i8", count), data[8 * count :])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorState:
-    """Vectors at one revision. ``rows`` rise; ``longest`` is the largest length of a vector."""
+    """Vectors at one revision. ``rows`` are sorted; ``longest`` is the largest vector length."""
 
     revision: int
     last_row: int
@@ -163,15 +162,15 @@ class VectorState:
     tail_rows: Rows
     tail: Floats
     ids: PackedIds | None = None
-    """Of the main part, where they are at hand."""
+    """Ids of the main part, if available."""
     filters: dict[int, tuple[Rows, IntArray]] = field(default_factory=dict)
-    """Rows of filters, and where they stand in the main part."""
+    """Cache: rows of filters and their positions in the main part."""
     folder: Path | None = None
-    """Of the main part's derived files, where the store vouches for them."""
+    """Folder of the main part's derived files, if the store lists it."""
 
     @property
     def dead(self) -> int:
-        """How many rows of the main part are gone."""
+        """How many rows of the main part are deleted."""
         return 0 if self.alive is None else int(self.alive.size - np.count_nonzero(self.alive))
 
     @property
@@ -181,7 +180,7 @@ class VectorState:
 
     @property
     def changes(self) -> int:
-        """How much of it the main part does not know."""
+        """How many changes are not in the main part."""
         return self.dead + len(self.tail_rows)
 
     def followed_by(
@@ -205,7 +204,7 @@ class VectorState:
         )
 
     def folded(self) -> "VectorState":
-        """The same without a tail, in memory and without an index."""
+        """The same state without a tail, in memory and without an index."""
         main = self.vectors.whole()
         rows = self.rows
         if self.alive is not None:
@@ -226,14 +225,14 @@ class VectorState:
     def search(
         self, query: FloatArray, k: int, allowed: Rows | None, *, exact: bool, tuning: Tuning
     ) -> tuple[Rows, Floats]:
-        """Rows and scores of at least the ``k`` best, in no order.
+        """Rows and scores that include the ``k`` best, unsorted.
 
         Args:
-            query: as the vectors are compared, ``(d,)`` float32.
-            k: how many are wanted.
-            allowed: the rows that may be found; None for all.
-            exact: compare every row, whatever index there is.
-            tuning: up to how many allowed rows are compared one by one.
+            query: ``(d,)`` float32, in the form that the field compares.
+            k: How many are wanted.
+            allowed: The rows that may be returned; None for all.
+            exact: Compare every row, even if there is an index.
+            tuning: Up to how many allowed rows are compared exactly.
         """
         slack = rounding_slack(query.size, query, self.longest)
         main = self._search_main(query, k, allowed, slack, exact, tuning)
@@ -247,7 +246,7 @@ class VectorState:
         return rows[best], precise_scores(vectors[best], query)
 
     def take(self, rows: Rows) -> Floats:
-        """The vectors of rows that are there, in the order asked."""
+        """The vectors of existing rows, in the given order."""
         if not self.tail_rows.size:
             return self.vectors.take(_positions_of_all(self.rows, rows))
         newer = rows > (self.rows[-1] if self.rows.size else -1)
@@ -257,7 +256,7 @@ class VectorState:
         return vectors
 
     def ids_of(self, rows: list[int]) -> dict[int, str]:
-        """The ids of rows, of those that are at hand."""
+        """The known ids of rows."""
         if self.ids is None:
             return {}
         at = positions_of(self.rows, np.array(rows, dtype=np.int64))
@@ -271,7 +270,7 @@ class VectorState:
     def _search_main(
         self, query: FloatArray, k: int, allowed: Rows | None, slack: float, exact: bool, tuning: Tuning
     ) -> IntArray:
-        """Positions in the main part among which its ``k`` best are."""
+        """Positions in the main part that include its ``k`` best."""
         places = None if allowed is None else self._places(allowed)
         if places is None and self.alive is not None:
             places = np.flatnonzero(self.alive)
@@ -280,7 +279,7 @@ class VectorState:
             return self._approximate(self.index, query, k, places)
         if places is None:
             return near_the_best(self.vectors.whole() @ query, k, slack)
-        if 3 * places.size > self.rows.size:  # then a product over all is faster than picking rows first
+        if 3 * places.size > self.rows.size:  # one product over all rows is faster than gathering these
             scores = (self.vectors.whole() @ query)[places]
         else:
             scores = self.vectors.take(places) @ query
@@ -289,7 +288,7 @@ class VectorState:
     def _approximate(
         self, index: ApproximateIndex, query: FloatArray, k: int, places: IntArray | None
     ) -> IntArray:
-        """Look into more groups until enough are found; a filter thins them out, so it begins with more."""
+        """Scan more groups until enough are found; with a filter, start with more groups."""
         mask, matching, wider = None, self.rows.size, 1
         if places is not None:
             mask = np.zeros(self.rows.size, bool)
@@ -303,21 +302,21 @@ class VectorState:
             wider *= 4
 
     def _places(self, allowed: Rows) -> IntArray:
-        """Where the rows of a filter stand in the main part; of the last few filters they are kept.
+        """Positions of a filter's rows in the main part; cached for the last few filters.
 
-        A filter's array of rows is the same one as long as the filter is cached, so its identity will do.
+        The filter cache returns the same array for the same filter, so its ``id()`` is the key.
         """
         known = self.filters.get(id(allowed))
         if known is None or known[0] is not allowed:
             places = positions_of(self.rows, allowed)
             if len(self.filters) >= _FILTERS_KEPT:
                 self.filters.clear()
-            known = self.filters[id(allowed)] = allowed, places  # kept alive, so its id stays its own
+            known = self.filters[id(allowed)] = allowed, places  # the reference keeps the id() unique
         return known[1]
 
 
 def _positions_of_all(rows: Rows, wanted: Rows) -> IntArray:
-    """Where each of the wanted rows stands among rising rows; one that is missing is damage."""
+    """Positions of all wanted rows in sorted rows; a missing row means damage."""
     at = np.searchsorted(rows, wanted)
     known = at < rows.size
     known[known] = rows[at[known]] == wanted[known]
@@ -327,11 +326,11 @@ def _positions_of_all(rows: Rows, wanted: Rows) -> IntArray:
 
 
 def positions_of(rows: Rows, wanted: Rows) -> IntArray:
-    """Where the wanted rows stand among rising rows; those that are not there are left out."""
+    """Positions of the wanted rows in sorted rows; missing rows are skipped."""
     if not rows.size or not wanted.size:
         return np.zeros(0, np.intp)
     first, last = rows[0], rows[-1]
-    if wanted.size > rows.size // 50 and last - first < 8 * rows.size:  # marking is faster than looking up
+    if wanted.size > rows.size // 50 and last - first < 8 * rows.size:  # a mask is faster than a lookup
         marks = np.zeros(last - first + 1, bool)
         marks[wanted[(wanted >= first) & (wanted <= last)] - first] = True
         return np.flatnonzero(marks[rows - first])

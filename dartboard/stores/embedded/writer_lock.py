@@ -1,18 +1,18 @@
-"""One writer at a time, and how many writes it has acknowledged, in a lock file beside the store.
+"""A lock file beside the store: one writer at a time, and a count of acknowledged writes.
 
-The lock dies with the process that holds it. The count is there because SQLite, at reopening, drops what
-stands in its log (``-wal``) from the first frame on whose checksum does not match, and a log that is missing
-is no error to it either: acknowledged writes would be gone without a word. So every write raises a count in
-the store's file, and the writer notes the count in the lock file after each commit. A file that counts fewer
-writes than the note has lost some.
+The lock ends with the process that holds it. The count detects lost writes. When SQLite reopens a database,
+it drops its log (``-wal``) from the first frame with a wrong checksum, and a missing log is no error either,
+so acknowledged writes could disappear silently. Therefore every write increases a count in the store's file,
+and the writer copies the count to the lock file (the note) after each commit. A file with a lower count than
+the note has lost writes.
 
-The note follows the commit and is not flushed by itself: a killed process or a power cut leaves a note that
-is too small, never one that is too large. It is removed when the store is closed with an empty log: then all
-writes are in the file itself, and an older copy may take its place. A note that is damaged, or that belongs
-to another store, says nothing. A lock file that is none, a link for example, is refused: an index that came
-from somebody else must not lead a write to another file.
+The note is written after the commit and not flushed separately: a killed process or a power cut can leave a
+note that is too low, never one that is too high. The note is removed when the store is closed with an empty
+log. Then all writes are in the file itself, and an older copy may replace it. A note that is damaged, or
+that belongs to another store, is ignored. A lock file that is not a regular file (a link, for example) is
+rejected, so that an index from somebody else cannot redirect a write to another file.
 
-Written by hand: libraries for file locks bring the lock alone, in three lines here.
+Hand-written: file-lock libraries offer only the lock, which takes three lines here.
 """
 
 import json
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 _NOTE_BYTES = 200
 _NOTE = re.compile(rb"\x00*|\[\"\w*\", \d+\]\n\d+\n[\d\n]*")
-"""A note, also one that a kill left before the end of a longer one was cut off; zeros, after a power cut."""
+"""A note; a killed write may leave the end of a longer one, and a power cut zeros."""
 _TABLE = "CREATE TABLE IF NOT EXISTS writes (store TEXT NOT NULL, number INTEGER NOT NULL)"
 _FIRST = "INSERT INTO writes SELECT lower(hex(randomblob(8))), 0 WHERE NOT EXISTS (SELECT 1 FROM writes)"
 WRITES_TABLE = f"{_TABLE};\n{_FIRST};\n"
@@ -53,7 +53,7 @@ class WriteCount(NamedTuple):
 class WriterLock:
     """Held from the first write until the store is closed; a forked child does not hold it.
 
-    Its file also says how many writes were acknowledged; only who holds the lock changes that.
+    Its file also holds the count of acknowledged writes; only the holder of the lock changes it.
     """
 
     def __init__(self, store: Path) -> None:
@@ -66,12 +66,12 @@ class WriterLock:
     def held(self) -> bool:
         """Whether this process holds the lock through this object."""
         if self._file is not None and self._process != os.getpid():
-            os.close(self._file)  # the parent's copy goes on holding it
+            os.close(self._file)  # the parent's descriptor keeps the lock
             self._file = None
         return self._file is not None
 
     def take(self) -> None:
-        """Take the lock, or say who is in the way."""
+        """Take the lock, or raise an error that says what prevents it."""
         if self.held:
             return
         try:
@@ -100,7 +100,7 @@ class WriterLock:
 
     @property
     def note(self) -> WriteCount | None:
-        """How many writes were acknowledged, as the last writer left it; None where that cannot be read."""
+        """The count of acknowledged writes from the last writer; None if it cannot be read."""
         try:
             with os.fdopen(self._open(os.O_RDONLY), "rb") as stream:
                 text, checksum, end = stream.read(_NOTE_BYTES).split(b"\n", 2)
@@ -112,7 +112,7 @@ class WriterLock:
             return None
 
     def acknowledge(self, count: WriteCount | None) -> None:
-        """Note how many writes are acknowledged; None where all of them are in the file itself."""
+        """Write the count of acknowledged writes; None if all of them are in the file itself."""
         if not self.held or self._file is None:
             return
         data = b""
@@ -124,17 +124,17 @@ class WriterLock:
             os.write(self._file, data)
             if os.fstat(self._file).st_size > len(data):
                 os.ftruncate(self._file, len(data))
-        except OSError as error:  # a full disk: the write itself is kept, and an older note harms nobody
+        except OSError as error:  # disk full: the write itself is safe, and an older note does no harm
             logger.warning("%s cannot be written: %s", self.path, error.strerror or error)
 
     def release(self) -> None:
-        """Let others write; releasing twice does nothing."""
+        """Release the lock; releasing twice does nothing."""
         if self.held and self._file is not None:
             os.close(self._file)
             self._file = None
 
     def _open(self, flags: int) -> int:
-        """A descriptor of the lock file; what is no regular file there is refused."""
+        """A descriptor of the lock file; anything but a regular file is rejected."""
         try:
             return open_regular(self.path, flags)
         except NotRegularFileError as error:
@@ -145,15 +145,15 @@ class WriterLock:
 
 
 def locked(store: Path) -> StoreLockedError:
-    """The error for a store that somebody else is writing to."""
+    """The error for a store that another process is writing to."""
     return StoreLockedError(
         f"{store} is being written by another process (or another open store in this one): wait until it "
-        "has finished or closes the store. Reading is possible all the while"
+        "has finished or closes the store. Reading is possible meanwhile"
     )
 
 
 def raise_count(connection: sqlite3.Connection) -> WriteCount:
-    """Count one more write, within its transaction; files of earlier releases begin with 1."""
+    """Count one more write within its transaction; files of earlier releases start at 1."""
     connection.execute(_TABLE)
     connection.execute(_FIRST)
     connection.execute("UPDATE writes SET number = number + 1")
@@ -161,7 +161,7 @@ def raise_count(connection: sqlite3.Connection) -> WriteCount:
 
 
 def stored_count(connection: sqlite3.Connection) -> WriteCount:
-    """What the file says; a file of earlier releases has no name and no writes."""
+    """The stored count; a file of earlier releases has no name and no writes."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'writes'").fetchone():
         return WriteCount("", 0)
     found = connection.execute("SELECT store, number FROM writes").fetchone()
@@ -169,19 +169,19 @@ def stored_count(connection: sqlite3.Connection) -> WriteCount:
 
 
 def check_nothing_lost(connection: sqlite3.Connection, path: Path, noted: WriteCount | None) -> None:
-    """Refuse a file that counts fewer writes than the note, which must have been read before."""
+    """Raise if the file counts fewer writes than the note, which must have been read before."""
     lost = lost_writes(connection, noted)
     if lost and noted is not None:
         raise StoreFormatError(
             f"{path} has lost {_writes(lost)}: {noted.number} were acknowledged, and the file holds those "
             f"up to number {noted.number - lost}. Its log {path.name}-wal is damaged or gone, or an older "
             "copy of the file took its place. Put the log back if you have it. Otherwise dartboard doctor "
-            "--accept-loss goes on with what is there: then index again, which adds what is missing"
+            "--accept-loss continues with what is there: then index again, which adds what is missing"
         )
 
 
 def lost_writes(connection: sqlite3.Connection, noted: WriteCount | None) -> int:
-    """How many writes the note knows and the file does not."""
+    """How many writes of the note are not in the file."""
     if noted is None:
         return 0
     stored = stored_count(connection)

@@ -1,12 +1,12 @@
-"""Records in Milvus: Lite in this process, a server, or a cluster, through the same client.
+"""The Milvus store: Milvus Lite in this process, a server or a cluster, through the same client.
 
 | file | what is in it |
 |---|---|
-| ``connection.py`` | the URL, calls with a time limit, Milvus's errors as dartboard's |
+| ``connection.py`` | the URL, calls with a time limit, translation of Milvus's errors |
 | ``lite.py`` | Milvus Lite's server in this process |
 | ``schema.py`` | names, fields, indexes and properties of a collection |
 | ``rows.py`` | records to rows and back, texts to words for BM25 |
-| ``filter_expressions.py`` | filters as expressions, and the terms that they look at |
+| ``filter_expressions.py`` | filters as expressions, and the terms that they match |
 | ``queries.py`` | ids and rows in pages, the best k of a search |
 | ``collection.py``, ``store.py`` | the two protocols |
 """

@@ -43,21 +43,21 @@ class MilvusCollection:
         self._unflushed = 0 if fresh else _UNFLUSHED_ROWS
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings; how texts are analysed is fixed when the collection is made."""
+        """Replace the manifest's settings; the text analysis is fixed when the collection is created."""
         self._connection.check_writable()
         check_metadata(dict(settings), f"settings of {self.name}")
         changed = replace(self.manifest, settings=dict(settings))
         if Lexemes.of(changed) != self._lexemes:
             raise StoreError(
                 f"settings['lexical'] of collection {self.name!r} cannot change: Milvus analyses texts "
-                "as they come in. Create another collection with the new settings and index into it"
+                "when they are written. Create another collection with the new settings and index into it"
             )
         with self._connection.writing:
             self._call("alter_collection_properties", properties=manifest_property(changed))
             self.manifest = changed
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Keep the records: all are checked first, then sent in requests that Milvus keeps whole."""
+        """Write the records: all are checked first, then sent in batches that are each atomic."""
         self._connection.check_writable()
         latest = {record.id: record for record in records}
         self.manifest.check(list(latest.values()))
@@ -71,12 +71,13 @@ class MilvusCollection:
                 except StoreError as error:
                     if not sent:
                         raise
-                    raise type(error)(f"{error} ({sent:,} of {len(latest):,} records were kept)") from error
+                    written = f"{sent:,} of {len(latest):,} records were written"
+                    raise type(error)(f"{error} ({written})") from error
                 sent += len(request)
                 self._unflushed += len(request)
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Remove by ids or by filter."""
+        """Delete by ids or by filter."""
         check_deletion(ids, where)
         self._connection.check_writable()
         with self._connection.writing:
@@ -87,7 +88,7 @@ class MilvusCollection:
         return removed
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked."""
+        """The records that exist, in the order of ``ids``."""
         fields = output_fields(self.manifest, whole=False, blobs=bool(blobs))
         rows = self._reader.rows(ids, fields)
         return [
@@ -95,7 +96,7 @@ class MilvusCollection:
         ]
 
     def count(self, where: Filter | None = None) -> int:
-        """How many records there are, or match."""
+        """How many records match; without a filter, all."""
         self._settle()
         return self._reader.count(self._compiled(where))
 
@@ -108,7 +109,7 @@ class MilvusCollection:
         field: str | None = None,
         exact: bool = False,
     ) -> list[Hit]:
-        """By the collection's index; ``exact`` on an HNSW index reads every record that matches."""
+        """Search the collection's index; ``exact`` on an HNSW index reads every matching record."""
         asked, metric = check_query_vector(self.manifest, query, field)
         check_k(k)
         expression = self._compiled(where)
@@ -120,7 +121,7 @@ class MilvusCollection:
             id_pages = self._reader.id_pages(expression)
         elif not exact:
             return self._search(asked, k, stored, expression)[:k]
-        else:  # scores of Milvus are rounded: what may be among the k best is compared again
+        else:  # Milvus rounds scores: candidates for the k best are compared again
             slack = 1e-5 * max(1.0, float(np.linalg.norm(asked)))
             id_pages = iter([[hit.id for hit in self._search(asked, k, stored, expression, slack=slack)]])
         rows = (page for ids in id_pages for page in self._reader.row_pages(ids, ["id", stored]))
@@ -137,13 +138,13 @@ class MilvusCollection:
         return [hit for hit in hits[:k] if hit.score > 0]
 
     def search_text(self, query: str, k: int, *, where: Filter | None = None) -> list[Hit]:
-        """Best by Milvus's BM25; Milvus Lite counts how rare a term is by segment."""
+        """Best by Milvus's BM25; Milvus Lite computes the idf per segment."""
         check_k(k)
         hits = self._search(self._lexemes.of_query(query), k, "bm25", self._compiled(where))
         return [hit for hit in hits[:k] if hit.score > 0]
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = 1000) -> Iterator[list[Record]]:
-        """All records that match, whole, by rising id."""
+        """All matching records, complete, sorted by id."""
         check_k(batch_size, "batch_size")
         self._settle()
         fields = output_fields(self.manifest, whole=True, blobs=True)
@@ -154,7 +155,7 @@ class MilvusCollection:
                 yield batch
 
     def prepare(self) -> None:
-        """Flush what Milvus Lite would read row by row; a server needs no asking."""
+        """Flush rows that Milvus Lite would scan one by one; a server does this itself."""
         self._settle()
 
     def snapshot(self, path: str | Path) -> None:
@@ -162,7 +163,7 @@ class MilvusCollection:
         write_snapshot_file(path, self.name, self.manifest, self.iterate())
 
     def stats(self) -> CollectionStats:
-        """The records there are; their bytes are estimated from a sample."""
+        """The number of records; their bytes are estimated from a sample."""
         records = self.count()
         sample: list[Record] = next(iter(self.iterate(batch_size=100)), [])
         details = {
@@ -177,7 +178,7 @@ class MilvusCollection:
     def _search(
         self, query: Any, k: int, field: str, expression: Expression, *, slack: float = 0.0
     ) -> list[Hit]:
-        """The best, and those that equal the k-th; none where the query is empty or nothing can match."""
+        """The best hits including ties with the k-th; none if the query is empty or nothing can match."""
         if expression.text is None or len(query) == 0:
             return []
         self._settle()
@@ -193,14 +194,14 @@ class MilvusCollection:
                 filter=expression.text,
                 search_params={"params": params},
             )
-            # Milvus Lite gives BM25 scores with a minus sign; a server gives them as they are.
+            # Milvus Lite returns BM25 scores negated; a server does not.
             sign = abs if field == "bm25" else float
             return [Hit(hit["id"], sign(float(hit["distance"]))) for hit in found]
 
         return best_hits(ask, min(k, MOST_HITS), slack=slack)
 
     def _settle(self) -> None:
-        """Milvus Lite reads what it has not flushed row by row: past a few rows, flushing pays at once."""
+        """Milvus Lite scans unflushed rows one by one: from a few rows on, flushing is faster."""
         if not self._connection.is_lite or self._connection.read_only or self._unflushed < _UNFLUSHED_ROWS:
             return
         with self._connection.writing:

@@ -1,4 +1,4 @@
-"""One connection to Milvus: its URL, calls with a time limit, and Milvus's errors as dartboard's.
+"""A connection to Milvus: its URL, calls with a time limit, and translation of Milvus's errors.
 
 milvus://host:19530/database        a server or cluster; milvuss:// for TLS
 milvus://user:password@host         or a token as user, or ?token=…, or DARTBOARD_MILVUS_TOKEN
@@ -56,12 +56,12 @@ class Address:
 
     @property
     def place(self) -> str:
-        """What people call it."""
+        """Where it is, for messages."""
         return self.path or self.uri.split("://", 1)[1]
 
 
 def parse_address(url: str) -> Address:
-    """The parts of a Milvus URL."""
+    """Parse a Milvus URL."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -106,7 +106,7 @@ def _local_path(path: str, scheme: str) -> str:
 
 
 class Connection:
-    """Calls to a server by the client's method names; ``is_lite`` tells Milvus Lite from a full server."""
+    """Calls the client's methods by name; ``is_lite`` is true for Milvus Lite and false for a server."""
 
     def __init__(self, address: Address, *, read_only: bool) -> None:
         self.address = address
@@ -131,11 +131,11 @@ class Connection:
             self.close()
             raise translate(error, address) from None
         self.is_lite = "lite" in self.version.lower()
-        # A server takes writes side by side; Milvus Lite must get them one after another.
+        # A server accepts parallel writes; Milvus Lite needs them one after another.
         self.writing: AbstractContextManager[Any] = threading.RLock() if self.is_lite else nullcontext()
 
     def call(self, method: str, collection: str = "", *, may_load: bool = True, **given: Any) -> Any:
-        """``method`` of the client; a collection that a restart has unloaded is loaded and asked again."""
+        """Call ``method`` of the client; if a restart has unloaded the collection, load it and retry."""
         if self._client is None:
             raise StoreError("the store is closed: open it again")
         check()
@@ -156,14 +156,14 @@ class Connection:
         return self.call(method, may_load=False, **given)
 
     def check_writable(self) -> None:
-        """Refuse a write where the store was opened to read."""
+        """Raise if the store was opened read-only."""
         if self.read_only:
             raise StoreError(
                 f"{self.address.shown} was opened read-only: open it without read_only to change it"
             )
 
     def close(self) -> None:
-        """Give the connection back; closing twice does nothing."""
+        """Close the connection; closing twice does nothing."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
@@ -174,10 +174,9 @@ class Connection:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Milvus's client logs its errors as it raises them; in our calls, raising them is enough.
+    """Suppress the client's log of errors during our calls, because the errors are raised anyway.
 
-    The client's own log handlers stay as they are for everybody else: a filter drops only what is logged
-    in here.
+    The client's log handlers are unchanged for other code: a filter drops only messages from this block.
     """
     for name in ("pymilvus", "pymilvus.milvus_client"):
         for handler in logging.getLogger(name).handlers:
@@ -195,7 +194,7 @@ def _is_not_ours(_: logging.LogRecord) -> bool:
 
 
 def translate(error: Exception, address: Address) -> StoreError:
-    """The error to raise instead of Milvus's own: what went wrong, and what to do; never with a token."""
+    """Translate an error of Milvus: what went wrong and what to do, without the token."""
     reason = _reason(error, address)
     lowered = reason.lower()
     if any(sign in lowered for sign in _REFUSED):
@@ -215,7 +214,7 @@ def translate(error: Exception, address: Address) -> StoreError:
             f"cannot reach Milvus at {address.place} ({reason}): is the server running, and are host, port "
             "and TLS (milvuss://) right?"
         )
-    return StoreError(f"Milvus at {address.place} could not do it: {reason}")
+    return StoreError(f"Milvus at {address.place} failed: {reason}")
 
 
 def _code(error: BaseException) -> Any:
@@ -224,7 +223,7 @@ def _code(error: BaseException) -> Any:
 
 
 def _reason(error: Any, address: Address) -> str:
-    if callable(getattr(error.__cause__, "details", None)):  # the call that failed below the client
+    if callable(getattr(error.__cause__, "details", None)):  # the gRPC error below the client's error
         error = error.__cause__
     text = getattr(error, "message", "") or str(error)
     if callable(getattr(error, "details", None)):

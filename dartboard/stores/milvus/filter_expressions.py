@@ -1,17 +1,17 @@
-"""Filters as Milvus expressions that mean the same on every Milvus.
+"""Filters as Milvus expressions that have the same meaning in every Milvus release.
 
-Milvus releases differ in what a comparison with a missing JSON key means under ``not``, and in how they
-compare 1 with 1.0 or true. So filters never touch the metadata itself. A record carries
+Milvus releases differ in how ``not`` treats a comparison with a missing JSON key, and in how they compare 1
+with 1.0 or true. So filters never read the metadata itself. A record carries
 
 - ``terms``: one digest for each (field, value) that equality can match and for each field that exists.
-  Each list member counts, 1 and 1.0 are one value, true is none of them;
-- a dynamic field for each number or text at the top level, ``n_…`` or ``t_…`` and the field's digest,
-  for ranges: numbers as doubles, text as it is.
+  Each list member counts. 1 and 1.0 are the same value, and true is another;
+- a dynamic field for each number or text at the top level, for ranges: ``n_…`` or ``t_…`` plus the digest
+  of the field's name. Numbers are doubles, and text is unchanged.
 
-``terms`` is there for every record, so "does not contain" is true or false and never unknown. ``not`` is
-pushed down to the comparisons first, so that no Milvus ever negates an unknown: ``not year < 5`` becomes
-"there is no number year, or it is >= 5". Field names and values of equality appear as digests only; texts in
-ranges and ids are quoted.
+Every record has ``terms``, so "does not contain" is true or false and never unknown. ``not`` is pushed down
+to the comparisons first, so that Milvus never negates an unknown: ``not year < 5`` becomes "there is no
+number year, or it is >= 5". Field names and values of equality appear only as digests; texts in ranges and
+ids are quoted.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def digest(text: str, size: int = 12) -> str:
 
 
 def terms_of(metadata: Mapping[str, Any]) -> list[str]:
-    """The digests of all that equality and ``exists`` can match, sorted."""
+    """The sorted digests of everything that equality and ``exists`` can match."""
     found = set()
     for field, value in metadata.items():
         if value is None:
@@ -68,7 +68,7 @@ def ranges_of(metadata: Mapping[str, Any]) -> dict[str, str | float]:
 
 
 def equal_term(field: str, value: Value) -> str:
-    """The digest that says: the field has this value, or contains it."""
+    """The digest for "the field has this value, or contains it"."""
     if isinstance(value, bool):
         kind, text = "b", str(value)
     elif isinstance(value, str):
@@ -79,23 +79,23 @@ def equal_term(field: str, value: Value) -> str:
 
 
 def exists_term(field: str) -> str:
-    """The digest that says: the field is there and not null."""
+    """The digest for "the field exists and is not null"."""
     return digest(f"e{field}")
 
 
 def vector_term(name: str) -> str:
-    """The digest that says: the record carries this further vector."""
+    """The digest for "the record has this further vector"."""
     return digest(f"v{name}")
 
 
 def range_key(field: str, value: str | float) -> str:
-    """The dynamic field that holds a field's number, or its text, whichever ``value`` is."""
+    """The dynamic field with a field's number or text, depending on the type of ``value``."""
     return f"{'t' if isinstance(value, str) else 'n'}_{digest(field)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A Milvus expression; ``text`` of "" holds for every record, None for no record."""
+    """A Milvus expression; ``text`` "" matches every record, None matches none."""
 
     text: str | None
 
@@ -113,7 +113,7 @@ def quoted(text: str) -> str:
 
 
 def contains(layout: Layout, terms: list[str], *, negated: bool = False) -> Expression:
-    """The record's terms hold one of ``terms``, or none of them."""
+    """The record's terms contain one of ``terms``; negated: none of them."""
     if layout == "array":
         listed = ", ".join(quoted(term) for term in terms)
         text = f"array_contains_any(terms, [{listed}])"
@@ -124,7 +124,7 @@ def contains(layout: Layout, terms: list[str], *, negated: bool = False) -> Expr
 
 
 def compile_filter(where: Filter | None, layout: Layout) -> Expression:
-    """The expression that holds for the records that match."""
+    """The expression that matches the same records as the filter."""
     if where is None:
         return EVERYTHING
     check_filter(where)
@@ -170,7 +170,7 @@ def _one_of(field: str, values: tuple[Value, ...], layout: Layout, negated: bool
 
 
 def among(ids: Iterable[str], *, negated: bool = False) -> Expression:
-    """The record's id is one of these, or none of them."""
+    """The record's id is one of these; negated: none of them."""
     listed = ", ".join(map(quoted, dict.fromkeys(ids)))
     if not listed:
         return EVERYTHING if negated else NOTHING
@@ -192,7 +192,7 @@ def _range(where: Compare, negated: bool) -> Expression:
 
 
 def _is_double(value: float) -> bool:
-    """Whether a double holds the number exactly; metadata holds no others."""
+    """Whether a double represents the number exactly; metadata holds no other numbers."""
     try:
         return float(value) == value
     except OverflowError:
@@ -200,7 +200,7 @@ def _is_double(value: float) -> bool:
 
 
 def _next_double(operator: str, value: int) -> tuple[str, float]:
-    """The same range with a bound that a double can hold, for a whole number that none can."""
+    """The same range with the nearest bound that a double represents."""
     near = float(value)
     below = near if near < value else math.nextafter(near, -math.inf)
     return ("<=", below) if operator in ("<", "<=") else (">=", math.nextafter(below, math.inf))

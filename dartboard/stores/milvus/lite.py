@@ -1,4 +1,4 @@
-"""Milvus Lite in this process: one server for each path, shared by the stores that have it open."""
+"""Milvus Lite in this process: one server per path, shared by the stores that have it open."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ _lock = threading.Lock()
 
 
 def start(path: str, *, read_only: bool) -> str:
-    """The address of the server over the folder ``path``, started if it does not run yet."""
+    """The address of the server for the folder ``path``; started if necessary."""
     try:
         from milvus_lite.server_manager import server_manager_instance
     except ImportError as error:
@@ -43,7 +43,7 @@ def start(path: str, *, read_only: bool) -> str:
 
 
 def stop(path: str) -> None:
-    """Give the server up; the last store to do so ends it, which frees the folder for other processes."""
+    """Release the server; the last store stops it, which frees the folder for other processes."""
     from milvus_lite.server_manager import server_manager_instance
 
     folder = str(Path(path).absolute())
@@ -55,7 +55,7 @@ def stop(path: str) -> None:
 
 
 class _LoggedError(logging.Handler):
-    """Milvus Lite logs why it failed and returns None: the reason is caught on its way to the log."""
+    """Milvus Lite logs why it failed and returns None: this handler catches the reason."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _LoggedError(logging.Handler):
         self._logger = logging.getLogger("milvus_lite.server_manager")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the exception of the record."""
+        """Keep the exception of the log record."""
         if record.exc_info and record.exc_info[1]:
             self.error = record.exc_info[1]
 

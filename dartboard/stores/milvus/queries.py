@@ -1,7 +1,7 @@
-"""Queries to one collection of Milvus: ids and rows in pages that it can send, and the best k of a search.
+"""Queries to one Milvus collection: ids and rows in pages, and the best k of a search.
 
-A server cuts among equal scores as it likes, so it is asked for a few more than k. Where the first score that
-it would have cut is as good as the k-th, it is asked for more, until the equals are all there.
+A server breaks ties arbitrarily, so it is asked for a few more than k hits. If the first score after the k-th
+equals it, the server is asked for more, until all ties are included.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +39,7 @@ class Reader:
         return int(found[0]["count(*)"])
 
     def id_pages(self, expression: Expression, page: int = _ID_PAGE) -> Iterator[list[str]]:
-        """The ids that match, rising, in pages of ``page``; what is written meanwhile may be among them."""
+        """The matching ids, sorted, in pages of ``page``; may include concurrent writes."""
         if expression.text is None:
             return
         last, waiting = "", []
@@ -54,7 +54,7 @@ class Reader:
             )
             fresh = sorted(row["id"] for row in found)
             if fresh and fresh[0] <= last:
-                raise StoreError("Milvus did not page by rising id: upgrade the server to 2.5 or later")
+                raise StoreError("Milvus did not page by increasing id: upgrade the server to 2.5 or later")
             waiting += fresh
             while len(waiting) >= page or (waiting and not fresh):
                 yield waiting[:page]
@@ -69,7 +69,7 @@ class Reader:
         return {row["id"]: row for page in pages for row in page}
 
     def row_pages(self, ids: Sequence[str], fields: list[str]) -> Iterator[list[dict[str, Any]]]:
-        """The rows of the ids that exist, in any order, in answers of about 8 MB."""
+        """The rows of the ids that exist, unsorted, in responses of about 8 MB."""
         at, size = 0, _FIRST_ROWS
         while at < len(ids):
             asked = ids[at : at + size]
@@ -81,7 +81,7 @@ class Reader:
                 size = int(min(max(_ANSWER_BYTES / max(each, 1.0), 1), _MOST_ROWS))
 
     def delete(self, ids: Iterable[str]) -> int:
-        """Delete the rows with these ids; how many there were."""
+        """Delete the rows with these ids; returns how many existed."""
         removed = 0
         for asked in batched(dict.fromkeys(ids), len, most=_MOST_ROWS, most_bytes=_ID_BYTES):
             there = [row["id"] for row in self._query(filter=among(asked).text, output_fields=["id"])]
@@ -97,7 +97,7 @@ class Reader:
 def batched(
     items: Iterable[_Item], size_of: Callable[[_Item], int], *, most: int, most_bytes: int
 ) -> Iterator[list[_Item]]:
-    """The items in lists of at most ``most``, and of ``most_bytes`` unless one item alone has more."""
+    """Lists of at most ``most`` items and ``most_bytes`` bytes; a larger item gets its own list."""
     batch: list[_Item] = []
     filled = 0
     for item in items:
@@ -112,7 +112,7 @@ def batched(
 
 
 def _bytes(value: Any) -> int:
-    """About how many bytes a value took on its way."""
+    """Approximate size of a value in a response."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list) and value and isinstance(value[0], str):
@@ -121,7 +121,7 @@ def _bytes(value: Any) -> int:
 
 
 def best_hits(search: Callable[[int], list[Hit]], k: int, *, slack: float = 0.0) -> list[Hit]:
-    """The server's hits down to the k-th score less ``slack``, sorted; k or more where there are so many."""
+    """The server's hits down to the k-th score minus ``slack``, sorted; at least k if there are as many."""
     limit = min(k + _SPARE_HITS, MOST_HITS)
     while True:
         hits = sorted(search(limit), key=_order)

@@ -1,13 +1,13 @@
-"""Records as rows of Milvus, and back.
+"""Conversion between records and Milvus rows.
 
-Every row carries every field, since an upsert replaces whole rows. A further vector that a record lacks is
-a placeholder, told apart by the row's terms; a sparse vector that it lacks is one weight on a term that no
-query can name. Milvus has no field for bytes: ``blobs`` is an array of texts, for each blob its name, the
-number of its pieces, and the pieces in base64.
+Every row has every field, because an upsert replaces whole rows. A missing further vector is a placeholder,
+which the row's terms mark as such; a missing sparse vector is one weight on a term that no query can have.
+Milvus has no field for bytes: ``blobs`` is an array of texts with the name of each blob, the number of its
+pieces, and the pieces in base64.
 
-Milvus's analyzers differ (Milvus Lite does not stem), and none knows identifiers. So texts are analysed here,
-as for the other stores, and ``lexemes`` is a line of words that every Milvus cuts and counts alike: a term of
-plain letters and digits as it is, any other as a digest.
+Milvus's analyzers differ (Milvus Lite does not stem), and none handles identifiers. So texts are analysed
+here, as for the other stores. ``lexemes`` is a line of words that every Milvus splits and counts alike: a
+term of plain letters and digits unchanged, any other term as a digest.
 """
 
 import base64
@@ -36,14 +36,14 @@ from dartboard.stores.records import Record, SparseVector
 LONGEST_JSON = 65_536
 LARGEST_ROW = 32_000_000
 _PIECE = 49_149  # bytes that give at most LONGEST_TEXT characters of base64
-_ABSENT, _EMPTY = 2**32 - 2, 2**32 - 3  # terms of sparse placeholders, beyond int32
+_ABSENT, _EMPTY = 2**32 - 2, 2**32 - 3  # terms of sparse placeholders, outside of int32
 _PLAIN = re.compile(r"[a-z0-9]{1,32}")
-_NO_TERMS = f"x{digest('')}"  # Milvus wants text: this word stands where there is none
+_NO_TERMS = f"x{digest('')}"  # Milvus requires text: this word replaces an empty line
 
 
 @dataclass(frozen=True, slots=True)
 class Lexemes:
-    """How a collection's texts and queries become words for Milvus."""
+    """Converts a collection's texts and queries to words for Milvus."""
 
     analyzer: Analyzer
     k1: float = 1.2
@@ -51,7 +51,7 @@ class Lexemes:
 
     @classmethod
     def of(cls, manifest: Manifest) -> "Lexemes":
-        """As the manifest's ``settings["lexical"]`` wants it."""
+        """Use the manifest's ``settings["lexical"]``."""
         given = lexical_settings(manifest)
         numbers = {name: given.pop(name) for name in ("k1", "b") if name in given}
         return cls(Analyzer(**given), **numbers)
@@ -61,7 +61,7 @@ class Lexemes:
         return self.of_query(text) or _NO_TERMS
 
     def of_query(self, text: str) -> str:
-        """The words of a query; "" where it has none."""
+        """The words of a query; "" if it has none."""
         return " ".join(map(_spelt, self.analyzer.terms(text)))
 
 
@@ -73,7 +73,7 @@ def _spelt(term: str) -> str:
 def row_from_record(
     record: Record, manifest: Manifest, layout: CollectionLayout, lexemes: Lexemes
 ) -> tuple[dict[str, Any], int]:
-    """The row, and about how many bytes it takes; what Milvus cannot hold is refused."""
+    """The row and its approximate size in bytes; raises if Milvus cannot store it."""
     terms = sorted([*terms_of(record.metadata), *(vector_term(name) for name in record.vectors)])
     if len(terms) > MOST_TERMS:
         raise InvalidInputError(
@@ -117,7 +117,7 @@ def row_from_record(
 def record_from_row(
     row: Mapping[str, Any], manifest: Manifest, *, whole: bool, blobs: Sequence[str] = ()
 ) -> Record:
-    """The record; its further fields only where ``whole``."""
+    """The record; further fields only if ``whole``."""
     kept = _blobs(row.get("blobs") or [], row["id"])
     metadata = row["metadata"]
     record = Record(
@@ -149,7 +149,7 @@ def output_fields(manifest: Manifest, *, whole: bool, blobs: bool) -> list[str]:
 
 
 def _size(text: str, what: str, record: Record, most: int = LONGEST_TEXT, advice: str = "") -> int:
-    """The bytes of a text; more than Milvus keeps, or what is no Unicode, is refused."""
+    """The size of a text in bytes; raises if it is too long for Milvus or not valid Unicode."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:

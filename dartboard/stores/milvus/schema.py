@@ -1,12 +1,12 @@
 """The names, fields and indexes of a collection in Milvus.
 
-Milvus allows names of letters, digits and underscores, at most 255. A collection ``default`` becomes
-``dartboard_default``; other characters become ``_`` and the two hex digits of each of their bytes. A name too
-long for that becomes a digest, and is then read from the collection's own properties.
+Milvus allows names of at most 255 letters, digits and underscores. A collection ``default`` becomes
+``dartboard_default``; each byte of other characters becomes ``_`` and two hex digits. A name that is too long
+for that becomes a digest; the original is then read from the collection's properties.
 
 id VARCHAR · text VARCHAR · lexemes VARCHAR with a BM25 function into ``bm25`` · metadata JSON · terms and
 dynamic fields for filters · embedding FLOAT_VECTOR · vector_… FLOAT_VECTOR · sparse_… SPARSE_FLOAT_VECTOR ·
-blobs ARRAY of base64. What dartboard knows of the collection stands in two of its properties.
+blobs ARRAY of base64. Two properties of the collection hold its name, manifest and layout.
 """
 
 import json
@@ -35,18 +35,18 @@ _CODED = re.compile(rb"_([0-9a-f]{2})")
 
 
 def collection_name(name: str) -> str:
-    """What Milvus calls the collection."""
+    """The collection's name in Milvus."""
     coded = _encode(name)
     return _PREFIX + coded if len(coded) <= _LONGEST_NAME else _LONG_PREFIX + digest(name, 32)
 
 
 def is_ours(stored: str) -> bool:
-    """Whether a collection in Milvus is one of dartboard's."""
+    """Whether dartboard made this Milvus collection."""
     return stored.startswith((_PREFIX, _LONG_PREFIX))
 
 
 def readable_name(stored: str) -> str | None:
-    """The name that :func:`collection_name` was given; None where only a digest is left of it."""
+    """The inverse of :func:`collection_name`; None for a digest."""
     if not stored.startswith(_PREFIX):
         return None
     coded = stored.removeprefix(_PREFIX).encode()
@@ -54,7 +54,7 @@ def readable_name(stored: str) -> str | None:
 
 
 def field_name(kind: str, name: str) -> str:
-    """What Milvus calls a further vector (``kind`` vector or sparse)."""
+    """The name of a further vector in Milvus (``kind`` vector or sparse)."""
     coded = _encode(name)
     return f"{kind}_{coded if len(coded) <= _LONGEST_NAME else digest(name, 32)}"
 
@@ -70,7 +70,7 @@ def _encode(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionLayout:
-    """How this collection was laid out: where terms are kept, and the index over dense vectors."""
+    """The layout of a collection: where terms are stored, and the index of dense vectors."""
 
     name: str
     terms: Layout
@@ -78,13 +78,13 @@ class CollectionLayout:
 
 
 def choose_layout(name: str, *, is_lite: bool, index: str) -> CollectionLayout:
-    """Lite scans, so it gets a text that it can scan fast and an exact index; servers have indexes."""
+    """Milvus Lite scans, so it gets a text that scans fast and an exact index; servers have indexes."""
     kind = index.upper() if index != "auto" else "FLAT" if is_lite else "HNSW"
     return CollectionLayout(name=name, terms="text" if is_lite else "array", index=kind)
 
 
 def properties(manifest: Manifest, layout: CollectionLayout) -> dict[str, str]:
-    """What Milvus keeps for us with the collection."""
+    """The properties that dartboard stores with a Milvus collection."""
     return {**manifest_property(manifest), LAYOUT_PROPERTY: json.dumps(asdict(layout))}
 
 
@@ -100,7 +100,7 @@ def manifest_property(manifest: Manifest) -> dict[str, str]:
 
 
 def read_properties(stored: dict[str, str], where: str) -> tuple[Manifest, CollectionLayout]:
-    """What :func:`properties` wrote."""
+    """Read what :func:`properties` wrote."""
     try:
         layout = CollectionLayout(**json.loads(stored[LAYOUT_PROPERTY]))
         return manifest_from_json(json.loads(stored[MANIFEST_PROPERTY])), layout

@@ -27,7 +27,7 @@ from dartboard.stores.snapshot_file import read_snapshot_file
 
 
 class MilvusStore:
-    """Milvus Lite in this process, a server, or a cluster; other people's collections stay hidden."""
+    """Milvus Lite in this process, a server or a cluster; collections of other programs are not listed."""
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         self._address = parse_address(url)
@@ -35,7 +35,7 @@ class MilvusStore:
 
     @property
     def url(self) -> str:
-        """How the store was opened, without its token."""
+        """The URL of the store, without its token."""
         return self._address.shown
 
     def collections(self) -> list[str]:
@@ -44,10 +44,10 @@ class MilvusStore:
         return sorted(readable_name(name) or self._described(name)[1].name for name in stored)
 
     def create(self, name: str, manifest: Manifest) -> MilvusCollection:
-        """A new empty collection, visible to others when it is ready."""
+        """A new empty collection; others see it when it is complete."""
         check_name(name)
         self._connection.check_writable()
-        Lexemes.of(manifest)  # settings that cannot be used are refused before anything is made
+        Lexemes.of(manifest)  # raises for invalid settings before anything is created
         if self._exists(name):
             raise exists_already(name)
         layout = choose_layout(name, is_lite=self._connection.is_lite, index=self._address.index)
@@ -67,7 +67,7 @@ class MilvusStore:
         return MilvusCollection(self._connection, manifest, layout, fresh=True)
 
     def open(self, name: str = DEFAULT_COLLECTION) -> MilvusCollection:
-        """A collection that exists, loaded; indexes that an interrupted create has left out are made."""
+        """Open and load a collection; indexes missing after an interrupted create are built."""
         if not self._exists(name):
             raise missing(name, self.collections())
         stored = collection_name(name)
@@ -76,14 +76,14 @@ class MilvusStore:
         return MilvusCollection(self._connection, manifest, layout)
 
     def drop(self, name: str) -> None:
-        """Remove a collection and all in it."""
+        """Delete a collection with all its records."""
         self._connection.check_writable()
         if not self._exists(name):
             raise missing(name, self.collections())
         self._connection.call("drop_collection", collection_name(name))
 
     def restore(self, path: str | Path, name: str | None = None) -> MilvusCollection:
-        """A new collection from a snapshot; one that cannot be filled is removed again."""
+        """A new collection from a snapshot; removed again if it cannot be filled."""
         self._connection.check_writable()
         stored_name, manifest, batches = read_snapshot_file(path)
         collection = self.create(name or stored_name, manifest)
@@ -96,7 +96,7 @@ class MilvusStore:
         return collection
 
     def close(self) -> None:
-        """Give the connection back; closing twice does nothing."""
+        """Close the connection; closing twice does nothing."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -115,21 +115,21 @@ class MilvusStore:
     def _make_ready(self, stored: str, manifest: Manifest, layout: CollectionLayout) -> None:
         present = self._connection.call("list_indexes", stored)
         wanted = index_kinds(manifest, layout)
-        # Lite names an index after its field and a suffix, a server as it is told.
+        # Milvus Lite names an index after its field plus a suffix, a server uses the given name.
         lacking = {name: kind for name, kind in wanted.items() if not {name, f"{name}_idx"} & set(present)}
         for name, kind in lacking.items() if not self._connection.read_only else ():
             params = _index_params(name, kind, is_lite=self._connection.is_lite)
             try:
                 self._connection.call("create_index", stored, index_params=params, sync=False)
             except StoreError:
-                if name != "terms":  # filters work without it, only slower
+                if name != "terms":  # filters also work without this index
                     raise
         self._connection.call("load_collection", stored)
 
 
 def _index_params(name: str, kind: dict[str, Any], *, is_lite: bool) -> Any:
     build = kind.get("params", {})
-    # The client flattens the parameters for servers; Milvus Lite looks for them in one entry of that name.
+    # The client flattens the parameters for servers; Milvus Lite expects them in one entry of that name.
     given = {**kind, "params": {"params": build} if is_lite and build else build}
     params = MilvusClient.prepare_index_params()
     params.add_index(field_name=name, index_name=name, **given)

@@ -1,15 +1,15 @@
-"""Records in PostgreSQL with pgvector: many writers, filters in SQL, an HNSW index where it pays.
+"""The PostgreSQL store with pgvector: many writers, filters in SQL, HNSW indexes for large collections.
 
 postgresql://user@host:5432/database?schema=dartboard&pool_size=8&timeout=30
 
 | file | what is in it |
 |---|---|
-| ``connection.py`` | the URL, a bounded pool, the server's errors as dartboard's |
+| ``connection.py`` | the URL, a bounded pool, translation of the server's errors |
 | ``schema.py`` | the schema's version, the extension, the tables of a collection |
-| ``rows.py`` | records to rows and back: read, replaced, deleted |
+| ``rows.py`` | read, replace and delete records as rows |
 | ``filter_sql.py`` | filters as SQL |
 | ``vector_search.py`` | exact, approximate and sparse search |
-| ``hnsw.py`` | when an index is built, and how wide it is searched |
+| ``hnsw.py`` | when an index is built, and its search width (``ef_search``) |
 | ``text_search.py`` | BM25 in one statement, and its language |
 | ``collection.py``, ``store.py`` | the two protocols |
 """

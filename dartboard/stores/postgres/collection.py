@@ -35,11 +35,11 @@ class PostgresCollection:
 
     @property
     def manifest(self) -> Manifest:
-        """What the collection was made with, as this process opened or configured it."""
+        """The collection's manifest, as this process opened or configured it."""
         return self._table.manifest
 
     def configure(self, settings: Mapping[str, Any]) -> None:
-        """Replace the manifest's settings; another language splits all texts anew."""
+        """Replace the manifest's settings; another language analyses all texts again."""
         check_metadata(dict(settings), f"settings of {self.name}")
         table = replace(self._table, manifest=replace(self.manifest, settings=dict(settings)))
         HnswOptions.of(table.manifest)
@@ -57,7 +57,7 @@ class PostgresCollection:
         self._use(table)
 
     def upsert(self, records: Sequence[Record]) -> None:
-        """Keep the records, all or none."""
+        """Write the records, all or none."""
         listed = list(records)
         self.manifest.check(listed)
         rows.check_records(listed)
@@ -69,7 +69,7 @@ class PostgresCollection:
         self._text_search.forget()
 
     def delete(self, ids: Sequence[str] | None = None, *, where: Filter | None = None) -> int:
-        """Remove by ids or by filter."""
+        """Delete by ids or by filter."""
         check_deletion(ids, where)
         matching, parameters = condition(where)
         if ids is not None:
@@ -82,12 +82,12 @@ class PostgresCollection:
             return rows.delete(connection, self._table, matching, parameters)
 
     def get(self, ids: Sequence[str], *, blobs: Sequence[str] = ()) -> list[Record]:
-        """The records that exist, in the order asked."""
+        """The records that exist, in the order of ``ids``."""
         with self._connections.reading(stable=bool(blobs)) as connection:
             return rows.read(connection, self._table, ids, blobs)
 
     def count(self, where: Filter | None = None) -> int:
-        """How many records there are, or match."""
+        """How many records match; without a filter, all."""
         matching, parameters = condition(where)
         query = self._table.statement("SELECT count(*) FROM {records} WHERE {matching}", matching=matching)
         with self._connections.reading() as connection:
@@ -102,7 +102,7 @@ class PostgresCollection:
         field: str | None = None,
         exact: bool = False,
     ) -> list[Hit]:
-        """Nearest first, through the index where there is one."""
+        """The nearest records, through the index if there is one."""
         asked, metric = check_query_vector(self.manifest, query, field)
         wanted = check_k(k)
         if metric == "dot":
@@ -130,24 +130,24 @@ class PostgresCollection:
             return self._text_search.search(connection, query.replace("\x00", " "), k, where)
 
     def explain_text(self, query: str, chunk_id: str) -> Sequence[Mapping[str, Any]]:
-        """What each term of the query adds to a record's BM25 score."""
+        """The contribution of each query term to a record's BM25 score."""
         if not rows.is_storable(chunk_id):
             return []
         with self._connections.reading() as connection:
             return self._text_search.explain(connection, query.replace("\x00", " "), chunk_id)
 
     def iterate(self, *, where: Filter | None = None, batch_size: int = _PAGE) -> Iterator[list[Record]]:
-        """All records that match, whole, by rising id."""
+        """All matching records, complete, sorted by id."""
         check_k(batch_size, "batch_size")
         return self._pages(where, batch_size)
 
     def snapshot(self, path: str | Path) -> None:
-        """Write one state of the collection to one file."""
+        """Write a consistent state of the collection to one file."""
         with self._connections.reading(stable=True) as connection:
             write_snapshot_file(path, self.name, self.manifest, rows.read_all(connection, self._table, _PAGE))
 
     def prepare(self) -> None:
-        """Tidy up after a load, and build the indexes that pay; a reader leaves all as it is."""
+        """Update the server's statistics after a load, and build useful indexes; a reader changes nothing."""
         if self._connections.read_only:
             return
         with self._connections.writing() as connection:
@@ -160,15 +160,15 @@ class PostgresCollection:
                         )
                     connection.execute(self._table.statement("ANALYZE {records}"))
             except errors.InsufficientPrivilege:
-                pass  # the tables are another role's; the server does it in its own time
+                pass  # another role owns the tables; the server's autovacuum does it later
         self._indexes.prepare()
 
     def build_index(self) -> None:
-        """Build the approximate indexes, whatever the size."""
+        """Build the approximate indexes at any size."""
         self._indexes.prepare(always=True)
 
     def stats(self) -> CollectionStats:
-        """Records, bytes on the server's disk, and what is known of the indexes."""
+        """Records, bytes on the server's disk, and the state of the indexes."""
         query = self._table.statement(
             "SELECT (SELECT count(*) FROM {records}), "
             "pg_total_relation_size(%(records)s) + pg_total_relation_size(%(blobs)s), "
@@ -203,7 +203,7 @@ class PostgresCollection:
         self._text_search = TextSearch(table)
 
     def _pages(self, where: Filter | None, batch_size: int) -> Iterator[list[Record]]:
-        """No connection is held between pages, so writers come between them."""
+        """Holds no connection between pages, so writers can run in between."""
         after = ""
         while True:
             with self._connections.reading(stable=True) as connection:

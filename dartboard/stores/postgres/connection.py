@@ -1,10 +1,9 @@
-"""The connection to PostgreSQL: its URL, a bounded pool, and the server's errors as dartboard's.
+"""The connection to PostgreSQL: its URL, a bounded pool, and translation of the server's errors.
 
 libpq reads the URL without dartboard's own parameters, so its parameters (``sslmode``, ``host``,
-``service`` …), its variables (``PGPASSWORD`` …) and ``~/.pgpass`` work as everywhere. The pool is
-psycopg_pool's: opened when first needed, and connections are made anew after the server went away. Every
-connection sees only the store's schema and the one where the extension lives, gives up on long statements,
-and is checked to be alive before it is handed out.
+``service`` …), its variables (``PGPASSWORD`` …) and ``~/.pgpass`` work as usual. The pool is psycopg_pool's:
+it opens on first use and reconnects after a server restart. Every connection sees only the store's schema and
+the schema of the extension, has a statement timeout, and is checked before it is handed out.
 """
 
 import math
@@ -36,17 +35,17 @@ _OWN_PARAMETERS = ("schema", "pool_size", "timeout")
 _SECRET_PARAMETERS = ("password", "sslpassword", "passfile")
 _LONGEST_SCHEMA = 63
 _PATIENCE = 1.0
-"""Seconds to wait for a connection before finding out whether the server can be reached at all."""
+"""Seconds to wait for a connection before testing whether the server can be reached at all."""
 _NEARER = 0.9
-"""A deadline beyond this share of the store's own limit is left to that: it saves a round trip."""
+"""Above this share of the store's own timeout, a deadline is not sent: that saves a round trip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A server, a schema in it, and how to hold on to them.
+    """A server, a schema and connection limits.
 
-    ``timeout``: seconds after which the server gives up on a reading statement; writes and index builds
-    take as long as they take. ``pool_size``: the most connections held at once.
+    ``timeout``: seconds after which the server cancels a reading statement; writes and index builds have no
+    limit. ``pool_size``: the maximum number of connections.
     """
 
     conninfo: str = field(repr=False)
@@ -60,7 +59,7 @@ class Address:
         if not self.schema.isprintable() or not 0 < len(self.schema.encode()) <= _LONGEST_SCHEMA:
             raise ConfigError(f"schema must be 1 to {_LONGEST_SCHEMA} printable bytes, got {self.schema!r}")
         if self.schema.startswith("pg_"):
-            raise ConfigError(f"schema {self.schema!r}: PostgreSQL keeps names that begin with pg_ to itself")
+            raise ConfigError(f"schema {self.schema!r}: PostgreSQL reserves names that begin with pg_")
         if self.pool_size < 1:
             raise ConfigError(f"pool_size must be >= 1, got {self.pool_size}")
         if not 0 < self.timeout < 1e6:
@@ -68,7 +67,7 @@ class Address:
 
 
 def parse_address(url: str, **given: Any) -> Address:
-    """The address in ``url``; what is ``given`` (schema, pool_size, timeout) goes before its parameters."""
+    """Parse ``url``; ``given`` (schema, pool_size, timeout) overrides its parameters."""
     parts = urlsplit(url)
     if parts.netloc.count("@") > 1 or "@" in parts.path or "@" in parts.fragment:
         raise ConfigError("cannot read the store's URL: in a user name or password write @ as %40, / as %2F")
@@ -102,7 +101,7 @@ def parse_address(url: str, **given: Any) -> Address:
 
 
 class Connections:
-    """Transactions for whoever asks, on ``pool_size`` connections at most."""
+    """Transactions on at most ``pool_size`` connections."""
 
     def __init__(self, address: Address, *, read_only: bool) -> None:
         self.address = address
@@ -113,16 +112,16 @@ class Connections:
 
     @contextmanager
     def first(self) -> Iterator[Any]:
-        """A connection outside the pool: for migrations, and to learn at once what is wrong."""
+        """A connection outside of the pool: for migrations, and to get connection errors immediately."""
         with _translated(self.address), psycopg.connect(self.address.conninfo, autocommit=True) as connection:
             yield connection
 
     @contextmanager
     def reading(self, *, stable: bool = False) -> Iterator[Any]:
-        """A transaction that reads; ``stable``: all its statements see the same state.
+        """A read transaction; with ``stable``, all its statements see the same state.
 
-        The server gives up on statements at the deadline of this context, if that is much nearer than the
-        store's own limit.
+        The server cancels statements at the current deadline if that is much earlier than the store's own
+        timeout.
         """
         with self._connection() as connection, connection.transaction():
             if stable:
@@ -140,7 +139,7 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """A transaction that writes, all or none, for as long as it takes."""
+        """A write transaction, all or none, without a timeout."""
         if self.read_only:
             raise StoreError("the store was opened read-only: open it to write")
         with self._connection() as connection, connection.transaction():
@@ -148,7 +147,7 @@ class Connections:
             yield connection
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._closed = True
         self._pool.close()
 
@@ -165,7 +164,7 @@ class Connections:
                 self._pool.putconn(connection)
 
     def _taken(self) -> Any:
-        """A connection; where none comes soon, a fresh one shows why, or else they are all busy."""
+        """A connection from the pool; after a short wait, a new one shows whether the server is down."""
         started = time.monotonic()
         try:
             return self._pool.getconn(timeout=_PATIENCE)
@@ -208,7 +207,7 @@ class Connections:
 
 @contextmanager
 def _translated(address: Address) -> Iterator[None]:
-    """Raise what psycopg raises as an error of dartboard, without secrets."""
+    """Translate psycopg's errors, without secrets."""
     try:
         yield
     except psycopg.Error as error:
@@ -216,13 +215,13 @@ def _translated(address: Address) -> Iterator[None]:
         raise translate(error, address) from (None if has_secret else error)
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"PostgreSQL keeps text as UTF-8, which has no place for {error.object[error.start]!r}: "
-            "a half of a surrogate pair; mend the text's encoding"
+            f"PostgreSQL stores text as UTF-8, which cannot encode {error.object[error.start]!r}, "
+            "half of a surrogate pair: fix the text's encoding"
         ) from None
 
 
 def translate(error: Exception, address: Address) -> DartboardError:
-    """The error of dartboard for one of psycopg: what went wrong, and what to do."""
+    """The dartboard error for one of psycopg: what went wrong and what to do."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     said = lines[0].removeprefix("connection failed: ")
     if address.secret:
@@ -230,7 +229,7 @@ def translate(error: Exception, address: Address) -> DartboardError:
     match error:
         case errors.QueryCanceled():
             return StoreError(
-                f"PostgreSQL gave up after {address.timeout:g} s: narrow the query, or allow more time with "
+                f"PostgreSQL stopped after {address.timeout:g} s: narrow the query, or allow more time with "
                 "?timeout=SECONDS in the store's URL"
             )
         case errors.InsufficientPrivilege():
@@ -241,11 +240,13 @@ def translate(error: Exception, address: Address) -> DartboardError:
         case errors.ReadOnlySqlTransaction():
             return StoreError("the store was opened read-only, or the server is a standby: open it to write")
         case errors.UndefinedTable() | errors.InvalidSchemaName():
-            return CollectionError(f"the collection is gone, someone dropped it ({said})")
+            return CollectionError(f"the collection is gone: it was dropped ({said})")
         case errors.DiskFull() | errors.OutOfMemory():
-            return StoreError(f"PostgreSQL has no room ({said}): nothing was changed; make room, try again")
+            return StoreError(
+                f"PostgreSQL is out of space ({said}): nothing was changed; free some space and retry"
+            )
         case psycopg.DataError():
-            return InvalidInputError(f"PostgreSQL cannot keep this: {said}")
+            return InvalidInputError(f"PostgreSQL cannot store this: {said}")
         case psycopg.OperationalError() | psycopg.InterfaceError():
             hints = (hint for words, hint in _HINTS.items() if words in said)
             hint = next(hints, "check that it runs, host and port")
@@ -260,7 +261,7 @@ _HINTS = {
     "pg_hba.conf": "the server does not let this user in from here: see its pg_hba.conf",
     "too many clients": "lower ?pool_size=, or raise max_connections",
     "remaining connection slots": "lower ?pool_size=, or raise max_connections",
-    "terminating connection": "the connection was cut, the transaction undone; try again",
-    "server closed the connection": "the connection was cut, the transaction undone; try again",
+    "terminating connection": "the connection was lost and the transaction undone; try again",
+    "server closed the connection": "the connection was lost and the transaction undone; try again",
 }
-"""Connection errors carry no code before the server speaks, only its words."""
+"""Connection errors have no code before the server responds, so their text is matched."""

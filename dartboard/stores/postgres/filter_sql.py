@@ -1,8 +1,8 @@
-"""Filters as SQL over ``metadata``, a column of jsonb, with the meaning that ``Filter.matches`` gives them.
+"""Filters as SQL over the jsonb column ``metadata``, with the same results as ``Filter.matches``.
 
-Containment (``@>``) is equality or membership of a list, by JSON type, and an index answers it. jsonb
-keeps numbers as decimals; a double is written by its shortest decimal, which keeps order and equality.
-Every value and field name is a parameter.
+Containment (``@>``) means equality or list membership, by JSON type, and can use an index. jsonb stores
+numbers as decimals; a double is written as its shortest decimal, which keeps order and equality. Every value
+and field name is a parameter.
 """
 
 import json
@@ -26,7 +26,7 @@ from dartboard.stores.filters import (
 )
 
 _FEW = 16
-"""Up to so many values of ``in`` are asked of the index one by one; more are hashed."""
+"""Up to this many values of ``in`` are looked up in the index one by one; more are hashed."""
 _LARGE_FLOAT = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
 
 
@@ -44,7 +44,7 @@ def condition(where: Filter | None) -> tuple[str, dict[str, Any]]:
 
 
 def to_json(value: Any) -> str:
-    """JSON whose floats come back from jsonb as floats: 1e+22 is written out, with its point."""
+    """JSON whose floats stay floats in jsonb: 1e+22 is written out with a decimal point."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _LARGE_FLOAT.sub(_written_out, text) if "e+" in text else text
 

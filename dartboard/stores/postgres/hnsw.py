@@ -1,17 +1,17 @@
-"""The HNSW indexes of a collection's vectors: when they are built, and how wide they are searched.
+"""HNSW indexes of a collection's vectors: when they are built, and their search width.
 
-Up to ``above`` records every search compares all of them. Beyond, the index is built by the first search
-that finds it missing (or by ``prepare``, after a load), not while records come in: a build over all
-records is many times faster than adding them one by one. Later records are added by PostgreSQL as they
-are written. While one process builds, the others answer exactly; so does a reader without the right to.
+Up to ``above`` records, every search is exact. Above that, the first search without an index builds it (or
+``prepare``, after a load). It is not built while records are loaded, because one build over all records is
+many times faster than adding them one by one. PostgreSQL adds later records as they are written. During a
+build, other processes search exactly; so does a reader who may not build.
 
-pgvector's recall at one width (``ef_search``) is near 1 on embeddings of text and a third of that on noise.
-So the narrowest width that finds what exact search finds is measured on the collection itself when its index
-is built. Both happen in one transaction, so no other process meets an index that was not measured. An index
-that misses too much at any width is rolled back, and that is recorded.
+pgvector's recall at one width (``ef_search``) is near 1 on text embeddings and a third of that on noise. So
+after each build, the smallest width that finds what exact search finds is measured on the collection itself.
+Both happen in one transaction, so no other process sees an index without a measured width. If the index
+misses too much at any width, it is rolled back, and that is recorded.
 
-To find k records of which a share s matches a filter, an index must look at the k/s nearest of all. The
-planner cannot know s for filters on JSON; a sample of a thousand records can, to a few percent.
+If a share s of the records matches a filter, an index must visit the k/s nearest to find k of them. The
+planner cannot know s for filters on JSON; a sample of a thousand records estimates it to a few percent.
 """
 
 import logging
@@ -43,16 +43,16 @@ from dartboard.utils import unit_rows
 
 _log = logging.getLogger(__name__)
 WIDTHS = (100, 150, 200, 300, 400, 600, 1000)
-"""pgvector allows no more than the last."""
+"""The last is pgvector's maximum."""
 TARGET = 0.995
 """The share of the nearest ``HITS`` that an index must find."""
 HITS = 100
 _QUERIES = 60
-_SAME = 1e-6  # distances closer than that are a tie
+_SAME = 1e-6  # smaller differences of distances are ties
 _GROWN = 4
-"""An index is measured anew when the collection has grown by this factor."""
+"""A width is measured again when the collection has grown by this factor."""
 _KNOWN_FOR, _UNKNOWN_FOR, _FAILED_FOR = 60.0, 5.0, 600.0
-"""Seconds until another look at what other processes have built, or another attempt."""
+"""Seconds until the next check for indexes of other processes, or the next attempt to build."""
 _LOCK_WAIT = "2s"
 _MOST_MEMORY = 1 << 30
 _SAMPLE = 1000
@@ -80,7 +80,7 @@ class HnswOptions:
 
     @classmethod
     def of(cls, manifest: Manifest) -> "HnswOptions":
-        """The options that the manifest gives."""
+        """The options from the manifest."""
         given = manifest.settings.get("hnsw", {})
         known = [option.name for option in fields(cls)]
         if not isinstance(given, Mapping):
@@ -102,11 +102,11 @@ class HnswIndexes:
         self._not_before = 0.0
 
     def forget(self) -> None:
-        """Look again before the next search where no index was known: there are new records."""
+        """Check for an index again before the next search: there are new records."""
         self._widths = {field: known for field, known in self._widths.items() if known[0] is not None}
 
     def width(self, field: str | None, k: int, where: Filter | None = None) -> int | None:
-        """How wide to search for ``k`` hits; None: exactly."""
+        """The search width for ``k`` hits; None for exact search."""
         width, until = self._widths.get(field, (None, 0.0))
         if time.monotonic() >= until:
             width = self._look_up(field)
@@ -118,7 +118,7 @@ class HnswIndexes:
             return width_for(width, k, self._share(connection, where))
 
     def prepare(self, *, always: bool = False) -> None:
-        """Build or measure now what pays (``always``: whatever the size), and wait for others."""
+        """Build or measure now if useful (``always``: at any size), and wait for other builders."""
         for field in filter(self._is_possible, (None, *self._table.manifest.vectors)):
             with self._connections.reading() as connection:
                 _, needed = self._state(connection, field)
@@ -129,7 +129,7 @@ class HnswIndexes:
                 self._widths.pop(field, None)
 
     def describe(self, connection: Any) -> list[dict[str, Any]]:
-        """What is known of each index."""
+        """The state of each index."""
         rows = connection.execute(
             "SELECT field, m, ef_construction, ef_search, recall, records FROM indexes WHERE collection = %s "
             "ORDER BY field",
@@ -142,7 +142,7 @@ class HnswIndexes:
         ]
 
     def _look_up(self, field: str | None) -> int | None:
-        """The width that is known; an index that is needed is built first, if that is possible now."""
+        """The known width; a missing index is built first, if possible now."""
         if not self._is_possible(field):
             return None
         with self._connections.reading() as connection:
@@ -154,7 +154,7 @@ class HnswIndexes:
         return width
 
     def _state(self, connection: Any, field: str | None) -> tuple[int | None, bool]:
-        """The width that is known, and whether to build or measure."""
+        """The known width, and whether to build or measure."""
         column = self._table.column(field)
         known = connection.execute(
             "SELECT ef_search, records FROM indexes WHERE collection = %s AND field = %s",
@@ -172,7 +172,7 @@ class HnswIndexes:
         return width, self._estimated_records(connection) >= _GROWN * measured
 
     def _try_to_build(self, field: str | None) -> None:
-        """A search goes on without an index if it cannot be built now."""
+        """Build; if that fails now, the search continues without an index."""
         with self._connections.writing() as connection:
             (mine,) = connection.execute(
                 "SELECT pg_try_advisory_xact_lock(%s)", (self._key(field),)
@@ -188,13 +188,13 @@ class HnswIndexes:
                 _log.warning("searching without an index: %s", str(error).splitlines()[0])
 
     def _build(self, connection: Any, field: str | None) -> None:
-        """Build if there is no such index, and measure. Writers wait until it is done, readers do not."""
+        """Build the index if it is missing, and measure its width. This blocks writers, not readers."""
         table, options, column = self._table, self._options, self._table.column(field)
         count = table.statement("SELECT count({column}) FROM {records}", column=column)
         (records,) = connection.execute(count).fetchone()
         if records < 2 * options.m:
             return
-        # A graph that does not fit the memory for maintenance takes many times longer to build.
+        # A graph that does not fit into maintenance_work_mem takes many times longer to build.
         size = (2 if is_halved(table, field) else 4) * table.manifest.vector_field(field).dimension
         connection.execute(
             "SELECT set_config('maintenance_work_mem', "
@@ -244,7 +244,7 @@ class HnswIndexes:
         connection.execute(f"DROP INDEX IF EXISTS {self._table.named(f'{column}_hnsw')}")
 
     def _share(self, connection: Any, where: Filter) -> float:
-        """About how many of the records match, 0 to 1, by a sample of pages; cached for a minute."""
+        """The estimated share of records that match, 0 to 1, from a sample of pages; cached for a minute."""
         share, until = self._shares.get(where, (0.0, 0.0))
         if time.monotonic() < until:
             return share
@@ -264,7 +264,7 @@ class HnswIndexes:
         return share
 
     def _estimated_records(self, connection: Any) -> float:
-        """How many records there were when PostgreSQL last counted; costs nothing."""
+        """PostgreSQL's own estimate of the number of records; costs nothing."""
         (records,) = connection.execute(
             "SELECT reltuples FROM pg_catalog.pg_class WHERE oid = %s::regclass",
             (self._table.named("records"),),
@@ -272,7 +272,7 @@ class HnswIndexes:
         return max(float(records), 1.0)
 
     def _is_possible(self, field: str | None) -> bool:
-        """Longer vectors are kept and compared, without an index."""
+        """Whether pgvector can index the field; longer vectors are compared exactly."""
         described = self._table.manifest.vector_field(field)
         widest = 2 * WIDEST_VECTOR_INDEX if described.metric == "cosine" else WIDEST_VECTOR_INDEX
         return described.dimension <= widest
@@ -282,9 +282,9 @@ class HnswIndexes:
 
 
 def width_for(width: int, k: int, share: float = 1.0) -> int | None:
-    """The width for ``k`` hits of the ``share`` that matches, where ``width`` does for 100 hits of all.
+    """The width for ``k`` hits among the matching ``share``, if ``width`` is enough for 100 hits of all.
 
-    None where pgvector allows no such width, or where so few match that comparing them is cheaper.
+    None if it exceeds pgvector's maximum, or if so few match that exact search is cheaper.
     """
     if share <= 0:
         return None
@@ -293,7 +293,7 @@ def width_for(width: int, k: int, share: float = 1.0) -> int | None:
 
 
 def _measure(connection: Any, table: Table, field: str | None) -> tuple[int | None, float]:
-    """The narrowest width that reaches the target, or None, and the recall measured last."""
+    """The smallest width that reaches the target, or None, and the last measured recall."""
     queries = _trial_queries(connection, table, field)
     exact, _ = exact_statement(table, field, None)
     farthest = [connection.execute(exact, {"query": query, "k": HITS}).fetchall()[-1][1] for query in queries]
@@ -313,9 +313,9 @@ def _measure(connection: Any, table: Table, field: str | None) -> tuple[int | No
 
 
 def _trial_queries(connection: Any, table: Table, field: str | None) -> list[FloatArray]:
-    """Queries halfway between two vectors of the collection, the same at every call.
+    """Queries halfway between two vectors of the collection; deterministic.
 
-    Questions lie about as far from the passages that answer them.
+    Real questions lie about as far from the passages that answer them.
     """
     statement = table.statement(
         "SELECT {column} FROM {records} WHERE {column} IS NOT NULL ORDER BY hashtext(id), id LIMIT %s",

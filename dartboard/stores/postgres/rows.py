@@ -1,10 +1,9 @@
-"""Records as rows: read, replaced and deleted within a transaction, in PostgreSQL's binary formats.
+"""Read, replace and delete records as rows within a transaction, in PostgreSQL's binary formats.
 
-Each write is one transaction, all or none, by as many writers as there are. It deletes the rows that are
-there, locking them by rising id, and copies the new ones in, by rising id, so two writers never wait for each
-other in a circle. If another writer adds one of the same ids in between, PostgreSQL refuses the copy; the
-batch then waits until it is the only writer, and goes again. Writers share a lock for that; only such a
-second attempt holds it alone.
+Each write is one transaction, all or none, and writers may run in parallel. It deletes the existing rows and
+copies the new ones in, both in order of id, so two writers never deadlock. If another writer adds one of the
+same ids in between, PostgreSQL rejects the copy. The batch then waits for an exclusive lock and retries;
+normal writes hold that lock shared.
 """
 
 import math
@@ -24,13 +23,13 @@ from dartboard.stores.records import Record, SparseVector
 from dartboard.types import FloatArray
 
 LONGEST_ID = 2_600
-"""Bytes of an id that PostgreSQL's index takes for certain."""
+"""The longest id in bytes that always fits into PostgreSQL's index."""
 MOST_TERMS = 16_000
 """pgvector's limit for the terms of one sparse vector."""
 _LENGTHS = (1e-15, 1e15)
-"""pgvector multiplies in float32; squares of longer or shorter vectors would overflow or vanish."""
+"""pgvector multiplies in float32; squares of longer or shorter vectors would overflow or underflow."""
 _PLAIN = 4
-"""Columns that every read gives: id, text, metadata, embedding."""
+"""Columns of every read: id, text, metadata, embedding."""
 
 
 def to_row(record: Record, table: Table) -> tuple[Any, ...]:
@@ -47,7 +46,7 @@ def to_row(record: Record, table: Table) -> tuple[Any, ...]:
 
 
 def from_row(row: Sequence[Any], table: Table, blobs: Mapping[str, bytes] | None) -> Record:
-    """The record of a row, with the further vectors where the row has them."""
+    """The record of a row, with further vectors if the row has them."""
     id, text, metadata, embedding, *further = row
     dense, sparse = further[: len(table.vectors)], further[len(table.vectors) :]
     return Record(
@@ -70,16 +69,16 @@ def from_row(row: Sequence[Any], table: Table, blobs: Mapping[str, bytes] | None
 
 
 def to_sparsevec(vector: SparseVector) -> Sparsevec:
-    """pgvector's own form."""
+    """The vector in pgvector's format."""
     return Sparsevec(dict(zip(vector.terms.tolist(), vector.weights.tolist(), strict=True)), SPARSE_DIMENSION)
 
 
 def check_records(records: Iterable[Record]) -> None:
-    """What pgvector and PostgreSQL's index cannot hold is refused before anything is written."""
+    """Raise for what pgvector or PostgreSQL's index cannot store, before anything is written."""
     for record in records:
         if len(record.id) * 4 > LONGEST_ID and len(record.id.encode("utf-8", "replace")) > LONGEST_ID:
             raise InvalidInputError(
-                f"id {record.id[:60]!r}… has more than {LONGEST_ID} bytes: PostgreSQL's index takes no longer"
+                f"id {record.id[:60]!r}… has more than {LONGEST_ID} bytes, the maximum of PostgreSQL's index"
             )
         for vector in (record.embedding, *record.vectors.values()):
             check_length(vector, f"chunk {record.id!r}")
@@ -88,7 +87,7 @@ def check_records(records: Iterable[Record]) -> None:
 
 
 def check_length(vector: FloatArray, what: str) -> None:
-    """The vector's squares stay within float32."""
+    """Check that the vector's squares stay within float32."""
     doubled = vector.astype(np.float64)
     length = math.sqrt(doubled @ doubled)
     if not _LENGTHS[0] <= length <= _LENGTHS[1]:
@@ -99,7 +98,7 @@ def check_length(vector: FloatArray, what: str) -> None:
 
 
 def check_sparse(vector: SparseVector, what: str) -> None:
-    """The sparse vector fits pgvector's ``sparsevec``."""
+    """Check that the sparse vector fits pgvector's ``sparsevec``."""
     if vector.terms.size > MOST_TERMS:
         raise InvalidInputError(
             f"{what}: a sparse vector has {vector.terms.size} terms; pgvector takes {MOST_TERMS}: keep the "
@@ -110,7 +109,7 @@ def check_sparse(vector: SparseVector, what: str) -> None:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL could hold the text at all; what it cannot hold is not there."""
+    """Whether PostgreSQL can store the text; if not, no record can have it."""
     try:
         return b"\x00" not in text.encode()
     except UnicodeEncodeError:
@@ -118,7 +117,7 @@ def is_storable(text: str) -> bool:
 
 
 def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]) -> list[Record]:
-    """The records that exist, in the order asked, with the blobs named and no further vectors."""
+    """The records that exist, in the order of ``ids``, with the named blobs and no further vectors."""
     query = table.statement(
         "SELECT {columns} FROM {records} WHERE id = ANY(%s)", columns=", ".join(list(table.columns)[:_PLAIN])
     )
@@ -130,7 +129,7 @@ def read(connection: Any, table: Table, ids: Sequence[str], blobs: Sequence[str]
 
 
 def read_page(connection: Any, table: Table, where: Filter | None, after: str, limit: int) -> list[Record]:
-    """The next whole records by rising id."""
+    """The next whole records, sorted by id."""
     matching, parameters = condition(where)
     query = table.statement(
         "SELECT {columns} FROM {records} WHERE id > %(after)s AND {matching} ORDER BY id LIMIT %(limit)s",
@@ -143,7 +142,7 @@ def read_page(connection: Any, table: Table, where: Filter | None, after: str, l
 
 
 def read_all(connection: Any, table: Table, page: int) -> Iterator[list[Record]]:
-    """All whole records by rising id, in pages; of one state if the transaction is stable."""
+    """All whole records sorted by id, in pages; consistent if the transaction is stable."""
     after = ""
     while records := read_page(connection, table, None, after, page):
         yield records
@@ -151,7 +150,7 @@ def read_all(connection: Any, table: Table, page: int) -> Iterator[list[Record]]
 
 
 def put(connection: Any, table: Table, records: Iterable[Record]) -> None:
-    """Keep checked records within a transaction; of equal ids the last."""
+    """Write checked records within a transaction; the last of several records with one id wins."""
     latest = {record.id: record for record in records}
     ordered = [latest[id] for id in sorted(latest)]
     try:
@@ -164,7 +163,7 @@ def put(connection: Any, table: Table, records: Iterable[Record]) -> None:
 
 
 def delete(connection: Any, table: Table, matching: str, parameters: dict[str, Any]) -> int:
-    """Remove what matches and return how many; rows are locked by rising id before any is deleted."""
+    """Delete matching rows and return how many; rows are locked in order of id first."""
     _lock(connection, table, "pg_advisory_xact_lock_shared")
     query = table.statement(
         "DELETE FROM {records} WHERE id IN "
@@ -201,7 +200,7 @@ def _copy(connection: Any, target: str, types: dict[str, str], rows: Iterable[An
 def _blobs(
     connection: Any, table: Table, ids: list[str], names: list[str] | None
 ) -> dict[str, dict[str, bytes]]:
-    """The blobs of these records by id and name: those named, or all."""
+    """The blobs of these records by id and name: the named ones, or all."""
     query = table.statement(
         "SELECT id, name, data FROM {blobs} "
         "WHERE id = ANY(%s) AND (%s::text[] IS NULL OR name = ANY(%s::text[]))"

@@ -1,11 +1,11 @@
 """The store's schema: its version, the extension, and the tables of each collection.
 
-The schema is brought up to date by numbered steps, applied in one transaction under a lock: of two processes
-that open a new database at once, one waits for the other. A database of a newer version is left alone.
+Numbered migrations update the schema in one transaction under a lock: if two processes open a new database
+at once, one waits for the other. A database of a newer version is not changed.
 
-A collection's tables have names made from its number, so that its own name may be anything. Further vectors
-and sparse vectors are columns beside the embedding: one row is one record, replaced as a whole, and a filter
-is evaluated on the row that it judges. Blobs have a table of their own, since they are large and seldom read.
+The names of a collection's tables come from its number, so its own name may be anything. Further dense and
+sparse vectors are columns beside the embedding: one row is one record, which is replaced as a whole, and a
+filter reads the same row. Blobs have their own table, because they are large and rarely read.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from dartboard.errors import ConfigError, StoreError, StoreFormatError
 from dartboard.stores.manifest import Manifest
 
 OLDEST_VECTOR = (0, 8)
-"""pgvector's first version that goes on searching when a filter leaves too few hits."""
+"""The first version of pgvector that continues a search when a filter leaves too few hits."""
 LARGEST_DIMENSION = 16_000
 """pgvector's limit for a stored vector."""
 SPARSE_DIMENSION = 1_000_000_000
-"""pgvector's limit for the terms of a sparse vector; all columns have it, so that any two compare."""
+"""pgvector's limit for the terms of a sparse vector; all columns use it, so that any two compare."""
 _INLINE_BYTES = 5_000
-"""Vectors up to this stay in the row, where a scan reads them at once; PostgreSQL's page has 8 KB."""
+"""Vectors up to this size stay in the row, so that a scan reads them directly; a page has 8 KB."""
 _LONGEST_TEXT = 200_000
-"""Characters that lexical search sees: a tsvector holds 1 MB."""
+"""Characters that are indexed for text search: a tsvector holds 1 MB."""
 
 STEPS: tuple[str, ...] = (
     """
@@ -55,13 +55,13 @@ STEPS: tuple[str, ...] = (
 
 
 def lock_key(*parts: object) -> int:
-    """A number for PostgreSQL's advisory locks, of 63 bits, the same in every process."""
+    """A 63-bit key for PostgreSQL's advisory locks, the same in every process."""
     text = "\x00".join(["dartboard", *map(str, parts)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def stored_version(connection: Any, schema: str) -> int:
-    """The number of steps applied; 0 where there is no schema yet."""
+    """The number of applied migrations; 0 if there is no schema yet."""
     there = connection.execute(
         "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'migrations'", (schema,)
     ).fetchone()
@@ -72,11 +72,11 @@ def stored_version(connection: Any, schema: str) -> int:
 
 
 def check_version(connection: Any, schema: str) -> None:
-    """For readers: the version must be just the one that this dartboard knows."""
+    """For readers: the schema must have exactly this version."""
     found = stored_version(connection, schema)
     _refuse_newer(found, len(STEPS), schema)
     if found == 0:
-        raise StoreError(f"there is nothing of dartboard in schema {schema!r}: index something first")
+        raise StoreError(f"schema {schema!r} holds no dartboard collections: index something first")
     if found < len(STEPS):
         raise StoreFormatError(
             f"schema {schema!r} has version {found}, this dartboard reads {len(STEPS)}: open it once to write"
@@ -84,7 +84,7 @@ def check_version(connection: Any, schema: str) -> None:
 
 
 def migrate(connection: Any, schema: str, steps: Sequence[str] = STEPS) -> None:
-    """Bring the schema up to date, all steps or none."""
+    """Apply the missing migrations, all or none."""
     found = stored_version(connection, schema)
     _refuse_newer(found, len(steps), schema)
     if found == len(steps):
@@ -115,7 +115,7 @@ def _refuse_newer(found: int, known: int, schema: str) -> None:
 
 
 def _make_schema(connection: Any, schema: str) -> None:
-    # "IF NOT EXISTS" would ask for the right to create even where the schema is there.
+    # "IF NOT EXISTS" would require the CREATE privilege even if the schema exists.
     if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone():
         return
     try:
@@ -129,10 +129,10 @@ def _make_schema(connection: Any, schema: str) -> None:
 
 
 def find_vector(connection: Any, *, read_only: bool) -> str:
-    """The schema where the extension ``vector`` lives; it is made where it is missing and that is allowed."""
+    """The schema of the extension ``vector``; the extension is created if missing and allowed."""
     (encoding,) = connection.execute("SHOW server_encoding").fetchone()
     if encoding != "UTF8":
-        raise StoreError(f"the database keeps text as {encoding}: make one with ENCODING 'UTF8'")
+        raise StoreError(f"the database stores text as {encoding}: create one with ENCODING 'UTF8'")
     query = (
         "SELECT nspname, extversion FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace "
         "WHERE extname = 'vector'"
@@ -172,11 +172,11 @@ def _install_vector(connection: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a collection is called in the database.
+    """Names of a collection's tables and columns.
 
-    ``vectors`` and ``sparse`` are the columns of further and of sparse vectors, by name, and ``columns`` all
-    columns of a record's row with their types, without the generated one. Names of columns, indexes and
-    tables are made from numbers and safe in a statement as they are; the schema is the user's, and is quoted.
+    ``vectors`` and ``sparse`` are the columns of further dense and sparse vectors, by name. ``columns`` are
+    all columns of a record's row with their types, except the generated one. Names of columns, indexes and
+    tables come from numbers, so they need no quoting; the schema's name is the user's, and is quoted.
     """
 
     schema: str
@@ -210,11 +210,11 @@ class Table:
         return str(sql.Identifier(self.schema, self.plain(ending)).as_string(None))
 
     def statement(self, template: str, **parts: object) -> str:
-        """A statement with the table of ``{records}``, that of ``{blobs}``, and other parts as they are."""
+        """A statement with ``{records}``, ``{blobs}`` and other parts filled in."""
         return template.format(records=self.named("records"), blobs=self.named("blobs"), **parts)
 
     def create(self, connection: Any, configuration: str) -> None:
-        """Make the tables, empty; ``configuration`` is that of the text search."""
+        """Create the tables; ``configuration`` is the text search configuration."""
         columns = ", ".join(self._columns(configuration))
         connection.execute(
             self.statement(
@@ -236,7 +236,7 @@ class Table:
         self._add_inverted_index(connection, "terms", "tsvector_ops")
 
     def change_configuration(self, connection: Any, configuration: str) -> None:
-        """Split all texts anew."""
+        """Analyse all texts again."""
         terms = _terms_column(configuration)
         connection.execute(
             self.statement("ALTER TABLE {records} DROP COLUMN terms, ADD COLUMN {terms}", terms=terms)
@@ -244,7 +244,7 @@ class Table:
         self._add_inverted_index(connection, "terms", "tsvector_ops")
 
     def drop(self, connection: Any) -> None:
-        """Remove the tables and all in them."""
+        """Drop the tables."""
         connection.execute(self.statement("DROP TABLE IF EXISTS {blobs}, {records}"))
 
     def _columns(self, configuration: str) -> Iterator[str]:
@@ -269,7 +269,7 @@ class Table:
         )
 
     def _inline(self) -> list[str]:
-        """The vectors that stay in the row: all, or if they do not fit, those that are small."""
+        """The vectors that stay in the row: all, or if they do not fit, the small ones."""
         kept: list[str] = []
         left = _INLINE_BYTES
         for name in (None, *sorted(self.manifest.vectors)):

@@ -30,7 +30,7 @@ LIMIT 1
 class PostgresStore:
     """Collections in one schema; other schemas and tables of the database are never touched.
 
-    Opening makes the schema, or brings it up to date, unless ``read_only`` is asked for.
+    Opening creates or migrates the schema, unless ``read_only`` is set.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PostgresStore:
 
     @property
     def url(self) -> str:
-        """How the store was opened, without passwords."""
+        """The URL of the store, without passwords."""
         return self._address.url
 
     def collections(self) -> list[str]:
@@ -74,14 +74,14 @@ class PostgresStore:
         return PostgresCollection(self._connections, name, table)
 
     def drop(self, name: str) -> None:
-        """Remove a collection and all in it."""
+        """Delete a collection with all its records."""
         with self._connections.writing() as connection:
             table = self._find(connection, name)
             connection.execute("DELETE FROM collections WHERE number = %s", (table.number,))
             table.drop(connection)
 
     def restore(self, path: str | Path, name: str | None = None) -> PostgresCollection:
-        """A new collection from a snapshot, all of it or none."""
+        """A new collection from a snapshot, all or none of it."""
         stored_name, manifest, batches = read_snapshot_file(path)
         with self._connections.writing() as connection:
             table = self._create(connection, name or stored_name, manifest)
@@ -92,7 +92,7 @@ class PostgresStore:
         return PostgresCollection(self._connections, name or stored_name, table)
 
     def why_not_writable(self) -> str:
-        """What this role lacks to write here, in words; empty where it lacks nothing. Nothing is changed."""
+        """The privilege that this role lacks to write; empty if none. Changes nothing."""
         schema = self._address.schema
         with self._connections.reading() as connection:
             (standby,) = connection.execute("SELECT pg_is_in_recovery()").fetchone()
@@ -102,7 +102,7 @@ class PostgresStore:
         return f"the role may not {lacking[0]}" if lacking else ""
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._connections.close()
 
     def __enter__(self) -> Self:

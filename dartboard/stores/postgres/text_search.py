@@ -1,17 +1,17 @@
-"""Text search: BM25 over the term counts that ``ts_rank_cd`` gives, and the language of the terms.
+"""Text search: BM25 from the term counts of ``ts_rank_cd``, and the language of the terms.
 
-Asked for all terms at once, joined by "or", ``ts_rank_cd`` adds up occurrences whatever the word; that
-ranks half as well (nDCG@10 of SciFact's first 150 queries: .35; BM25 of the other stores .69, this .71).
-Asked for one term it is a tenth of the times f that the term occurs, so::
+``ts_rank_cd`` for all terms joined by "or" adds up occurrences without weights, which ranks half as well
+(nDCG@10 of SciFact's first 150 queries: .35; BM25 of the other stores .69, this .71). For a single term it is
+a tenth of the number of occurrences f, so::
 
     score(D) = Σ_q idf(q) · f · (k1 + 1) / (f + k1 · (1 - b + b · |D| / avgdl))
     idf(q)   = ln(1 + (N - n + 1/2) / (n + 1/2))
 
-as in :mod:`dartboard.lexical.bm25`, but on PostgreSQL's own terms, and with ``|D|`` the number of
-different terms in D, which is what a tsvector knows at once. N and avgdl are looked up once a minute.
+as in :mod:`dartboard.lexical.bm25`, but on PostgreSQL's own terms, and ``|D|`` is the number of distinct
+terms in D, because a tsvector returns that directly. N and avgdl are looked up once a minute.
 
-PostgreSQL has a text search configuration for each language that stems and drops stop words, and ``simple``,
-which does neither. For one without the other, a configuration is made in the store's own schema.
+PostgreSQL's text search configuration of a language stems and drops stop words; ``simple`` does neither. For
+one without the other, a configuration is created in the store's own schema.
 """
 
 import time
@@ -86,17 +86,17 @@ class TextSearch:
         self._lengths = (0, 1.0, 0.0)
 
     def forget(self) -> None:
-        """Look up the lengths again: there are other records."""
+        """Look up the counts again: the records have changed."""
         self._lengths = (0, 1.0, 0.0)
 
     def search(self, connection: Any, query: str, k: int, where: Filter | None) -> list[Hit]:
-        """Best first among the records that share a term with the query."""
+        """Best first, among the records with a term of the query."""
         matching, parameters = condition(where)
         rows = self._run(connection, _MATCHED + _BEST, query, matching, {**parameters, "k": k})
         return [Hit(id, float(score)) for id, score in rows]
 
     def explain(self, connection: Any, query: str, chunk_id: str) -> list[dict[str, Any]]:
-        """What each of the query's terms adds to a record's score, in the query's order."""
+        """The contribution of each query term to a record's score, in the query's order."""
         rows = self._run(connection, _MATCHED + _SUMMANDS, query, "id = %(id)s", {"id": chunk_id})
         return [
             {"term": term, "tf": int(tf), "df": int(df), "idf": idf, "length": length, "score": score}
@@ -117,7 +117,7 @@ class TextSearch:
         return rows
 
     def _count(self, connection: Any) -> tuple[int, float]:
-        """How many records there are, and how many different terms they hold on average."""
+        """The number of records, and their mean number of distinct terms."""
         (total,) = connection.execute(self._table.statement("SELECT count(*) FROM {records}")).fetchone()
         sampled = self._table.statement(
             "SELECT avg(length(terms))::float8 FROM {records} TABLESAMPLE SYSTEM ({percent}) REPEATABLE (0)",
@@ -128,9 +128,9 @@ class TextSearch:
 
 
 def configuration(connection: Any, schema: str, manifest: Manifest) -> str:
-    """The text search configuration that ``settings["lexical"]`` of the manifest asks for.
+    """The text search configuration for the manifest's ``settings["lexical"]``.
 
-    Its name is quoted as ``regconfig`` reads it; it is made where it is missing.
+    Its name is quoted as ``regconfig`` expects; it is created if missing.
     """
     given = {"language": "english", "stem": True, "stop_words": True, **lexical_settings(manifest)}
     language, stem, stop_words = given["language"], given["stem"], given["stop_words"]
@@ -148,7 +148,7 @@ def configuration(connection: Any, schema: str, manifest: Manifest) -> str:
 
 
 def _make_configuration(connection: Any, schema: str, language: str, stem: bool) -> str:
-    """A copy of the language's configuration whose dictionary only stems, or only drops stop words."""
+    """A copy of the language's configuration that only stems, or only drops stop words."""
     name = f"{language}_{'stems' if stem else 'words'}"
     own, dictionary = sql.Identifier(schema, name), sql.Identifier(schema, f"{name}_dictionary")
     (quoted,) = connection.execute("SELECT format('%%I.%%I', %s::text, %s::text)", (schema, name)).fetchone()

@@ -1,8 +1,8 @@
-"""Searches by vectors, a statement each. Scores: cosines, dot products; equal ones by id.
+"""Vector searches, one statement each. Scores are cosines or dot products; ties by id.
 
-The exact statement adds 0 to the distance, which no index answers; so it stays exact whatever the
-planner knows or has cached. The approximate one asks the index for a few more than ``k``: where the k-th
-score goes on beyond them, or a filter leaves fewer than ``k``, the exact statement answers instead.
+The exact statement adds 0 to the distance, so that no index applies and the planner cannot make it
+approximate. The approximate statement asks the index for a few more than ``k``. If ties with the k-th score
+extend beyond them, or a filter leaves fewer than ``k``, the exact statement runs instead.
 """
 
 from typing import Any
@@ -17,17 +17,17 @@ from dartboard.types import FloatArray, Hit
 
 OPERATORS: dict[Metric, str] = {"cosine": "<=>", "dot": "<#>"}
 WIDEST_VECTOR_INDEX = 2_000
-"""Dimensions that pgvector's index takes as they are; up to twice as many at half precision."""
+"""The most dimensions that pgvector indexes in full; twice as many at half precision."""
 _MARGIN = 16
 
 
 def is_halved(table: Table, field: str | None) -> bool:
-    """Whether the field's index keeps its vectors at half precision."""
+    """Whether the field's index stores vectors at half precision."""
     return table.manifest.vector_field(field).dimension > WIDEST_VECTOR_INDEX
 
 
 def indexed_expression(table: Table, field: str | None) -> str:
-    """What the index holds: the vector, or where it is too long, its unit vector at half precision."""
+    """The indexed expression: the vector, or if it is too long, its unit vector at half precision."""
     column = table.column(field)
     if not is_halved(table, field):
         return column
@@ -35,7 +35,7 @@ def indexed_expression(table: Table, field: str | None) -> str:
 
 
 def exact_statement(table: Table, field: str | None, where: Filter | None) -> tuple[str, dict[str, Any]]:
-    """Compare every record that matches. Parameters: ``query``, ``k``."""
+    """Compare every matching record. Parameters: ``query``, ``k``."""
     matching, parameters = condition(where)
     statement = table.statement(
         "SELECT id, ({column} {operator} %(query)s) + 0 AS distance FROM {records} "
@@ -50,7 +50,7 @@ def exact_statement(table: Table, field: str | None, where: Filter | None) -> tu
 def approximate_statement(
     table: Table, field: str | None, where: Filter | None
 ) -> tuple[str, dict[str, Any]]:
-    """Ask the index, if the planner finds that it pays. Parameters: ``query``, ``k``."""
+    """Use the index if the planner chooses it. Parameters: ``query``, ``k``."""
     matching, parameters = condition(where)
     described = table.manifest.vector_field(field)
     halved = f"::vector::halfvec({described.dimension})" if is_halved(table, field) else ""
@@ -75,7 +75,7 @@ def search_dense(
     where: Filter | None,
     width: int | None,
 ) -> list[Hit]:
-    """The nearest of all that match; with a ``width``, those that an index search of this width finds."""
+    """The nearest matching records; with a ``width``, from an index search of this width."""
     metric = table.manifest.vector_field(field).metric
     if width is not None:
         statement, parameters = approximate_statement(table, field, where)
@@ -92,14 +92,14 @@ def search_dense(
 
 
 def set_width(connection: Any, width: int) -> None:
-    """How many candidates the index keeps in sight, for this transaction."""
+    """Set the index's candidate list size (``ef_search``) for this transaction."""
     connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", (str(width),))
 
 
 def search_sparse(
     connection: Any, table: Table, query: SparseVector, k: int, field: str, where: Filter | None
 ) -> list[Hit]:
-    """Best by dot product; weights are positive, so a product of 0 is no term shared."""
+    """Best by dot product; weights are positive, so a product of 0 means no shared term."""
     matching, parameters = condition(where)
     statement = table.statement(
         "SELECT id, {column} <#> %(query)s AS distance FROM {records} "
