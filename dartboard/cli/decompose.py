@@ -1,4 +1,4 @@
-"""``--decompose``: a question is split into parts by the configured language model before it is searched for."""
+"""``--decompose``: the configured language model splits a question into parts before it is searched for."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
