@@ -8,7 +8,6 @@ import typer
 
 from dartboard.cli.common_options import (
     CollectionOption,
-    DecomposeFlags,
     JsonOption,
     RetrieverOption,
     SearchFlags,
@@ -18,6 +17,7 @@ from dartboard.cli.common_options import (
     opened,
     spelled_out,
 )
+from dartboard.cli.decompose import DecomposeFlags
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from dartboard.cli.common_options import (
-    DecomposeFlags,
     IndexOptions,
     JsonOption,
     SearchFlags,
@@ -14,6 +13,7 @@ from dartboard.cli.common_options import (
     opened,
     spelled_out,
 )
+from dartboard.cli.decompose import DecomposeFlags
 
 
 @spelled_out
