@@ -98,7 +98,7 @@ def copies_of(
             same = groups[at] == groups[pick]
             if not same and not are_alike(own.text, chunk.text):
                 continue
-            copy = {"id": chunk.id, field: chunk.metadata.get(field)}
+            copy = {field: chunk.metadata.get(field)} | {"id": chunk.id}
             if not same:
                 copy["differs"] = [list(pair) for pair in differences(own.text, chunk.text)]
             copies.append(copy)

@@ -280,7 +280,8 @@ class Engine:
                 # What was seen keeps its place: it is a probable target, and covered.
                 kept = [at for at, id in enumerate(found.ids) if id not in exclude]
                 new = [at for at in kept if found.ids[at] not in seen][:wanted]
-                found = found.take([at for at in kept if at <= new[-1]] if new else [])
+                last_place = new[-1] if new else len(found)
+                found = found.take([at for at in kept if at <= last_place])
             parts.append(found)
             vectors.append(question.vector(self.model) if found.query_vector is None else found.query_vector)
         found, asked = parts[0] if len(parts) == 1 else Candidates.union(parts), np.stack(vectors)

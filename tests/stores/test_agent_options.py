@@ -68,7 +68,8 @@ def test_what_was_seen_is_not_repeated(engine):
     assert all(gain > 0 for gain in more.scores)
     assert first.explanation.covered_before is None
     everything = engine.search(QUERY, k=10, seen=list("abcdefghij"))
-    assert ids(everything) == []
+    assert ids(everything) == [] and everything.explanation.covered_before == pytest.approx(1)
+    assert everything.metadata["relevance"]["verdict"] != "nothing_relevant"
     assert not set(ids(first)) & set(ids(engine.search(QUERY, k=10, seen=ids(first), method="mmr")))
 
 
