@@ -50,8 +50,8 @@ KERNELS = """\
 ## Kernels with a judge that knows the answer
 
 HotpotQA and MuSiQue mark the paragraphs that a question needs. A simulated judge says YES if all are present; \
-otherwise it names what is missing, by *title*, *common words* or *sub-question*. A kernel is exact if it equals the \
-marked paragraphs.
+otherwise it names what is missing, by *title*, *common words* or *sub-question*. A kernel (the \
+minimal set that answers) is exact if it equals the marked paragraphs.
 
 - *flips*: share of random wrong verdicts, over three seeds. *asked once*: no votes. *no target*: the search starts \
 from the question.
@@ -182,7 +182,7 @@ def errors(part: dict[str, Any]) -> str:
             if one["query"] not in questions.setdefault(key, []):
                 questions[key].append(one["query"])
     labels = sum(count for key, count in counts.items() if key[1] in (ANSWERS, EXCHANGED))
-    head = f"Its {sum(counts.values())} errors; {labels} of them are label errors."
+    head = f"It makes {sum(counts.values())} errors; {labels} of them are label errors."
     rows = sorted(
         ((*key, str(count), ", ".join(questions[key])) for key, count in counts.items()),
         key=lambda row: (-int(row[2]), row),
