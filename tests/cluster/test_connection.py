@@ -140,7 +140,7 @@ def test_work_that_fails(whole, cluster, monkeypatch):
         cluster.result(cluster.begin(os.abort))
     monkeypatch.setattr(tasks, "MACHINE_TIMEOUT", 0.0)
     monkeypatch.setattr(tasks, "_POLL_SECONDS", 0.05)
-    with pytest.raises(ClusterError, match=r"no machine is left in the cluster at .* that could go on"):
+    with pytest.raises(ClusterError, match=r"no machine is left in the cluster at .* to continue"):
         cluster.result(cluster.begin(os.getpid, cpus=99))
 
 
