@@ -92,7 +92,8 @@ def are_alike(one: str, other: str) -> bool:
     """Whether two texts have nearly the same words, even if the guard separates them.
 
     Example:
-        >>> one, other = "The new bridge was opened in 1927.", "The new bridge was opened in 1972."
+        >>> text = "The ferry stopped and the long new bridge over the river was opened to all traffic on the"
+        >>> one, other = f"{text} first day of May in 1927.", f"{text} first day of May in 1972."
         >>> are_alike(one, other), near_duplicates([one, other])
         (True, array([0, 1]))
     """

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dartboard.errors import ConfigError
+from dartboard.errors import ConfigError, install_command
 
 Tokenizer = str | Callable[[str], Any]
 
@@ -85,7 +85,7 @@ def tiktoken_tokenizer(name: str) -> ReaderTokenizer:
         import tiktoken
     except ImportError as problem:
         raise ConfigError(
-            f"tokenizer {name!r} needs tiktoken: pip install 'dartboard[tiktoken]', or give a tokenizer.json"
+            f"tokenizer {name!r} needs tiktoken: {install_command('tiktoken')}, or give a tokenizer.json"
         ) from problem
     known = tiktoken.list_encoding_names()
     try:

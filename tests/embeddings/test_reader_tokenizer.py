@@ -64,5 +64,5 @@ def test_a_broken_file_is_refused(tmp_path):
 def test_without_tiktoken_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     tiktoken_tokenizer.cache_clear()
-    with pytest.raises(ConfigError, match=r"dartboard\[tiktoken\]"):
+    with pytest.raises(ConfigError, match=r"needs tiktoken: pip install .*\[tiktoken\]"):
         reader_tokenizer("cl100k_base")
