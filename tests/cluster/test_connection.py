@@ -136,7 +136,7 @@ def test_a_connection_is_used_again(whole, cluster):
 def test_work_that_fails(whole, cluster, monkeypatch):
     with pytest.raises(ClusterError, match=r"a worker on .* failed: TypeError"):
         cluster.result(cluster.begin(os.path.basename, 3))
-    with pytest.raises(ClusterError, match="begun 4 times and its worker was lost each time"):
+    with pytest.raises(ClusterError, match="started 4 times and its worker was lost each time"):
         cluster.result(cluster.begin(os.abort))
     monkeypatch.setattr(tasks, "MACHINE_TIMEOUT", 0.0)
     monkeypatch.setattr(tasks, "_POLL_SECONDS", 0.05)
