@@ -148,13 +148,17 @@ def calibrate(
     ``reason`` says so.
 
     Args:
-        labelled: The queries, their targets and the corpus. redundant: The same queries over the corpus with
-        near-duplicates added, for a second trial. measure: ``"recall"`` of the targets, or ``"facets"`` found
-        among k picks. By default facets if several passages cover the same one, otherwise recall. model: The
-        fingerprint of the embedding model. k: How many passages are selected. triage_k: How many candidates
-        they are selected from. seed: Seed of the split, the bootstrap and the permutation test. resamples:
-        Number of resamples of the bootstrap. progress: Called with the number of processed queries: with
-        facets all of them once, then the held-out half on each corpus.
+        labelled: The queries, their targets and the corpus.
+        redundant: The same queries over the corpus with near-duplicates added, for a second trial.
+        measure: ``"recall"`` of the targets, or ``"facets"`` found among k picks. By default facets if
+            several passages cover the same one, otherwise recall.
+        model: The fingerprint of the embedding model.
+        k: How many passages are selected.
+        triage_k: How many candidates they are selected from.
+        seed: Seed of the split, the bootstrap and the permutation test.
+        resamples: Number of resamples of the bootstrap.
+        progress: Called with the number of processed queries: with facets all of them once, then the
+            held-out half on each corpus.
 
     Example::
 
