@@ -54,12 +54,12 @@ class Plugin:
         factory = self.load()
         if not callable(factory):
             raise ConfigError(
-                f"{self} is no class or function but {type(factory).__name__}. {self._advice()}"
+                f"{self} is not a class or function but {type(factory).__name__}. {self._advice()}"
             )
         made = self.call(factory, *arguments, **options)
         if lacking := [member for member in members if not hasattr(made, member)]:
             raise ConfigError(
-                f"{self} made a {type(made).__name__}, which is no {self.kind}: "
+                f"{self} made a {type(made).__name__}, which is not a {self.kind}: "
                 f"it has no {', '.join(lacking)}. {self._advice()}"
             )
         return made

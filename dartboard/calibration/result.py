@@ -104,7 +104,7 @@ class Calibration:
         used = {
             "sigma": f"σ {self.sigma.value:.3g} ({self.sigma.interval})",
             "divisor": f"the rule with divisor {self.divisor.value:.3g} ({self.divisor.interval})",
-            "default": f"the rule as it comes (σ by likelihood: {self.sigma.interval})",
+            "default": f"the default rule (σ by likelihood: {self.sigma.interval})",
         }
         return f"{used[self.kind]}; {self.reason}"
 
@@ -134,7 +134,7 @@ class Calibration:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InvalidInputError):
                 raise
-            raise InvalidInputError(f"{where} is no calibration ({error}): calibrate again") from error
+            raise InvalidInputError(f"{where} is not a calibration ({error}): calibrate again") from error
 
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON."""
@@ -146,12 +146,12 @@ class Calibration:
         try:
             stored = json.loads(Path(path).read_text())
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{path} is no calibration ({error}): calibrate again") from error
+            raise InvalidInputError(f"{path} is not a calibration ({error}): calibrate again") from error
         return cls.from_json(stored, str(path))
 
 
 def _estimate(stored: Mapping[str, Any]) -> Estimate:
     found = Estimate(**stored)
     if not all(math.isfinite(number) and number > 0 for number in (found.value, found.low, found.high)):
-        raise ValueError(f"{found.value} ({found.low} to {found.high}) is no estimate")
+        raise ValueError(f"{found.value} ({found.low} to {found.high}) is not an estimate")
     return found

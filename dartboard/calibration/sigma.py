@@ -189,7 +189,7 @@ def calibrate(
     }
     if sigma.pairs < FEWEST_PAIRS:
         pairs = f"only {sigma.pairs} pair{'s' * (sigma.pairs != 1)}"
-        why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the rule stays as it comes"
+        why = f"{pairs}, at least {FEWEST_PAIRS} are needed: the default rule stays"
         return Calibration(kind="default", reason=why, **common)
     half_sigma = fit_sigma([queries[i].plain for i in fitted], resamples=1, seed=seed).value
     if measure == "facets":
@@ -349,7 +349,7 @@ def _choose(
     what = _MEASURES[measure]
     if not better:
         return "default", (
-            f"nothing fitted beats the rule as it comes on held-out queries ({what} {score['default']:.3f})"
+            f"nothing fitted beats the default rule on held-out queries ({what} {score['default']:.3f})"
         )
     better.sort(key=lambda name: -score[name])  # stable: the divisor is first in a tie
     for name in better:

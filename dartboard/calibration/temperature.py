@@ -65,7 +65,8 @@ def calibrate_temperature(
     estimate = plain.fit(order, resamples, seed)
     common: dict[str, Any] = {"estimate": estimate, "scorer": scorer_name(scorer)}
     if estimate.pairs < FEWEST_PAIRS:
-        why = f"only {estimate.pairs} pairs, at least {FEWEST_PAIRS} are needed: scores keep their own spread"
+        few = f"only {estimate.pairs} pairs, at least {FEWEST_PAIRS} are needed"
+        why = f"{few}: τ stays the standard deviation of each query's scores"
         return Temperature(kind="auto", reason=why, **common)
     trial = plain.fit(fitted, 1, seed).value
     corpora = {"as it is": plain}
@@ -152,20 +153,20 @@ def _choose(
     score = {name: float(np.mean(list(by_corpus.values()))) for name, by_corpus in held_out.items()}
     if score["fitted"] <= score["auto"]:
         return "auto", (
-            f"fitted, it does not beat the spread of each query's scores on held-out queries "
+            f"the fitted τ does not beat the standard deviation of each query's scores on held-out queries "
             f"({score['fitted']:.3f} against {score['auto']:.3f})"
         )
     if p >= LEVEL:
         return "auto", (
-            f"fitted, it gets a recall of {score['fitted']:.3f} on held-out queries, the spread of each "
-            f"query's scores {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
+            f"the fitted τ gets a recall of {score['fitted']:.3f} on held-out queries, the standard "
+            f"deviation of each query's scores {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
         )
     if not estimate.settled:
         return "auto", (
-            f"it fitted best but its interval, {estimate.interval}, is too wide to rely on: pairs are few or "
-            "contradict each other"
+            f"the fitted τ does best, but its interval, {estimate.interval}, is too wide to rely on: "
+            "pairs are few or contradict each other"
         )
     return "fitted", (
-        f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the spread of "
-        f"each query's scores ({format_p(p)})"
+        f"recall on held-out queries {score['fitted']:.3f}, against {score['auto']:.3f} for the "
+        f"standard deviation of each query's scores ({format_p(p)})"
     )

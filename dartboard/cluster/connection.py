@@ -80,7 +80,7 @@ def parse_address(text: str) -> Address:
         return Address(text, "local")
     host, colon, port = text.removeprefix(_SCHEME).rpartition(":")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 65536) or "/" in host:
-        raise ConfigError(f"{text!r} is no address of a cluster: use {FORMS}, or {OFF} for none")
+        raise ConfigError(f"{text!r} is not a cluster address: use {FORMS}, or {OFF} for none")
     return Address(text, "client" if text.startswith(_SCHEME) else "member", host.strip("[]"), int(port))
 
 

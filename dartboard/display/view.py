@@ -23,7 +23,7 @@ SOURCES = {
     "calibration": "from calibration",
     "model": "the embedding model's: the candidates are too few to tell",
     "fallback": "the default: the candidates are too few to tell",
-    "scores": "the spread of the scores",
+    "scores": "the standard deviation of the scores",
 }
 """The origin of σ, as text."""
 

@@ -175,7 +175,7 @@ def _of_model(name: str) -> str:
         return f"weights would be loaded from the folder {shown(rest)!r}"
     if kind == "sentence-transformers":
         return f"weights would be loaded from {shown(rest)!r}, a folder or a name on the Hugging Face hub"
-    return "it is no model that ships with dartboard"
+    return "it is not a model that ships with dartboard"
 
 
 def _of_retriever(name: str) -> str:

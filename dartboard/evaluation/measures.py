@@ -82,7 +82,7 @@ def plugged(plugin: Plugin) -> Kind:
     kind = given if isinstance(given, Kind) else Kind(given, plugin.name)
     if not callable(kind.compute) or kind.needs not in NEEDS:
         raise ConfigError(
-            f"{plugin} is no measure: expected a function of a run and a depth, or a Kind with one, "
+            f"{plugin} is not a measure: expected a function of a run and a depth, or a Kind with one, "
             f"that needs one of {', '.join(filter(None, NEEDS))}, or nothing"
         )
     return Kind(lambda run, k: _values(plugin, kind, run, k), kind.title, kind.needs)

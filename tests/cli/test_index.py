@@ -107,7 +107,7 @@ def test_search_says_that_nothing_relevant_was_found(indexed, capsys):
         (["delete"], "give ids or --filter"),
         (["snapshot", "docs/keys.md"], "exists already"),
         (["restore", "nowhere.snapshot"], "there is no snapshot"),
-        (["restore", "docs/keys.md"], "damaged or no snapshot"),
+        (["restore", "docs/keys.md"], "damaged or not a snapshot"),
     ],
 )
 def test_complaints(indexed, capsys, arguments, complaint):

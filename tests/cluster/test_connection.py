@@ -37,9 +37,7 @@ def test_addresses(text, kind, host, port):
     "text", ["", "here", "head:", ":6379", "head:70000", "head:x", "http://head:80", "a/b:1"]
 )
 def test_what_is_no_address(text, tmp_path, capsys):
-    with pytest.raises(
-        ConfigError, match=r"is no address of a cluster: use auto, local, HOST:PORT or ray://"
-    ):
+    with pytest.raises(ConfigError, match=r"is not a cluster address: use auto, local, HOST:PORT or ray://"):
         parse_address(text)
 
 

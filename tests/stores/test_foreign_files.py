@@ -150,7 +150,7 @@ def test_a_pipe_is_refused_and_nobody_waits_for_it(path, suffix, command):
     os.mkfifo(place)
     code, said = run(path, command)
     assert code == 1 and "Traceback" not in said
-    assert ("is no file" if not suffix else f"s.dartboard{suffix} is a named pipe") in said
+    assert ("is not a file" if not suffix else f"s.dartboard{suffix} is a named pipe") in said
 
 
 @pytest.mark.parametrize("suffix", [".lock", "-wal", "-shm", "-journal"])
@@ -201,7 +201,7 @@ except StoreFormatError as error:
         timeout=120,
         check=False,
     )
-    assert "is no regular file" in done.stdout, done.stderr
+    assert "is not a regular file" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
