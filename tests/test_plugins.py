@@ -306,9 +306,7 @@ def test_a_plug_in_that_is_something_else(package):
         },
     }
     package("bad-one", wrong)
-    with pytest.raises(
-        ConfigError, match="made a NoneType, which is not a retriever: it has no name, fields"
-    ):
+    with pytest.raises(ConfigError, match="a NoneType, which is not a retriever: it has no name, fields"):
         retriever_by_name("none", model=WordBag())
     with pytest.raises(ConfigError, match=r"failed: TypeError: not like this"):
         retriever_by_name("fails", model=WordBag())

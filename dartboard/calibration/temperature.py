@@ -158,8 +158,8 @@ def _choose(
         )
     if p >= LEVEL:
         return "auto", (
-            f"the fitted τ gets a recall of {score['fitted']:.3f} on held-out queries, the standard "
-            f"deviation of each query's scores {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
+            f"the fitted τ gets a recall of {score['fitted']:.3f} on held-out queries, each query's "
+            f"standard deviation {score['auto']:.3f}, but the difference could be chance ({format_p(p)})"
         )
     if not estimate.settled:
         return "auto", (
