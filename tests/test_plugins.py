@@ -310,7 +310,7 @@ def test_a_plug_in_that_is_something_else(package):
         retriever_by_name("none", model=WordBag())
     with pytest.raises(ConfigError, match=r"failed: TypeError: not like this"):
         retriever_by_name("fails", model=WordBag())
-    with pytest.raises(ConfigError, match="no class or function but int"):
+    with pytest.raises(ConfigError, match="not a class or function but int"):
         method_of("number")
     with pytest.raises(ConfigError, match="which is not a selector: it has no name, select"):
         method_of("none")

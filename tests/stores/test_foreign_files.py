@@ -105,7 +105,7 @@ def test_a_lock_file_that_holds_something_else_is_not_written_over(path, tmp_pat
     (tmp_path / "other").write_text(content)
     lock_of(path).unlink()
     os.link(tmp_path / "other", lock_of(path))
-    with pytest.raises(StoreError, match=r"holds something else.*Move it away"):
+    with pytest.raises(StoreError, match=r"holds other data.*Move it away"):
         write(path)
     assert (tmp_path / "other").read_text() == content
     with EmbeddedStore(path, read_only=True) as store:
